@@ -1,0 +1,56 @@
+# `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-run demo test check lint format types spelling locks bench lock sample clean
+export LC_ALL := C.UTF-8
+
+BIN := .venv/bin
+# A shell prefix that finds (or installs) Java and puts it into the environment of the command after it.
+WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+DATA ?= ../shared/data/debdocs-dev
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## bring .venv up to date with everything that developing needs
+	@scripts/setup.sh dev
+
+setup-run:
+	@scripts/setup.sh run
+
+demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
+	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
+
+test: setup ## run the tests; PYTEST_ARGS="-k word" chooses
+	@mkdir -p build
+	@$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks
+
+lint: setup
+	$(BIN)/ruff check --output-format=concise .
+
+format: setup
+	$(BIN)/ruff format --check --output-format=concise .
+
+types: setup
+	$(BIN)/mypy
+
+spelling: setup
+	$(BIN)/codespell
+
+locks:
+	@! grep -n -e '://' -e '^--' *.lock || { echo "a lock must name no address"; exit 1; }
+
+bench: setup ## measure speed and quality (bench/README.md says what)
+	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH_ARGS)
+
+lock: setup ## resolve pyproject.toml anew into requirements.lock and requirements-dev.lock
+	@scripts/lock.sh
+	@$(MAKE) --no-print-directory locks
+
+sample: setup ## make samples/debdocs anew from DATA, a folder with docs.parquet and its pairs
+	@$(BIN)/python scripts/make_sample.py $(DATA)/docs.parquet $(DATA)/pairs_w5_j070.tsv.gz samples/debdocs
+
+clean: ## remove what was built or computed: out, build, caches (not .venv)
+	rm -rf out build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find nddup jobs tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

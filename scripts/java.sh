@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Print the home of a Java that Spark can use: 17 or newer, with the module jdk.incubator.vector.
+# Where there is none, install Debian's, if that can be done without asking for a password.
+set -euo pipefail
+
+readonly OLDEST=17
+
+usable() { # HOME -> status 0 when its java can run Spark
+    [ -x "$1/bin/java" ] || return 1
+    local version
+    version=$("$1/bin/java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    [ -n "$version" ] && [ "$version" -ge "$OLDEST" ] || return 1
+    # Not `| grep -q`: it closes the pipe early, and pipefail would call that a failure.
+    [[ "$("$1/bin/java" --list-modules 2>/dev/null)" == *jdk.incubator.vector* ]]
+}
+
+find_java() { # print the first usable home: JAVA_HOME, then PATH, then /usr/lib/jvm
+    local home program
+    if [ -n "${JAVA_HOME:-}" ] && usable "$JAVA_HOME"; then
+        echo "$JAVA_HOME"
+        return
+    fi
+    if program=$(command -v java); then
+        home=$(dirname "$(dirname "$(readlink -f "$program")")")
+        if usable "$home"; then
+            echo "$home"
+            return
+        fi
+    fi
+    for home in /usr/lib/jvm/*; do
+        if [ ! -L "$home" ] && usable "$home"; then
+            echo "$home"
+            return
+        fi
+    done
+    return 1
+}
+
+install_java() { # Debian's packages; 21 where a newer Debian no longer has 17
+    local as_root=()
+    command -v apt-get >/dev/null || return 1
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
+        as_root=(sudo -n)
+    fi
+    echo "Java $OLDEST or newer not found: installing it with apt-get" >&2
+    "${as_root[@]}" apt-get update -qq >/dev/null 2>&1 || true
+    local version
+    for version in 17 21; do
+        if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends "openjdk-$version-jre-headless" >/dev/null 2>&1; then
+            return
+        fi
+    done
+    return 1
+}
+
+if ! find_java && ! { install_java && find_java; }; then
+    echo "Spark needs Java $OLDEST or newer: install it (Debian: apt-get install openjdk-17-jre-headless)" \
+        "or set JAVA_HOME, then run this again." >&2
+    exit 1
+fi

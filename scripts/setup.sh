@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Bring .venv up to date: setup.sh run | dev. Does nothing when it is already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+
+case "${1:-}" in
+run) lock=requirements.lock ;;
+dev) lock=requirements-dev.lock ;;
+*) fail "usage: scripts/setup.sh run|dev" ;;
+esac
+
+# The stamp holds what was installed: the lock, and the description of the package itself.
+stamp=.venv/.installed
+wanted="$1 $(cat "$lock" pyproject.toml | sha256sum | cut -c 1-64)"
+whole="dev $(cat requirements-dev.lock pyproject.toml | sha256sum | cut -c 1-64)" # has all that run needs
+if [ -e "$stamp" ] && .venv/bin/python -c '' 2>/dev/null && grep -qxF -e "$wanted" -e "$whole" "$stamp"; then
+    exit 0
+fi
+
+python=
+for candidate in ${PYTHON:+"$PYTHON"} python3 python3.13 python3.12 python3.11; do
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || fail "nddup needs Python 3.11 or newer: install it, or say where it is with PYTHON=/path/to/python3."
+
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "$python cannot make virtual environments: install them (Debian: apt-get install python3-venv), then run this again."
+    rm -rf .venv
+    "$python" -m venv .venv
+fi
+rm -f "$stamp"
+echo "Installing $lock into .venv (the first time some minutes: Spark alone is 490 MB)"
+
+install() { # quiet; on failure the end of pip's own words, without addresses
+    if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input "$@" >.venv/pip.log 2>&1; then
+        grep -v '^WARNING' .venv/pip.log | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
+        fail "Installing failed; the whole log is .venv/pip.log."
+    fi
+}
+install --require-hashes -r "$lock"
+install --no-deps --no-build-isolation -e .
+echo "$wanted" >"$stamp"
