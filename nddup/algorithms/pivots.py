@@ -1,0 +1,308 @@
+"""The pivot miner: every maximal set of a component, each found once, at its first member.
+
+A set S is valid iff every two of its documents are near-duplicates and their common features number at
+least tau(S) = max(min_support, max of alpha_d over S). Both conditions only break as documents are added, so
+a valid set is maximal iff no single document can be added.
+
+For each document d as first member the miner searches sets of neighbours after d. A node of the search
+holds members S, their common features I within the sketch of d, candidates P (after d) and rejecters X
+(before d, or branched on already), with the invariant that every e in P ∪ X is a near-duplicate of
+ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). So S is maximal iff P and X are empty.
+Three theorems prune below a node:
+
+    Dominance.  Let u in P ∪ X be with I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree breaks
+                only pairs, so every maximal one holds u itself or a candidate that is no near-duplicate of u.
+                With nothing to branch on, u in X stops the search and u in P is absorbed.
+    Acceptance. Let S ∪ Q be a valid set, Q ⊆ P, to which no candidate can be added. It is maximal iff no
+                rejecter can be added, and every other maximal set of the subtree holds a candidate outside Q.
+    Order.      Branched on c1, c2, ... in turn, each joining X afterwards, every maximal set that holds one
+                of them is met once, at the first it holds.
+
+Each node uses dominance or acceptance, whichever leaves fewer branches. The pair graph is given, never
+derived from counts: for shares and resemblance, enough common features do not make a pair.
+
+Sources:
+    Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the
+    dominant document is its pivot, of documents instead of vertices.
+    Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing what keeps the support, accepting a whole tail.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.algorithms.compiled import compiled
+from nddup.algorithms.neighbourhoods import (
+    Bits,
+    Component,
+    Found,
+    Neighbourhood,
+    add_found,
+    add_slot,
+    copy_bits,
+    count_all,
+    count_bits,
+    count_common,
+    count_outside,
+    empty_found,
+    find_later_slots,
+    has_slot,
+    keep_common,
+    keep_outside,
+    list_slots,
+    remove_slot,
+    visit_neighbourhood,
+)
+
+
+class Node(NamedTuple):
+    """One node of the search, as views of one row of the stack."""
+
+    common: Bits  # I
+    candidates: Bits  # P
+    rejecters: Bits  # X
+    branches: Bits  # candidates still to branch on
+    members: Bits  # S without the pivot
+
+
+class Scratch(NamedTuple):
+    """Room for one neighbourhood, used within a node only."""
+
+    slots: NDArray[np.int64]
+    ranked: NDArray[np.int64]
+    kept: NDArray[np.int64]  # |I ∩ b_e| of every candidate and rejecter of the node filtered last
+    accepted: Bits  # S ∪ Q
+    left_out: Bits  # P minus Q
+    allowed: Bits  # candidates near all of Q
+    joint: Bits  # features common to S ∪ Q
+
+
+@compiled
+def node_at(stack: Bits, depth: int, n_features: int, width: int) -> Node:
+    """View one row of the stack as a node; the first two arguments after `depth` are counts of words."""
+    row = stack[depth]
+    at = n_features
+    return Node(
+        row[:at],
+        row[at : at + width],
+        row[at + width : at + 2 * width],
+        row[at + 2 * width : at + 3 * width],
+        row[at + 3 * width : at + 4 * width],
+    )
+
+
+@compiled
+def filter_slots(place: Neighbourhood, slots: Bits, common: Bits, tau: int, scratch: Scratch) -> None:
+    """Restore the invariant: keep in `slots` the e with |I ∩ b_e| >= max(tau, alpha_e)."""
+    for i in range(list_slots(slots, scratch.slots)):
+        slot = scratch.slots[i]
+        kept = count_common(common, place.shared[slot])
+        if kept < tau or kept < place.bounds[slot]:
+            remove_slot(slots, slot)
+        scratch.kept[slot] = kept
+
+
+@compiled
+def find_dominant(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+    """
+    Absorb what dominates its node, and find the document that leaves fewest branches by dominance.
+
+    Returns:
+        How many branches are left, and writes them into `branches`: 0 stops the search, 1 + the number of
+        candidates says that no document has I ⊆ b_u and alpha_u <= tau.
+    """
+    support = count_all(node.common)
+    fewest, dominant = count_all(node.candidates) + 1, -1
+    n_candidates = list_slots(node.candidates, scratch.slots)
+    for i in range(n_candidates):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, place.near[slot])
+            if outside == 1:
+                # Near every other candidate: what is counted as outside of others does not change by it.
+                add_slot(node.members, slot)
+                remove_slot(node.candidates, slot)
+                keep_common(node.rejecters, place.near[slot])
+            elif outside < fewest:
+                fewest, dominant = outside, slot
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, place.near[slot])
+            if outside < fewest:
+                fewest, dominant = outside, slot
+    if dominant >= 0:
+        copy_bits(branches, node.candidates)
+        keep_outside(branches, place.near[dominant])
+    return fewest
+
+
+@compiled
+def rank_candidates(node: Node, scratch: Scratch) -> int:
+    """Rank the candidates in `scratch.ranked`, most features kept first, then by slot; returns how many."""
+    count = list_slots(node.candidates, scratch.slots)
+    starts = np.zeros((node.common.size << 6) + 1, np.int64)
+    for i in range(count):
+        starts[scratch.kept[scratch.slots[i]]] += 1
+    for kept in range(starts.size - 2, -1, -1):
+        starts[kept] += starts[kept + 1]
+    for i in range(count - 1, -1, -1):
+        slot = scratch.slots[i]
+        starts[scratch.kept[slot]] -= 1
+        scratch.ranked[starts[scratch.kept[slot]]] = slot
+    return count
+
+
+@compiled
+def accept_greedily(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+    """
+    Choose Q by most common features first; writes S ∪ Q, its joint features and P minus Q.
+
+    Returns:
+        tau(S ∪ Q).
+    """
+    copy_bits(scratch.accepted, node.members)
+    copy_bits(scratch.joint, node.common)
+    copy_bits(scratch.allowed, node.candidates)
+    copy_bits(branches, node.candidates)
+    for i in range(rank_candidates(node, scratch)):
+        slot = scratch.ranked[i]
+        if not has_slot(scratch.allowed, slot):
+            continue
+        needed = max(tau, place.bounds[slot])
+        if count_common(scratch.joint, place.shared[slot]) >= needed:
+            tau = needed
+            add_slot(scratch.accepted, slot)
+            remove_slot(branches, slot)
+            keep_common(scratch.allowed, place.near[slot])
+            keep_common(scratch.joint, place.shared[slot])
+    return tau
+
+
+@compiled
+def is_rejected(place: Neighbourhood, node: Node, tau: int, scratch: Scratch) -> bool:
+    """Tell whether some rejecter can be added to S ∪ Q; it is near all of S by the invariant."""
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        slot = scratch.slots[i]
+        enough = count_common(scratch.joint, place.shared[slot]) >= max(tau, place.bounds[slot])
+        # Of S itself nothing is asked again: a bit of S in `accepted` is near the rejecter by the invariant.
+        if enough and count_outside(scratch.accepted, place.near[slot]) == 0:
+            return True
+    return False
+
+
+@compiled
+def expand(place: Neighbourhood, node: Node, tau: int, found: Found, scratch: Scratch) -> Found:
+    """Choose what to branch on below a node, and add the accepted set if it is maximal."""
+    fewest = find_dominant(place, node, tau, node.branches, scratch)
+    if fewest == 0:
+        return found
+    tau = accept_greedily(place, node, tau, scratch.left_out, scratch)
+    if fewest <= count_all(scratch.left_out):
+        return found
+    copy_bits(node.branches, scratch.left_out)
+    if count_all(scratch.accepted) > 0 and not is_rejected(place, node, tau, scratch):
+        return add_found(found, place, scratch.accepted, count_all(scratch.joint), scratch.slots)
+    return found
+
+
+@compiled
+def descend(place: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> None:
+    """Make the child that adds `slot` to a node, whose bounds now demand `tau`."""
+    copy_bits(child.common, node.common)
+    copy_bits(child.candidates, node.candidates)
+    copy_bits(child.rejecters, node.rejecters)
+    copy_bits(child.members, node.members)
+    keep_common(child.common, place.shared[slot])
+    keep_common(child.candidates, place.near[slot])
+    keep_common(child.rejecters, place.near[slot])
+    add_slot(child.members, slot)
+    filter_slots(place, child.candidates, child.common, tau, scratch)
+    filter_slots(place, child.rejecters, child.common, tau, scratch)
+
+
+@compiled
+def deepen(stack: Bits, taus: NDArray[np.int64]) -> tuple[Bits, NDArray[np.int64]]:
+    """Return the same nodes in a stack twice as deep."""
+    deeper = np.empty((2 * taus.size, stack.shape[1]), np.uint64)
+    deeper_taus = np.empty(2 * taus.size, np.int64)
+    for depth in range(taus.size):
+        copy_bits(deeper[depth], stack[depth])
+        deeper_taus[depth] = taus[depth]
+    return deeper, deeper_taus
+
+
+@compiled
+def search_pivot(
+    place: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: tuple[int, int, int]
+) -> Found:
+    """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
+    width, n_features = place.neighbours.size, place.pivot_features.size
+    n_slots = width << 6
+    scratch = Scratch(
+        np.empty(n_slots, np.int64),
+        np.empty(n_slots, np.int64),
+        np.empty(n_slots, np.int64),
+        np.empty(width, np.uint64),
+        np.empty(width, np.uint64),
+        np.empty(width, np.uint64),
+        np.empty(n_features, np.uint64),
+    )
+    stack = np.empty((8, n_features + 4 * width), np.uint64)
+    taus = np.empty(8, np.int64)
+    taus[0] = pivot_bound
+    root = node_at(stack, 0, n_features, width)
+    copy_bits(root.common, place.pivot_features)
+    copy_bits(root.candidates, later)
+    copy_bits(root.rejecters, place.neighbours)
+    keep_outside(root.rejecters, later)
+    keep_outside(root.members, root.members)
+    filter_slots(place, root.candidates, root.common, pivot_bound, scratch)
+    filter_slots(place, root.rejecters, root.common, pivot_bound, scratch)
+    found = expand(place, root, pivot_bound, found, scratch)
+    depth = 0
+    while depth >= 0 and found.counts[0] <= limits[0] and found.counts[1] <= limits[1]:
+        node = node_at(stack, depth, n_features, width)
+        slot = -1
+        for i in range(width):
+            if node.branches[i] != 0:
+                slot = (i << 6) + count_bits(~node.branches[i] & (node.branches[i] - np.uint64(1)))
+                break
+        if slot < 0:
+            depth -= 1
+            continue
+        found.counts[2] += width
+        if found.counts[2] > limits[2]:
+            break
+        if depth + 1 == taus.size:
+            stack, taus = deepen(stack, taus)
+            node = node_at(stack, depth, n_features, width)
+        child = node_at(stack, depth + 1, n_features, width)
+        taus[depth + 1] = max(taus[depth], place.bounds[slot])
+        remove_slot(node.branches, slot)
+        remove_slot(node.candidates, slot)
+        descend(place, node, child, slot, taus[depth + 1], scratch)
+        add_slot(node.rejecters, slot)
+        depth += 1
+        found = expand(place, child, taus[depth], found, scratch)
+    return found
+
+
+@compiled
+def mine_pivots(component: Component, min_support: int, limits: tuple[int, int, int]) -> Found:
+    """Search every pivot in canonical order; the counts tell whether a limit was passed."""
+    positions = np.full(component.n_features, -1, np.int64)
+    local_words = np.full((component.bounds.size + 63) >> 6, -1, np.int64)
+    found = empty_found()
+    for pivot in range(component.bounds.size):
+        first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
+        later = np.empty(last - first, np.uint64)
+        find_later_slots(component, pivot, later)
+        if count_all(later) == 0:
+            continue
+        place = visit_neighbourhood(component, pivot, positions, local_words)
+        found = search_pivot(place, later, max(min_support, component.bounds[pivot]), found, limits)
+        if found.counts[0] > limits[0] or found.counts[1] > limits[1] or found.counts[2] > limits[2]:
+            break
+    return found

@@ -1,0 +1,191 @@
+"""Charsets: what is declared, what is detected, and that nothing is lost silently."""
+
+import base64
+import bz2
+import gzip
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.algorithms.charsets import canonical_charset, declared_charset, decode_content
+from nddup.algorithms.markup import strip_markup
+
+SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
+needs_shared = pytest.mark.skipif(not (SHARED / "ruweb").is_dir(), reason=f"no test data in {SHARED}")
+
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. Широкая электрификация южных губерний."
+
+
+@pytest.mark.parametrize(
+    ("label", "codec"),
+    [
+        ("Windows-1251", "cp1251"),
+        ("win-1251", "cp1251"),
+        ("KOI8-R", "koi8-r"),
+        ("utf8", "utf-8"),
+        ("latin1", "cp1252"),
+        ("gb2312", "gb18030"),
+        ("Shift_JIS", "cp932"),
+        ("iso-8859-5", "iso8859-5"),
+        ("no-such", None),
+        ("", None),
+        ("utf-7", None),
+        ("unicode_escape", None),
+        ("rot13", None),
+        ("a\0b", None),
+    ],
+)
+def test_labels(label: str, codec: str | None) -> None:
+    """Labels of the web are known; codecs that are no encodings of documents are not."""
+    assert canonical_charset(label) == codec
+
+
+@pytest.mark.parametrize("codec", ["cp1251", "koi8-r", "utf-8", "cp866", "iso8859-5"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<?xml version="1.0" encoding="{}"?>',
+        '<html><head><meta charset="{}">',
+        "<META http-equiv=Content-Type content='text/html; charset={}'>",
+    ],
+)
+def test_declarations(head: str, codec: str) -> None:
+    """A declaration of any of the three forms is followed."""
+    text = head.format(codec) + f"<p>{RUSSIAN}</p>"
+
+    assert decode_content(text.encode(codec)) == (text, codec, 0)
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16"])
+def test_byte_order_mark_wins(codec: str) -> None:
+    """A mark overrules what is given and declared, and is not part of the text."""
+    text = f"<meta charset=koi8-r>{RUSSIAN}"
+
+    assert decode_content(text.encode(codec), "windows-1251").text == text
+
+
+def test_given_charset_precedes_the_declaration() -> None:
+    """The user's setting, or the HTTP header, wins over <meta>."""
+    raw = f"<meta charset=koi8-r>{RUSSIAN}".encode("cp1251")
+
+    assert decode_content(raw, "windows-1251").text.endswith(RUSSIAN)
+
+
+@pytest.mark.parametrize("label", ["utf-8", "utf-16", "no-such-charset", "euc-kr"])
+def test_wrong_declaration_falls_through(label: str) -> None:
+    """A declared charset that does not hold is passed over."""
+    raw = f"<meta charset={label}>{RUSSIAN}".encode("cp1251")
+
+    decoded = decode_content(raw, label)
+
+    assert decoded.text.endswith(RUSSIAN)
+    assert decoded.encoding == "cp1251"
+
+
+def test_declared_utf_16_that_reads_as_ascii() -> None:
+    """Bytes in which the declaration can be read are not UTF-16."""
+    text = f'<?xml version="1.0" encoding="utf-16"?>{RUSSIAN}'
+
+    assert decode_content(text.encode()) == (text, "utf-8", 0)
+
+
+def test_commented_declaration_is_none() -> None:
+    """A <meta> inside a comment declares nothing."""
+    assert declared_charset(b"<!-- <meta charset=koi8-r> --><meta charset=utf-8>") == "utf-8"
+
+
+@pytest.mark.parametrize("codec", ["cp1251", "koi8-r"])
+def test_undeclared_russian(codec: str) -> None:
+    """cp1251 and KOI8-R are told apart without a declaration."""
+    raw = f"<html><body><p class=x>{RUSSIAN}</p></body></html>".encode(codec)
+
+    assert decode_content(raw).encoding == codec
+
+
+def test_damaged_bytes_are_replaced_and_counted() -> None:
+    """Two damaged bytes do not make a UTF-8 page anything else; U+FFFD of the page itself is not counted."""
+    raw = b"\xff" + (RUSSIAN * 3 + "\ufffd").encode() + b"\xfe"
+
+    decoded = decode_content(raw)
+
+    assert decoded.encoding == "utf-8"
+    assert decoded.replaced == 2
+    assert decoded.text.count("\ufffd") == 3
+
+
+def test_character_cut_at_the_end() -> None:
+    """A page cut inside its last character is still UTF-8, however short."""
+    decoded = decode_content("one é".encode()[:-1])
+
+    assert decoded == ("one \ufffd", "utf-8", 1)
+
+
+def test_empty() -> None:
+    """No bytes are no text."""
+    assert decode_content(b"").text == ""
+
+
+def test_hostile_sample_is_searched_in_linear_time() -> None:
+    """Unclosed tags and scripts before the first foreign byte cost no more than other bytes."""
+    for piece in (b"<", b"<script ", b"<!--", b"<meta "):
+        decode_content(piece * (200_000 // len(piece)) + b"\xe0\xff")
+
+
+@given(raw=st.binary(max_size=300), charset=st.none() | st.text(max_size=12))
+@settings(deadline=None)
+def test_never_raises(raw: bytes, charset: str | None) -> None:
+    """Any bytes and any label give text that UTF-8 can hold."""
+    decoded = decode_content(raw, charset)
+
+    assert decoded.text.encode().decode() == decoded.text
+    assert decoded.replaced <= decoded.text.count("\ufffd")
+
+
+@needs_shared
+def test_real_russian_pages() -> None:
+    """Every declared page of the collection is read as `meta.jsonl.gz` says; a sample without it."""
+    with gzip.open(SHARED / "ruweb" / "meta.jsonl.gz") as lines:
+        meta = [json.loads(line) for line in lines]
+    xml = b"".join(bz2.decompress((SHARED / "ruweb" / f"ruweb.xml.{part}.bz2").read_bytes()) for part in (0, 1))
+    pages = [base64.b64decode(found) for found in re.findall(rb'<content encoding="base64">([^<]*)', xml)]
+    assert len(pages) == len(meta) == 1000
+
+    wrong = [m for m, page in zip(meta, pages, strict=True) if decode_content(page).text != page.decode(m["encoding"])]
+    assert wrong == []
+
+    for m, page in list(zip(meta, pages, strict=True))[::10]:
+        bare = re.sub(rb"(?i)charset=[\w\"'-]+|encoding=[\w\"'-]+", b"", page)
+        assert strip_markup(decode_content(bare).text) == strip_markup(bare.decode(m["encoding"])), m["url"]
+
+
+@needs_shared
+def test_same_text_in_three_encodings() -> None:
+    """The vim tutor in KOI8-R, cp1251 and UTF-8 is one text."""
+    folder = SHARED / "encodings" / "vim-tutor"
+    names = ("tutor.ru", "tutor.ru.cp1251", "tutor.ru.utf-8")
+
+    assert len({decode_content((folder / name).read_bytes()).text for name in names}) == 1
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("tutor.cs.cp1250", "cp1250"),
+        ("tutor.ja.euc", "euc_jp"),
+        ("tutor.ja.sjis", "cp932"),
+        ("tutor.zh.euc", "gb18030"),
+        ("tutor.ko.euc", "cp949"),
+        ("tutor.de", "cp1252"),
+        ("tutor.tr.iso9", "cp1254"),
+        ("tutor.el", "cp1253"),
+    ],
+)
+def test_other_languages(name: str, codec: str) -> None:
+    """Detection is not only for Russian."""
+    assert decode_content((SHARED / "encodings" / "vim-tutor" / name).read_bytes()).encoding == codec

@@ -1,0 +1,132 @@
+"""Markup: the text of a page, and no page that can hang or kill the process."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import html as lxml_html
+
+from nddup.algorithms import markup
+from nddup.algorithms.markup import looks_like_markup, strip_markup
+
+SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]
+
+
+def tokens(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("", []),
+        ("plain & text", ["plain", "text"]),
+        ("<title>no</title><body>one<b>two</b></body>", ["one", "two"]),
+        ("<script>a</script><style>b</style><noscript>c</noscript><template>d</template>e", ["e"]),
+        ("<p>caf&eacute; &#1103;</p><!-- no --><p>x</p>", ["café", "я", "x"]),
+        ("<p>one\0two", ["onetwo"]),
+        ("a\ud800b", ["a", "b"]),
+        ("<p>one<p>two<table><td>3", ["one", "two", "3"]),
+        ("<frameset><frame src=x></frameset>", []),
+    ],
+)
+def test_text_of_the_body(page: str, words: list[str]) -> None:
+    """Text nodes of the body, hidden elements left out, broken pages repaired as a browser does."""
+    assert tokens(strip_markup(page)) == words
+
+
+def test_text_nodes_are_joined_by_one_space() -> None:
+    """The measuring rule of the reference pairs: nothing stripped, nothing glued."""
+    assert strip_markup("<p>one<b> two</b></p>") == "one  two"
+
+
+def test_bytes_equal_text() -> None:
+    """UTF-8 bytes give what their text gives."""
+    page = "<p>Привет <b>мир</b>"
+
+    assert strip_markup(page.encode()) == strip_markup(page)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div>" * 1_000_000 + "word",
+        "<div>" * 100_000 + "word" + "</div>" * 100_000,
+        "<b>" * 1_000_000 + "word",
+        "".join(f"<font color={i}>" for i in range(5_000)) + "<p>word" * 5_000,
+        "<" * 1_000_000 + " word",
+        "<a " * 300_000 + "> word",
+        "<ul><li>" * 50_000 + "word",
+        "<!--" * 100_000 + "--> word",
+        "<svg>" * 50_000 + "word",
+    ],
+    ids=["div", "closed-div", "b", "font", "less-than", "attributes", "lists", "comments", "svg"],
+)
+def test_hostile_nesting_ends(page: str) -> None:
+    """Pages that take quadratic time or memory in a browser's algorithm are read flat."""
+    started = time.process_time()
+
+    text = strip_markup(page)
+
+    assert "word" in text
+    assert time.process_time() - started < 10
+
+
+def test_flat_reading_gives_the_same_words() -> None:
+    """The way round for hostile pages agrees with the parser on ordinary ones."""
+    page = "<head><title>no</title></head><body><p>a<b>b</b>&amp;<script>x</script><!-- y -->c</p></body>"
+
+    assert tokens(markup._strip_flat(page)) == tokens(strip_markup(page))  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<!DOCTYPE html><x>", True),
+        ("text <br/> text", True),
+        ("</p>", True),
+        ('<A HREF="x">', True),
+        ("<p>How should I <em>elicit</em>", True),
+        ("", False),
+        ("if a < b and c > d", False),
+        ("if a <b and c> d", False),
+        ("<info@example.org>", False),
+        ("<path> is the name of a file", False),
+        ("== Heading == [[link]] <ref>note</ref>", False),
+    ],
+)
+def test_looks_like_markup(text: str, expected: bool) -> None:  # noqa: FBT001
+    """Common tags are markup; comparisons, addresses and other signs are not."""
+    assert looks_like_markup(text) is expected
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join))
+def test_never_raises(page: str) -> None:
+    """Any text gives text without lone surrogates."""
+    strip_markup(page).encode()
+    strip_markup(page.encode("utf-8", "surrogatepass"))
+    looks_like_markup(page)
+
+
+@pytest.mark.skipif(not (SHARED / "debdocs-dev").is_dir(), reason=f"no test data in {SHARED}")
+def test_agrees_with_lxml_on_real_pages() -> None:
+    """Another parser, used as the measuring rule says, gives the same words on nearly every page."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pages = parquet.read_table(SHARED / "debdocs-dev" / "docs.parquet", columns=["html", "charset"]).to_pylist()[::100]
+    differing = 0
+    for page in pages:
+        text = page["html"].decode(page["charset"] or "utf-8", "replace")
+        tree = lxml_html.document_fromstring(text.encode(), parser=lxml_html.HTMLParser(encoding="utf-8"))
+        body = tree.body
+        for hidden in list(body.iter("script", "style", "noscript", "template")):
+            hidden.drop_tree()
+        differing += tokens(" ".join(body.itertext())) != tokens(strip_markup(text))
+
+    assert differing <= len(pages) // 20
