@@ -1,0 +1,8 @@
+"""spark-submit jobs/dedup.py INPUT… --output DIR [--config FILE] [--set a.b=c]…    the main job, as `nddup run`."""
+
+import sys
+
+from nddup.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["run", *sys.argv[1:]]))

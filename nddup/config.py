@@ -1,0 +1,265 @@
+"""Everything a job can be told: one schema, with the effect of each default said where it is defined.
+
+Values come from YAML files that hold differences only, and from `--set section.key=value`; a key that is not here is
+refused with what was expected. `spark` goes to the session unchanged, under Spark's own names. Keys and values that
+belong to the contract but are not built yet are refused in one line that says so.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from nddup.errors import ConfigError
+
+SIZES = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class InputConfig(_Section):
+    """What the records are and where their fields lie. Unset: detected from the head of each file."""
+
+    format: Literal["romip", "xml", "jsonl"] | None = Field(None, description="how records are laid out")
+    record: str | None = Field(None, description="local name of the record element")
+    id: str | None = Field(None, description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b)")
+    url: str | None = Field(None, description="path of the address")
+    content: str | None = Field(None, description="path of the text; several, joined, with + between")
+    charset: str | None = Field(None, description="encoding of the content, before any declaration")
+    markup: Literal["auto", "html", "text"] = Field(
+        "auto", description="remove markup: always, never, or where a document looks like HTML"
+    )
+    min_tokens: int = Field(0, ge=0, description="shorter documents are rejects `short`")
+    max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
+    max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
+
+    @field_validator("max_record")
+    @classmethod
+    def _bytes(cls, value: int | str) -> int:
+        return parse_size(value)
+
+
+class ShingleConfig(_Section):
+    """What a feature is. Longer shingles find fewer accidental likenesses and lose more around every edit."""
+
+    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; one edit changes this many shingles")
+    offset: int = Field(1, ge=1, le=1000, description="tokens between the starts of two shingles")
+    unit: Literal["word"] = Field("word", description="what a token is")
+
+
+class SketchConfig(_Section):
+    """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
+
+    kind: Literal["min-s"] = Field("min-s", description="the s smallest shingle ids under one permutation")
+    size: int = Field(200, ge=1, le=100_000, description="ids kept of a document; shorter documents keep all")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="picks the permutation")
+    fingerprint: Literal["rolling"] = Field("rolling", description="how a shingle becomes 64 bits")
+    permutation: Literal["mix"] = Field("mix", description="the permutation of the 64-bit space")
+
+
+class PairsConfig(_Section):
+    """When two documents are near-duplicates."""
+
+    measure: Literal["resemblance", "overlap"] = Field("resemblance", description="what the threshold is about")
+    threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
+    max_postings: int = Field(10_000, ge=2, description="documents of one prefix feature; more are cut, and counted")
+    expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
+
+    @model_validator(mode="after")
+    def _threshold_fits_measure(self) -> "PairsConfig":
+        value = self.threshold
+        if isinstance(value, int):
+            if self.measure != "overlap":
+                raise ValueError(f"an integer ({value}) is a count, which needs measure overlap; for a share write 1.0")
+            if value < 1:
+                raise ValueError(f"a count must be at least 1, got {value}")
+        elif not 0 < value <= 1:
+            raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
+        elif self.share.denominator > 10**9:
+            raise ValueError(f"a share has at most nine decimals, got {value!r}")
+        return self
+
+    @property
+    def share(self) -> Fraction:
+        """The threshold as the exact decimal that was written; for a count, the count."""
+        return Fraction(repr(self.threshold))
+
+
+class ClustersConfig(_Section):
+    """How clusters are mined. A component past its budget is covered: every pair in a true maximal set, not all sets."""
+
+    mode: Literal["all"] = Field("all", description="all maximal sets")
+    miner: Literal["auto", "fpgrowth", "pivot"] = Field("auto", description="auto: fpgrowth for small components")
+    fpgrowth_limit: int = Field(8, ge=2, le=20, description="distinct sketches; FP-Growth lists 2^m - 1 sets")
+    max_sets: int = Field(1_000, ge=1, description="sets of a component, plus 4 per distinct sketch in it")
+    max_members: int = Field(100_000, ge=1, description="member rows of a component, plus 400 per distinct sketch")
+
+
+class KeepConfig(_Section):
+    """Which document of a family stays."""
+
+    policy: Literal["longest", "first-id", "first", "shortest-url"] = Field("longest", description="who comes first")
+
+
+class OutputConfig(_Section):
+    """What is written beside the tables."""
+
+    kept: Literal["none", "jsonl", "parquet"] = Field("none", description="the kept documents themselves")
+
+
+class Config(_Section):
+    """Everything a job can be told."""
+
+    input: InputConfig = InputConfig()
+    shingle: ShingleConfig = ShingleConfig()
+    sketch: SketchConfig = SketchConfig()
+    pairs: PairsConfig = PairsConfig()
+    clusters: ClustersConfig = ClustersConfig()
+    keep: KeepConfig = KeepConfig()
+    output: OutputConfig = OutputConfig()
+    spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
+
+
+# Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
+LATER_KEYS = frozenset(
+    {
+        "input.max_expansion", "input.text", "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
+        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes", "output.context",
+    }
+)  # fmt: skip
+LATER_VALUES: dict[str, tuple[str, ...]] = {
+    "input.format": (
+        "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "warc", "html", "csv", "parquet",
+    ),
+    "shingle.unit": ("char",),
+    "sketch.kind": ("min-perm", "mod-m", "mod-pow2", "super", "minhash", "lexicon", "i-match", "keywords"),
+    "sketch.fingerprint": ("rabin",),
+    "sketch.permutation": ("gf2",),
+    "pairs.measure": ("containment",),
+    "clusters.mode": ("cover", "partition", "components"),
+    "output.kept": ("xml",),
+}  # fmt: skip
+
+
+def parse_size(value: int | str) -> int:
+    """Bytes from `1048576`, `64MB` or `1 gb` (powers of 1024).
+
+    Raises:
+        ValueError: if it is neither, or less than 1.
+
+    Example:
+        >>> parse_size("64MB")
+        67108864
+    """
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+)\s*([kmg]b)?\s*", value.lower())
+        if not match:
+            raise ValueError(f"expected bytes such as 64MB, got {value!r}")
+        value = int(match[1]) * SIZES[match[2] or ""]
+    if value < 1:
+        raise ValueError(f"must be at least 1 byte, got {value}")
+    return value
+
+
+def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
+    """The configuration of a YAML file of differences (or none) and `section.key=value` assignments, the later winning.
+
+    Raises:
+        ConfigError: one line naming the file or `--set`, the key, what was expected and what came.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        values = _read_yaml(path)
+    config = build_config(values, origin=path or "defaults")
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {assignment}: expected section.key=value")
+        try:
+            value = text if key.startswith("spark.") else yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {assignment}: the value is not YAML ({str(error).splitlines()[0]})") from error
+        _assign(values, key.strip(), value)
+    return build_config(values, origin="--set") if assignments else config
+
+
+def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
+    """Check a nested mapping of settings against the schema.
+
+    Raises:
+        ConfigError: one line naming `origin`, each wrong key, what was expected and what came.
+    """
+    _refuse_later(values, origin)
+    prepared = dict(values)
+    if isinstance(prepared.get("spark"), Mapping):
+        prepared["spark"] = {str(key): _spark_text(value) for key, value in prepared["spark"].items()}
+    try:
+        return Config.model_validate(prepared)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: " + "; ".join(_explain(item) for item in error.errors())) from error
+
+
+def _read_yaml(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = yaml.safe_load(file) or {}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
+    return values
+
+
+def _assign(values: dict[str, Any], key: str, value: object) -> None:
+    section, _, name = key.partition(".")
+    if section == "spark":
+        name = key
+    if not name:
+        raise ConfigError(f"--set {key}: expected section.key=value, a section is one of {', '.join(_sections())}")
+    target = values.get(section)
+    values[section] = {**(target if isinstance(target, dict) else {}), name: value}
+
+
+def _spark_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sections() -> list[str]:
+    return list(Config.model_fields)
+
+
+def _refuse_later(values: Mapping[str, Any], origin: str) -> None:
+    for section, content in values.items():
+        if section in LATER_KEYS:
+            raise ConfigError(f"{origin}: {section} is not available in this version")
+        for key, value in content.items() if isinstance(content, Mapping) else ():
+            name = f"{section}.{key}"
+            if name in LATER_KEYS:
+                raise ConfigError(f"{origin}: {name} is not available in this version")
+            if value in LATER_VALUES.get(name, ()):
+                raise ConfigError(f"{origin}: {name}={value} is not available in this version")
+
+
+def _explain(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    path = [str(part) for part in item["loc"] if part not in {"int", "float", "str"}]
+    name = ".".join(path) or "configuration"
+    if item["type"] == "extra_forbidden":
+        known = _sections() if len(path) == 1 else _keys_of(path[0])
+        close = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        return f"{name}: unknown key; {hint}"
+    message = item["msg"].removeprefix("Value error, ")
+    return f"{name}: {message}" + ("" if item["type"] == "value_error" else f", got {item['input']!r}")
+
+
+def _keys_of(section: str) -> list[str]:
+    model = Config.model_fields[section].annotation
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

@@ -1,0 +1,146 @@
+"""A whole run: from INPUT paths to a finished folder, or from a DataFrame to tables in the session."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.config import Config, build_config
+from nddup.errors import ConfigError, NddupError
+from nddup.metrics import Metrics
+from nddup.pipeline import Job, find_files, read_files, read_kept, run_stages, settings_of
+from nddup.progress import Progress
+from nddup.schemas import TEXTS
+from nddup.session import RUNTIME
+from nddup.stages.read import number_texts
+from nddup.stages.sketch import sketch_frame
+from nddup.storage import Storage
+from nddup.store import MemoryStore, RunFolder, versions
+
+ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""In `duplicates.txt` these characters of an id are written so; all others as they are."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What `find_duplicates` gives: the tables of a run, and what was counted."""
+
+    documents: DataFrame
+    rejects: DataFrame
+    pairs: DataFrame
+    clusters: DataFrame
+    members: DataFrame
+    keep: DataFrame
+    metrics: dict[str, Any]
+
+
+def run_job(
+    spark: SparkSession, inputs: list[str], output: str, config: Config, *, overwrite: bool = False
+) -> dict[str, Any]:
+    """Find the near-duplicates of a collection and leave a finished run in `output`.
+
+    Args:
+        spark: the session.
+        inputs: files and folders, any path Hadoop knows.
+        output: the run's folder.
+        config: everything else.
+        overwrite: replace a run that is there.
+
+    Returns:
+        The metrics, as in `metrics.json`.
+
+    Raises:
+        ConfigError: for an input that is missing or cannot be understood.
+        OutputError: if `output` exists (and is not to be overwritten), is no run, or cannot be written.
+        NddupError: if the rejects pass `input.max_rejects`, or a stated limit is passed. The folder then has no
+            `_COMPLETE`.
+    """
+    source = find_files(Storage(spark), inputs, config)
+    folder = RunFolder(spark, output)
+    files = source.listing.files
+    described = {"paths": inputs, "files": {file.source: [file.size, file.modified] for file in files}}
+    folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
+    job = Job(spark, config, folder, Progress(spark), Metrics(spark))
+    run_stages(job, read_files(job, source), source.unread, [file.source for file in files])
+    folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
+    if config.output.kept != "none":
+        with job.progress.stage("output") as notes:
+            write_kept(read_kept(job, source), f"{folder.path}/kept", config.output.kept)
+            notes.append(f"kept documents as {config.output.kept}")
+    folder.drop("records")
+    skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
+    skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
+    report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
+    metrics = {**report, "settings": settings_of(config), "versions": versions()}
+    folder.finish(metrics)
+    return metrics
+
+
+def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **settings: Any) -> Tables:  # noqa: A002, ANN401
+    """Find the near-duplicates among the rows of a DataFrame.
+
+    Args:
+        df: one document a row.
+        id: its column of ids; compared and returned as strings. Null and repeated ids go to `rejects`.
+        text: its column of texts; null goes to `rejects`.
+        **settings: sections of the configuration, `pairs={"threshold": 0.9}`, or keys `**{"pairs.threshold": 0.9}`.
+
+    Returns:
+        The tables of a run, kept in the session's storage on disk until it ends or they are unpersisted. `record` is
+        the rank of the id.
+
+    Raises:
+        ConfigError: for an unknown column or a wrong setting.
+
+    Example:
+        tables = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
+        tables.keep.where("kept").join(pages, F.col("doc_id") == F.col("url"))
+    """
+    for column in (id, text):
+        if column not in df.columns:
+            raise ConfigError(f"find_duplicates: no column {column!r}; there are {', '.join(df.columns)}")
+    config = build_config(_nested(settings), origin="find_duplicates")
+    spark = df.sparkSession
+    for key, value in {**RUNTIME, **config.spark}.items():
+        spark.conf.set(key, value)
+    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    numbered = number_texts(df, id=id, text=text).select(*TEXTS.fieldNames())
+    run_stages(job, sketch_frame(numbered, rule=job.rule), [], [])
+    job.store.drop("records")
+    report = job.metrics.report(bytes_in=0, files=0, skipped=[])
+    kept = {name: job.tables[name] for name in job.metrics.tables()}
+    return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})
+
+
+def write_kept(kept: DataFrame, path: str, form: str) -> None:
+    """Write the kept documents to a folder: Parquet, or JSON lines.
+
+    A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
+    any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
+    """
+    columns = ["doc_id", "url", "source", "record", "content"]
+    if form == "parquet":
+        kept.select(*columns).write.parquet(path)
+    else:
+        line = F.coalesce("line", F.to_json(F.struct(*columns)))
+        kept.select(line.alias("value")).write.text(path)
+
+
+def _cluster_lines(clusters: DataFrame) -> Iterator[str]:
+    """One cluster a line: member ids separated by tabs, and last the number of common features."""
+    for row in clusters.select("members", "support").sort("members").toLocalIterator():
+        yield ("\t".join([*(member.translate(ESCAPES) for member in row["members"]), str(row["support"])]) + "\n")
+
+
+def _nested(settings: dict[str, Any]) -> dict[str, Any]:
+    """Keys with a point as sections."""
+    nested: dict[str, Any] = {}
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        target = nested.setdefault(section, {})
+        if not isinstance(target, dict):
+            raise NddupError(f"find_duplicates: {section} is given twice")
+        target |= ({key: value} if section == "spark" else {name: value}) if name else value
+    return nested

@@ -1,0 +1,82 @@
+"""What a run counted: rows, rejects, pruning, cuts, covers, seconds and shuffled bytes, for `metrics.json`."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from nddup.session import shuffled_bytes
+
+ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "sketch": (("records",), ("documents", "rejects")),
+    "pairs": (("documents",), ("pairs",)),
+    "clusters": (("pairs",), ("clusters", "members")),
+    "keep": (("documents",), ("keep",)),
+}
+"""The tables each stage reads and leaves."""
+
+
+@dataclass
+class Metrics:
+    """Counts of one run, gathered as its stages end."""
+
+    spark: SparkSession
+    rows: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    pruning: list[int] = field(default_factory=list)
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measure a stage: seconds of the clock and bytes written to shuffles."""
+        started, before = time.monotonic(), shuffled_bytes(self.spark)
+        yield
+        self.stages[name] = {
+            "seconds": round(time.monotonic() - started, 3),
+            "shuffle_bytes": max(0, shuffled_bytes(self.spark) - before),
+        }
+
+    def report(self, *, bytes_in: int, files: int, skipped: list[dict[str, str]]) -> dict[str, Any]:
+        """The counts as `metrics.json` holds them."""
+        stages = {}
+        for name, measured in self.stages.items():
+            inputs, outputs = ROWS_OF[name]
+            stages[name] = {
+                "rows_in": {table: self._rows(table) for table in inputs},
+                "rows_out": {table: self._rows(table) for table in outputs},
+                **measured,
+            }
+        stages["sketch"] |= {
+            "bytes": bytes_in,
+            "files": files,
+            "skipped_files": skipped,
+            "rejected": self.reasons,
+        }
+        stages["pairs"] |= {"pruned_to": self.pruning} | {
+            name: self.counts.get(name, 0)
+            for name in ("distinct_sketches", "postings", "candidates", "cut_features", "cut_postings")
+        }
+        stages["clusters"] |= {
+            name: self.counts.get(name, 0)
+            for name in (
+                "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
+                "covered_components", "covered_clusters",
+            )
+        }  # fmt: skip
+        stages["keep"] |= {
+            "kept": self.counts["kept"],
+            "removed": self.rows["documents"] - self.counts["kept"],
+        }
+        shorts = {name: self.counts[name] for name in ("empty_sketches", "below_count", "equal_sketches")}
+        return {"records": self.counts["records"], "rows": self.tables(), **shorts, "stages": stages}
+
+    def tables(self) -> dict[str, int]:
+        """Rows of the tables of a run."""
+        return {name: self.rows[name] for name in ("documents", "rejects", "pairs", "clusters", "members", "keep")}
+
+    def _rows(self, name: str) -> int:
+        return self.counts["records"] if name == "records" else self.rows[name]

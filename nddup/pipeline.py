@@ -1,0 +1,338 @@
+"""The order of the stages: the only module that reads, writes, persists and counts.
+
+INPUT files --read, sketch--> records --number, collapse--> documents, rejects
+documents   --name_nodes-->   nodes
+documents   --divide, prune…, match--> matches
+matches     --build_graph-->  graph (components, kept nodes)
+graph       --mine-->         sets
+matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, keep
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup import schemas
+from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
+from nddup.algorithms.heads import read_head
+from nddup.config import Config
+from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.metrics import Metrics
+from nddup.progress import Progress
+from nddup.stages import clusters, collapse, graph, keep, pairs, read, sketch
+from nddup.storage import InputFile, Listing, Storage
+from nddup.store import Store
+
+HEAD_BYTES = 1 << 18
+"""Bytes of each file looked at before the run, decompressed."""
+
+POSTINGS_PER_TASK = 4_000_000
+"""(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
+
+LEAST_GAIN = 0.02
+"""Pruning goes on while a round drops more than this share of the postings. Stopping early is exact."""
+
+MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a run, grouped by how they are read, and those that cannot be."""
+
+    groups: dict[FileHead, list[InputFile]]
+    unread: tuple[tuple[str, str], ...]
+    listing: Listing
+
+
+@dataclass
+class Job:
+    """What the stages of one run share."""
+
+    spark: SparkSession
+    config: Config
+    store: Store
+    progress: Progress
+    metrics: Metrics
+    tables: dict[str, DataFrame] = field(default_factory=dict)
+
+    @property
+    def threshold(self) -> pairs.Threshold:
+        """The threshold of the run, exact."""
+        share = self.config.pairs.share
+        is_count = isinstance(self.config.pairs.threshold, int)
+        return pairs.Threshold(
+            self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
+        )
+
+    @property
+    def rule(self) -> sketch.Rule:
+        """How records become sketches."""
+        config = self.config
+        return sketch.Rule(
+            config.shingle.length,
+            config.shingle.offset,
+            config.sketch.size,
+            config.sketch.seed,
+            config.input.markup,
+            config.input.charset,
+            config.input.min_tokens,
+            int(config.input.max_record),
+        )
+
+    def save(self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = ()) -> DataFrame:
+        """Compute a table once, under the settings of these sections, and count it."""
+        schema = schemas.TABLES.get(name) or getattr(schemas, name.upper())
+        settings = {section: getattr(self.config, section).model_dump() for section in sections}
+        kept = self.store.save(name, table, schema, settings=settings, reads=reads)
+        self.tables[name] = kept
+        self.metrics.rows[name] = kept.count()
+        return kept
+
+
+def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
+    """List the inputs and read the head of each file.
+
+    Raises:
+        ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
+    """
+    listing = storage.list_inputs(inputs)
+    if not listing.files:
+        raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
+    options = config.input
+    groups: dict[FileHead, list[InputFile]] = {}
+    unread: list[tuple[str, str]] = []
+    unknown: str | None = None
+    for file in listing.files:
+        try:
+            head = read_head(
+                storage.read_head(file.path, HEAD_BYTES),
+                format=options.format,
+                record=options.record,
+                id=options.id,
+                url=options.url,
+                content=tuple(options.content.split("+")) if options.content else None,
+                charset=options.charset,
+            )
+        except NoRecordsError as error:
+            unread.append((file.source, str(error)))
+        except FormatError as error:
+            unknown = unknown or f"{file.path}: {error}"
+            unread.append((file.source, str(error)))
+        else:
+            groups.setdefault(head, []).append(file)
+    if unknown and not groups:
+        raise ConfigError(unknown)
+    return Source(groups, tuple(unread), listing)
+
+
+def read_files(job: Job, source: Source) -> DataFrame:
+    """RECORDS of all files, lazily; None of them is opened here."""
+    rows = job.spark.createDataFrame([], schemas.RECORDS)
+    for head, files in source.groups.items():
+        chunks = read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
+        rows = rows.unionByName(sketch.sketch_chunks(chunks, head=head, rule=job.rule))
+    return rows
+
+
+def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
+    """Every table of a run, from its records. The tables are left in `job.tables` and in the store."""
+    with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
+        _save_documents(job, records, unread, sources)
+        notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
+    with job.progress.stage("pairs") as notes, job.metrics.stage("pairs"):
+        _save_matches(job)
+        notes += [f"{job.metrics.rows['pairs']:,} pairs", f"{job.metrics.counts['candidates']:,} candidates"]
+    with job.progress.stage("clusters") as notes, job.metrics.stage("clusters"):
+        _save_clusters(job)
+        notes += [f"{job.metrics.rows['clusters']:,} clusters"]
+    with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
+        least = job.threshold.numerator if job.threshold.is_count else 1
+        kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=least)
+        saved = job.save("keep", kept, "keep", reads=("nodes", "graph"))
+        job.metrics.counts["kept"] = saved.where("kept").count()
+        notes += [f"{job.metrics.counts['kept']:,} kept"]
+    _count_shorts(job)
+
+
+def _save_documents(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
+    kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+    numbered = collapse.number(kept)
+    repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
+    silent = _files_without_records(job, kept, unread, sources)
+    rejects = collapse.gather_rejects(numbered, repeats, silent)
+    job.save("documents", collapse.collapse(numbered, repeats), "input", "shingle", "sketch", reads=("records",))
+    job.save("rejects", rejects, "input", reads=("records",))
+    repeats.unpersist()
+    documents, rejected = job.metrics.rows["documents"], job.metrics.rows["rejects"]
+    job.metrics.counts["records"] = documents + rejected
+    job.metrics.reasons = {
+        row["reason"]: row["count"] for row in job.tables["rejects"].groupBy("reason").count().collect()
+    }
+    limit = job.config.input.max_rejects
+    if limit is not None and rejected > limit * (documents + rejected):
+        raise NddupError(
+            f"{rejected} of {documents + rejected} records are rejects, more than input.max_rejects {limit}:"
+            f" {job.metrics.reasons}"
+        )
+    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
+    job.save("nodes", nodes, "keep", reads=("documents",))
+
+
+def _files_without_records(
+    job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]
+) -> DataFrame:
+    """REJECTS of whole files: those whose head said so, and those in which no record was found."""
+    known = list(unread)
+    heads = {source for source, _ in known}
+    rest = [(source, "no record was found in the file") for source in sources if source not in heads]
+    files = job.spark.createDataFrame(known + rest, "source string, detail string")
+    return files.join(records.select("source").distinct(), "source", "left_anti").select(
+        "source",
+        F.lit(1).cast("long").alias("record"),
+        F.lit(None).cast("string").alias("doc_id"),
+        F.lit("no records").alias("reason"),
+        "detail",
+        F.lit("").alias("excerpt"),
+    )
+
+
+def _save_matches(job: Job) -> None:
+    config, threshold = job.config, job.threshold
+    sketches = collapse.distinct_sketches(job.tables["documents"])
+    features = sketches.agg(F.count("*").alias("n"), F.sum(F.size("sketch")).alias("features")).first()
+    job.metrics.counts["distinct_sketches"] = int(features["n"]) if features else 0
+    partitions = _partitions(job, int(features["features"] or 0) if features else 0)
+    job.metrics.counts["postings"] = int(features["features"] or 0) if features else 0
+    postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    matched = pairs.match(
+        postings, sketches, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
+    )
+    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",))
+    postings.unpersist()
+    counters = matches.agg(*[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in pairs.COUNTERS]).first()
+    job.metrics.counts.update(counters.asDict() if counters else {})
+    job.metrics.rows["matches"] = matches.where(F.col("node_a").isNotNull()).count()
+    limit = config.pairs.expand_limit
+    expanded = pairs.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
+    job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
+    job.metrics.counts["partitions"] = partitions
+
+
+def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
+    """Prune round by round until a round drops almost nothing; the last round is persisted."""
+    before = None
+    rounds: list[int] = []
+    for _ in range(MOST_ROUNDS):
+        current = postings.persist(StorageLevel.DISK_ONLY)
+        counted = pairs.count_postings(current).first()
+        rounds.append(int(counted["postings"]) if counted else 0)
+        if before is not None:
+            before.unpersist()
+        if rounds[-1] == 0 or (len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]):
+            break
+        before, postings = current, pairs.prune(current, partitions=partitions)
+    job.metrics.pruning = rounds
+    return current
+
+
+def _partitions(job: Job, postings: int) -> int:
+    """Tasks of the block shuffles: Spark's own setting where the run gives one, else by the size of the input."""
+    given = job.config.spark.get("spark.sql.shuffle.partitions")
+    least = int(given) if given else 2 * job.spark.sparkContext.defaultParallelism
+    return max(least, math.ceil(postings / POSTINGS_PER_TASK))
+
+
+def _save_clusters(job: Job) -> None:
+    config, threshold, tables = job.config.clusters, job.threshold, job.tables
+    edges = job.metrics.rows["matches"]
+    if edges > graph.EDGE_LIMIT:
+        raise CapacityError(
+            f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} whose components this version"
+            " finds in memory; raise pairs.threshold, or split the collection"
+        )
+    budget = {"max_sets": config.max_sets, "max_members": config.max_members}
+    built = graph.build_graph(
+        tables["matches"], tables["nodes"], miner=config.miner, fpgrowth_limit=config.fpgrowth_limit, **budget
+    )
+    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"))
+    partitions = job.metrics.counts["partitions"]
+    sketches = collapse.distinct_sketches(tables["documents"])
+    near = tables["matches"].where(F.col("node_a").isNotNull())
+    problems = clusters.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
+        StorageLevel.DISK_ONLY
+    )
+    mined = clusters.mine_by_pivot(problems, threshold=threshold, **budget)
+    for frequent in _list_frequent(job, problems):
+        listed = clusters.keep_clusters(frequent, problems, threshold=threshold, partitions=partitions)
+        mined = mined.unionByName(listed)
+    sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
+    problems.unpersist()
+    least = threshold.numerator if threshold.is_count else 1
+    named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=least)
+    kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"))
+    job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
+    _count_clusters(job)
+
+
+def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
+    """The frequent sets of each FP-Growth fit; most runs have one, or none."""
+    transactions = clusters.list_transactions(problems, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
+    fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
+    for fit in sorted(fits, key=lambda row: int(row["fit"])):
+        chosen = transactions.where(F.col("fit") == fit["fit"])
+        yield clusters.list_frequent(chosen, least=int(fit["least"]), count=int(fit["n"]))
+    job.metrics.counts["fpgrowth_fits"] = len(fits)
+
+
+def _count_clusters(job: Job) -> None:
+    counts, components = job.metrics.counts, job.tables["graph"].where("position = 0")
+    row = components.agg(
+        F.count("*").alias("components"),
+        F.count("batch").alias("fpgrowth_components"),
+        F.coalesce(F.max("component_size"), F.lit(0)).alias("largest_component"),
+    ).first()
+    counts.update(row.asDict() if row else {})
+    covered = (
+        job.tables["clusters"]
+        .where("coverage = 'pairs'")
+        .agg(F.countDistinct("component").alias("covered_components"), F.count("*").alias("covered_clusters"))
+        .first()
+    )
+    counts.update(covered.asDict() if covered else {})
+
+
+def _count_shorts(job: Job) -> None:
+    """Documents that can be in no pair: without a feature, or under a count of features."""
+    nodes, threshold = job.tables["nodes"], job.threshold
+    least = threshold.numerator if threshold.is_count else 1
+    row = nodes.agg(
+        F.count_if(F.col("size") == 0).alias("empty_sketches"),
+        F.count_if((F.col("size") > 0) & (F.col("size") < least)).alias("below_count"),
+        F.count_if(F.col("doc_id") != F.col("group")).alias("equal_sketches"),
+    ).first()
+    job.metrics.counts.update(row.asDict() if row else {})
+
+
+def read_kept(job: Job, source: Source) -> DataFrame:
+    """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
+    offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
+    kept = job.tables["keep"].where("kept").select("doc_id")
+    documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
+    contents: DataFrame | None = None
+    for head, files in source.groups.items():
+        chunks = read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
+        rows = sketch.read_contents(chunks, offsets, head=head, rule=job.rule)
+        contents = rows if contents is None else contents.unionByName(rows)
+    if contents is None:
+        contents = job.spark.createDataFrame([], "doc_key long, content string, line string")
+    return documents.join(contents, "doc_key")
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """The settings of a run as plain values."""
+    return config.model_dump()

@@ -1,0 +1,117 @@
+"""Every table of a run: its name, its columns, and the check at the door of each stage.
+
+The tables of a finished run are other programs' contract; the working tables (`RECORDS` to `SETS`) live under the
+run's `_stages` folder, or only in memory, and may change.
+
+Spark has no unsigned integer: a feature id is stored as the `long` of the same 64 bits, and `sketch` is ascending as
+UNSIGNED numbers.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from nddup.errors import SchemaError
+
+_TYPES: dict[str, T.DataType] = {
+    "long": T.LongType(),
+    "int": T.IntegerType(),
+    "double": T.DoubleType(),
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    "boolean": T.BooleanType(),
+    "array<long>": T.ArrayType(T.LongType()),
+    "array<int>": T.ArrayType(T.IntegerType()),
+    "array<string>": T.ArrayType(T.StringType()),
+}
+
+
+def table(text: str) -> T.StructType:
+    """A schema from `name type` pairs separated by commas, as in SQL. (Spark's own parser needs a session.)"""
+    pairs = (column.split() for column in text.split(","))
+    return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in pairs])
+
+
+# The tables of a run ------------------------------------------------------------------------------------------------
+
+DOCUMENTS = table(
+    "doc_key long, doc_id string, url string, source string, record long, n_tokens int, n_features int,"
+    " content_fingerprint binary, group string, sketch array<long>, signature array<long>"
+)
+REJECTS = table("source string, record long, doc_id string, reason string, detail string, excerpt string")
+PAIRS = table(
+    "doc_a string, doc_b string, overlap int, resemblance double, containment_a double, containment_b double,"
+    " star boolean"
+)
+CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
+MEMBERS = table("cluster_id string, doc_id string, representative boolean")
+KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
+
+TABLES: dict[str, T.StructType] = {
+    "documents": DOCUMENTS,
+    "rejects": REJECTS,
+    "pairs": PAIRS,
+    "clusters": CLUSTERS,
+    "members": MEMBERS,
+    "keep": KEEP,
+}
+
+# Working tables -----------------------------------------------------------------------------------------------------
+
+CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
+"""Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
+
+TEXTS = table("doc_id string, url string, text string, source string, split long, seq long")
+"""Documents given as a DataFrame: text already decoded, numbered within their partition."""
+
+RECORDS = table(
+    "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
+    " content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string, detail string,"
+    " excerpt string"
+)
+"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0."""
+
+NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
+"""One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
+
+SKETCHES = table("node long, sketch array<long>")
+"""The distinct, non-empty sketches."""
+
+POSTINGS = table("target int, node binary, feature binary, holders binary, bound binary")
+"""Blocks of columns (int64, uint64, int32, int32): the features that pruning left, grouped by node."""
+
+MATCHES = table(
+    "node_a long, node_b long, overlap int, resemblance double, candidates long, cut_features long, cut_postings long"
+)
+"""Near-duplicate distinct sketches, node_a < node_b; and a row of counters a task, whose node_a is null."""
+
+GRAPH = table(
+    "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
+    " duplicate_of long, resemblance double, best string"
+)
+"""One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the
+components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy."""
+
+SETS = table("ordinal long, positions array<int>, support int, coverage string")
+"""A cluster as positions of nodes in component `ordinal`."""
+
+
+def require(table: DataFrame, schema: T.StructType, *, stage: str) -> None:
+    """Check that `table` has the columns of `schema`, by name and type; others are allowed.
+
+    Args:
+        table: any DataFrame; only its schema is looked at, nothing runs.
+        schema: the columns that the stage reads.
+        stage: the stage's name, for the message.
+
+    Raises:
+        SchemaError: naming the stage, the column, what was expected and what came.
+    """
+    came = {field.name: field.dataType for field in table.schema.fields}
+    for field in schema.fields:
+        if field.name not in came:
+            raise SchemaError(f"{stage}: expected a column {field.name!r}, got {sorted(came)}")
+        if came[field.name].simpleString() != field.dataType.simpleString():
+            raise SchemaError(
+                f"{stage}: column {field.name!r} should be {field.dataType.simpleString()},"
+                f" got {came[field.name].simpleString()}"
+            )

@@ -1,0 +1,167 @@
+"""Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
+
+records  --number-->    documents and rejects     one shuffle on doc_id, one on the sketch fingerprint
+documents --name-->     nodes                     one shuffle on group, of narrow rows
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup.schemas import DOCUMENTS, NODES, RECORDS, REJECTS, SKETCHES, require
+
+
+def number(records: DataFrame) -> DataFrame:
+    """Give each record its ordinal in its file and its rank in the collection, and each document its id.
+
+    The rank `doc_key` counts all records in the order (source, record) from 0; a reject keeps its number, so the keys
+    of documents have gaps. It is made of counts per split, so it does not depend on how files were split.
+
+    Schema in:   RECORDS
+    Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
+    Shuffles:  one of a row a split, then a broadcast of the same.    Actions:  none.
+    """
+    require(records, RECORDS, stage="read")
+    numbered = (
+        records.join(F.broadcast(split_offsets(records)), ["source", "split"])
+        .withColumn("doc_key", F.col("before") + F.col("seq"))
+        .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
+    )
+    named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
+    return numbered.withColumn("doc_id", F.when(F.col("reason").isNull(), named).otherwise(F.col("doc_id")))
+
+
+def split_offsets(records: DataFrame) -> DataFrame:
+    """How many records stand before each split, in its file and in the collection.
+
+    Schema in:   RECORDS
+    Schema out:  source string, split long, before_in_file long, before long; one row a split
+    """
+    splits = records.groupBy("source", "split").agg(F.count("*").alias("n"))
+    in_file = Window.partitionBy("source").orderBy("split").rowsBetween(Window.unboundedPreceding, -1)
+    in_collection = Window.orderBy("source", "split").rowsBetween(Window.unboundedPreceding, -1)
+    return splits.select(
+        "source",
+        "split",
+        F.coalesce(F.sum("n").over(in_file), F.lit(0)).alias("before_in_file"),
+        F.coalesce(F.sum("n").over(in_collection), F.lit(0)).alias("before"),
+    )
+
+
+def find_repeats(numbered: DataFrame) -> DataFrame:
+    """The ids that occur more than once, with the first document that has each.
+
+    Schema out:  doc_id string, first_key long, first_source string, first_record long
+    Shuffles:  one, of ids.    Actions:  none.
+    """
+    place = F.struct("doc_key", "source", "record")
+    return (
+        numbered.where(F.col("reason").isNull())
+        .groupBy("doc_id")
+        .agg(F.min(place).alias("first"), F.count("*").alias("n"))
+        .where(F.col("n") > 1)
+        .select(
+            "doc_id",
+            F.col("first.doc_key").alias("first_key"),
+            F.col("first.source").alias("first_source"),
+            F.col("first.record").alias("first_record"),
+        )
+    )
+
+
+def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
+    """The documents: records that are no rejects, with the smallest id of their equal sketches as `group`.
+
+    An empty sketch equals nothing: such a document is its own group.
+
+    Schema out:  DOCUMENTS
+    Shuffles:  two of narrow rows (ids, fingerprints); documents move only where a join side is too large to broadcast.
+    Actions:   none.
+    """
+    documents = (
+        numbered.where(F.col("reason").isNull())
+        .join(repeats, "doc_id", "left")
+        .where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
+    )
+    groups = (
+        documents.where(F.size("sketch") > 0)
+        .groupBy("sketch_fingerprint")
+        .agg(F.min("doc_id").alias("smallest"), F.count("*").alias("n"))
+        .where(F.col("n") > 1)
+        .select("sketch_fingerprint", "smallest")
+    )
+    grouped = documents.join(groups, "sketch_fingerprint", "left")
+    return (
+        grouped.withColumn("group", F.coalesce("smallest", "doc_id"))
+        .withColumn("signature", F.lit(None).cast("array<bigint>"))
+        .select(*DOCUMENTS.fieldNames())
+    )
+
+
+def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -> DataFrame:
+    """Every record that became no document: bad ones, later ones of a repeated id, and files without records.
+
+    Schema in:   as `number` gives; `find_repeats`; REJECTS of whole files
+    Schema out:  REJECTS
+    """
+    bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
+    first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
+    repeated = (
+        numbered.where(F.col("reason").isNull())
+        .select("source", "record", "doc_id", "doc_key")
+        .join(repeats, "doc_id")
+        .where(F.col("doc_key") != F.col("first_key"))
+        .select(
+            "source",
+            "record",
+            "doc_id",
+            F.lit("repeated id").alias("reason"),
+            first.alias("detail"),
+            F.lit("").alias("excerpt"),
+        )
+    )
+    return bad.unionByName(repeated).unionByName(unread)
+
+
+def name_nodes(documents: DataFrame, *, policy: str) -> DataFrame:
+    """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
+
+    Schema in:   DOCUMENTS
+    Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
+    Shuffles:  one, on group.    Actions:  none.
+    """
+    require(documents, DOCUMENTS, stage="pairs")
+    own_key = F.when(F.col("doc_id") == F.col("group"), F.col("doc_key"))
+    return documents.select(
+        "doc_key",
+        "doc_id",
+        "group",
+        F.min(own_key).over(Window.partitionBy("group")).alias("node"),
+        F.size("sketch").alias("size"),
+        _preference(policy).alias("policy"),
+        "content_fingerprint",
+    ).select(*NODES.fieldNames())
+
+
+def distinct_sketches(documents: DataFrame) -> DataFrame:
+    """The non-empty sketches, each once, under the key of its `group` document.
+
+    Schema in:   DOCUMENTS
+    Schema out:  SKETCHES
+    """
+    return (
+        documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
+        .select(F.col("doc_key").alias("node"), "sketch")
+        .select(*SKETCHES.fieldNames())
+    )
+
+
+def _preference(policy: str) -> Column:
+    """Smaller for a document that comes first."""
+    no_url = F.lit((1 << 63) - 1)
+    by_policy = {
+        "longest": -F.col("n_tokens").cast("long"),
+        "first-id": F.lit(0).cast("long"),
+        "first": F.col("doc_key"),
+        "shortest-url": F.coalesce(F.length("url").cast("long"), no_url),
+    }
+    return by_policy[policy]

@@ -1,0 +1,120 @@
+"""The pair graph of distinct sketches: its components, and which of its nodes are kept.
+
+Both need all edges in one place; they are held in the memory of ONE task, some 100 bytes an edge, up to `EDGE_LIMIT`
+edges, which `pipeline` checks before. Above it the run stops with a clear error: nothing is cut.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.algorithms.components import label_components
+from nddup.algorithms.keeping import keep_first
+from nddup.algorithms.maximality import fits_budget
+from nddup.schemas import GRAPH, MATCHES, NODES, require
+
+EDGE_LIMIT = 50_000_000
+"""Edges between distinct sketches that one task takes: about 5 GB of its memory."""
+
+LISTED_LIMIT = 10**7
+"""Frequent sets that one FP-Growth fit may list; components beyond it go to another fit."""
+
+
+def build_graph(
+    matches: DataFrame,
+    nodes: DataFrame,
+    *,
+    miner: str,
+    fpgrowth_limit: int,
+    max_sets: int,
+    max_members: int,
+) -> DataFrame:
+    """Label components, choose the kept nodes, and say who mines which component.
+
+    Schema in:   MATCHES, NODES
+    Schema out:  GRAPH, one row a node that has a neighbour
+
+    Args:
+        matches: near-duplicate distinct sketches.
+        nodes: one row a document.
+        miner: `pivot`: none goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do.
+            `fpgrowth`: all do for which it can list its sets (below `LISTED_LIMIT`).
+        fpgrowth_limit: see `miner`.
+        max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
+        max_members: budget of member rows of a component.
+
+    Shuffles:  the nodes once on node; edges and their nodes to one task.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="clusters")
+    require(nodes, NODES, stage="clusters")
+    edges = matches.where(F.col("node_a").isNotNull()).select("node_a", "node_b", "resemblance")
+    ends = edges.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+    best = F.min(F.struct("policy", "doc_id"))
+    described = (
+        nodes.join(ends, "node")
+        .groupBy("node")
+        .agg(F.min("group").alias("group"), best.alias("best"))
+        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
+    )
+    whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
+    largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
+    return whole.mapInArrow(partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members), GRAPH)
+
+
+def _graph_task(
+    batches: Iterator[pa.RecordBatch], *, largest: int, max_sets: int, max_members: int
+) -> Iterator[pa.RecordBatch]:
+    held = list(batches)
+    if not held:
+        return
+    table = pa.Table.from_batches(held)
+    described = table.filter(pc.is_valid(table["node"])).sort_by("group")
+    if described.num_rows == 0:
+        return
+    pairs = table.filter(pc.is_valid(table["node_a"]))
+    nodes = described["node"].to_numpy()
+    edges = _positions(nodes, pairs["node_a"].to_numpy(), pairs["node_b"].to_numpy())
+    components = label_components(edges, nodes=len(nodes))
+    by_policy = pc.sort_indices(described, [("policy", "ascending"), ("best", "ascending")]).to_numpy()
+    ranks = np.empty(len(nodes), np.int32)
+    ranks[by_policy] = np.arange(len(nodes), dtype=np.int32)
+    choice = keep_first(edges, pairs["resemblance"].to_numpy(), ranks)
+    first = np.flatnonzero(components.positions == 0)
+    batch = _fits(components.sizes[first], largest, max_sets, max_members)[components.ordinals]
+    graph = pa.table(
+        {
+            "node": nodes,
+            "component": described["group"].take(pa.array(first[components.ordinals])),
+            "ordinal": components.ordinals,
+            "position": components.positions,
+            "component_size": components.sizes,
+            "batch": pa.array(batch, mask=batch < 0),
+            "kept": choice.kept,
+            "duplicate_of": pa.array(nodes[choice.duplicate_of], mask=choice.kept),
+            "resemblance": choice.resemblance,
+            "best": described["best"],
+        }
+    )
+    yield from graph.to_batches(max_chunksize=100_000)
+
+
+def _positions(nodes: NDArray[np.int64], node_a: NDArray[np.int64], node_b: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Edges as places in `nodes`, (e, 2)."""
+    order = np.argsort(nodes)
+    ordered = nodes[order]
+    ends = [order[np.searchsorted(ordered, end)] for end in (node_a, node_b)]
+    return np.stack(ends, axis=1).astype(np.int32)
+
+
+def _fits(sizes: NDArray[np.int32], largest: int, max_sets: int, max_members: int) -> NDArray[np.int32]:
+    """The FP-Growth fit of each component, in order, or -1 for the pivot miner's."""
+    allowed = [m for m in range(2, largest + 1) if fits_budget(m, max_sets=max_sets, max_members=max_members)]
+    is_listed = np.isin(sizes, allowed)
+    listed = np.where(is_listed, (1 << np.minimum(sizes.astype(np.int64), 40)) - 1, 0)
+    return np.where(is_listed, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)

@@ -1,0 +1,217 @@
+"""Files that are not tables, over Hadoop's FileSystem: any path Spark can read works here too.
+
+The one place that touches the JVM behind the session. Listing inputs, reading the head of a file (decompressed),
+small text files, markers, removal.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError, OutputError
+
+BESIDE = re.compile(
+    r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
+    re.IGNORECASE,
+)
+"""Names of files that stand beside a collection. Inside a folder they are skipped; named on their own they are read."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One collection file: where it is, what it is called in the tables, its size in bytes."""
+
+    path: str
+    source: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of all inputs, sorted by source; the files left out, each with why; the inputs given twice."""
+
+    files: tuple[InputFile, ...]
+    skipped: tuple[tuple[str, str], ...]
+    repeated: tuple[str, ...]
+
+
+class Storage:
+    """Hadoop's FileSystem for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm  # type: ignore[attr-defined]  # noqa: SLF001 - no public door to Hadoop
+        self._hadoop: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def list_inputs(self, inputs: list[str]) -> Listing:
+        """Find the files of INPUT paths: literal, folders recursive.
+
+        Raises:
+            ConfigError: if an input does not exist, cannot be listed, or has a name Spark does not read.
+        """
+        found: dict[str, tuple[str, Any]] = {}
+        skipped: list[tuple[str, str]] = []
+        repeated: list[str] = []
+        for text in inputs:
+            root = self._status(text)
+            base = root.getPath().toUri().getPath().rstrip("/")
+            for status in self._walk(root, skipped):
+                uri = re.sub("^file:/+", "file:/", str(status.getPath().toUri().toString()))  # as Spark spells it
+                if uri in found:
+                    repeated.append(uri)
+                    continue
+                found[uri] = (base if root.isDirectory() else base.rpartition("/")[0], status)
+        sources = _distinct_sources({uri: (base, _decoded(status)) for uri, (base, status) in found.items()})
+        files = [
+            InputFile(uri, sources[uri], int(status.getLen()), int(status.getModificationTime()))
+            for uri, (_, status) in found.items()
+        ]
+        files.sort(key=lambda file: file.source.encode())
+        return Listing(tuple(files), tuple(skipped), tuple(repeated))
+
+    def read_head(self, path: str, size: int) -> bytes:
+        """The first `size` bytes of a file, decompressed by its extension.
+
+        Raises:
+            ConfigError: if it cannot be opened or decompressed.
+        """
+        try:
+            where = self._path(path)
+            stream = where.getFileSystem(self._hadoop).open(where)
+            try:
+                factory = self._jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(self._hadoop)
+                codec = factory.getCodec(where)
+                return bytes((codec.createInputStream(stream) if codec else stream).readNBytes(size))
+            finally:
+                stream.close()
+        except Exception as error:
+            raise ConfigError(f"{path}: cannot be read ({_reason(error)})") from error
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        where = self._path(path)
+        return bool(where.getFileSystem(self._hadoop).exists(where))
+
+    def children(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty if it is not there."""
+        where = self._path(path)
+        system = where.getFileSystem(self._hadoop)
+        return sorted(str(s.getPath().getName()) for s in system.listStatus(where)) if system.exists(where) else []
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all in it; nothing if it is not there."""
+        where = self._path(path)
+        where.getFileSystem(self._hadoop).delete(where, True)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents.
+
+        Raises:
+            OutputError: if it cannot be made or written.
+        """
+        try:
+            where = self._path(path)
+            where.getFileSystem(self._hadoop).mkdirs(where)
+        except Exception as error:
+            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
+
+    def read_text(self, path: str) -> str:
+        """A small UTF-8 file.
+
+        Raises:
+            OutputError: if it is not there.
+        """
+        try:
+            where = self._path(path)
+            stream = where.getFileSystem(self._hadoop).open(where)
+            try:
+                return bytes(stream.readAllBytes()).decode()
+            finally:
+                stream.close()
+        except Exception as error:
+            raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
+
+    def write_text(self, path: str, text: str | Iterator[str]) -> None:
+        """Write a UTF-8 file, whole or piece by piece, replacing what is there.
+
+        Raises:
+            OutputError: if it cannot be written.
+        """
+        try:
+            where = self._path(path)
+            stream = where.getFileSystem(self._hadoop).create(where, True)
+            try:
+                for piece in [text] if isinstance(text, str) else text:
+                    stream.write(piece.encode())
+            finally:
+                stream.close()
+        except Exception as error:
+            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
+
+    def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
+        """Text as Hadoop's Path: a URI where it has a scheme and is one, else a literal name."""
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
+            return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(path))
+        return self._jvm.org.apache.hadoop.fs.Path(None, None, path)
+
+    def _status(self, text: str) -> Any:  # noqa: ANN401
+        try:
+            where = self._path(text)
+            system = where.getFileSystem(self._hadoop)
+            if system.exists(where):
+                return system.getFileStatus(where)
+        except Exception as error:
+            raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
+        raise ConfigError(f"INPUT {text}: no such file or folder")
+
+    def _walk(self, status: Any, skipped: list[tuple[str, str]]) -> Iterator[Any]:  # noqa: ANN401
+        """Files at or below a status, in name order; hidden ones and those beside a collection go to `skipped`."""
+        path = status.getPath()
+        if not status.isDirectory():
+            if path.getName().startswith(("_", ".")):
+                raise ConfigError(f"INPUT {path}: Spark does not read files named with a leading _ or .; rename it")
+            yield status
+            return
+        children = sorted(path.getFileSystem(self._hadoop).listStatus(path), key=lambda s: str(s.getPath().getName()))
+        for child in children:
+            name = str(child.getPath().getName())
+            if name.startswith(("_", ".")):
+                skipped.append((str(child.getPath().toUri().getPath()), "hidden"))
+            elif not child.isDirectory() and BESIDE.fullmatch(name):
+                skipped.append((str(child.getPath().toUri().getPath()), "beside the collection"))
+            else:
+                yield from self._walk(child, skipped)
+
+
+def _decoded(status: Any) -> str:  # noqa: ANN401
+    return str(status.getPath().toUri().getPath())
+
+
+def _distinct_sources(paths: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """The name of each file in the tables: its path below its INPUT, lengthened by parent folders where two agree."""
+    depth = dict.fromkeys(paths, 0)
+    while True:
+        names = {uri: _lengthened(base, path, depth[uri]) for uri, (base, path) in paths.items()}
+        taken: dict[str, list[str]] = {}
+        for uri, name in names.items():
+            taken.setdefault(name, []).append(uri)
+        clashing = [uri for uris in taken.values() if len(uris) > 1 for uri in uris]
+        growing = [uri for uri in clashing if depth[uri] < paths[uri][0].count("/")]
+        if not growing:
+            return {uri: (uri if uri in clashing else name) for uri, name in names.items()}
+        for uri in growing:
+            depth[uri] += 1
+
+
+def _lengthened(base: str, path: str, parents: int) -> str:
+    return "/".join([*base.split("/")[len(base.split("/")) - parents :], path[len(base) :].lstrip("/")])
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what went wrong, without the Java class and its stack."""
+    cause = getattr(error, "java_exception", None)
+    text = str(cause.getMessage() or cause.toString()) if cause is not None else str(error)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
