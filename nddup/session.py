@@ -2,9 +2,13 @@
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
@@ -16,7 +20,13 @@ RUNTIME = {
 }
 """Set on any session a job runs in, also one made by spark-submit."""
 
+START = {
+    "spark.python.daemon.module": "nddup.daemon",  # workers are forked with their kernels loaded
+}
+"""Set on a session that does not run yet."""
+
 LOCAL = {
+    "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of some hundred MB keeps all cores busy to its end
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -25,6 +35,10 @@ LOCAL = {
     "spark.sql.shuffle.partitions": "16",
 }
 """Set where nothing else is said, on a session made here for one machine."""
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+USUAL = ("WARNING: Using incubator modules",)
+"""What the Java machine says at every start, whatever it is told: it is not passed on."""
 
 
 def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSession:
@@ -44,21 +58,25 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("nddup")
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted:
+    is_new = not submitted and SparkSession.getActiveSession() is None
+    options = {**START, **RUNTIME, **settings}
+    said: list[str] = []
+    if is_new:
         where = master or "local[*]"
-        builder = builder.master(where)
-        for key, value in (LOCAL if where.startswith("local") else {}).items():
-            builder = builder.config(key, value)
-        quiet = Path(__file__).with_name("log4j2.properties")
-        builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}")
-    elif master:
+        quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+        options = {**(LOCAL if where.startswith("local") else {}), "spark.master": where, **options}
+        options[JAVA_OPTIONS] = f"{quiet} {options.get(JAVA_OPTIONS, '')}".strip()
+    elif submitted and master:
         builder = builder.master(master)
-    for key, value in {**RUNTIME, **settings}.items():
+    for key, value in options.items():
         builder = builder.config(key, value)
     try:
+        if is_new and SparkContext._gateway is None:  # noqa: SLF001 - else a Java machine runs already
+            _start_quietly(SparkConf().setAppName("nddup").setAll(list(options.items())), said)
         spark = builder.getOrCreate()
     except Exception as error:
-        raise ConfigError(f"Spark did not start: {_first_line(error)}; it needs Java 17 or newer") from error
+        reason = _first_line(error)
+        raise ConfigError(f"Spark did not start: {said[0] if said else reason}; it needs Java 17 or newer") from error
     for key, value in {
         **RUNTIME,
         **{k: v for k, v in settings.items() if k.startswith("spark.sql.")},
@@ -71,10 +89,43 @@ def shuffled_bytes(spark: SparkSession) -> int:
     """Bytes written to shuffles by all Spark stages of the session that are still remembered (the last 1,000)."""
     context = spark.sparkContext
     store = context._jsc.sc().statusStore()  # noqa: SLF001 - the only count of shuffle bytes without the web UI
-    gateway = context._gateway  # noqa: SLF001
+    gateway: Any = context._gateway  # noqa: SLF001
     nothing = gateway.new_array(gateway.jvm.double, 0)
     stages = store.stageList(None, False, False, nothing, gateway.jvm.java.util.ArrayList())  # noqa: FBT003
     return sum(int(stages.apply(i).shuffleWriteBytes()) for i in range(stages.size()))
+
+
+def _start_quietly(conf: SparkConf, said: list[str]) -> None:
+    """Start the Java machine with its standard error passed through here, without the `USUAL` lines.
+
+    What it says until it has started is left in `said`: if it does not start, the reason.
+    """
+    receiver, sender = os.pipe()
+    started = threading.Event()
+
+    def pass_on() -> None:
+        with os.fdopen(receiver, errors="replace") as lines:
+            for line in lines:
+                if line.startswith(USUAL):
+                    continue
+                if not started.is_set():
+                    said.append(line.strip())
+                else:
+                    sys.stderr.write(line)
+                    sys.stderr.flush()
+
+    thread = threading.Thread(target=pass_on, daemon=True)
+    thread.start()
+    try:
+        gateway = launch_gateway(conf, {"stderr": sender})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
+    except Exception:
+        os.close(sender)
+        thread.join(timeout=5)
+        raise
+    os.close(sender)
+    started.set()
+    sys.stderr.write("".join(f"{line}\n" for line in said))
 
 
 def _first_line(error: Exception) -> str:

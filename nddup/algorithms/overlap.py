@@ -290,7 +290,7 @@ def _join(  # noqa: C901 - one kernel: its state is its arguments
     starts: NDArray[np.int64],
     bounds: NDArray[np.int32],
     size: int,
-    by_resemblance: bool,
+    by_resemblance: bool,  # noqa: FBT001
     numerator: int,
     denominator: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], int]:

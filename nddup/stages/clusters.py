@@ -27,6 +27,7 @@ from nddup.algorithms.overlap import Ragged
 from nddup.schemas import CLUSTERS, GRAPH, MATCHES, MEMBERS, SETS, SKETCHES, require, table
 from nddup.stages.exchange import (
     Columns,
+    Layout,
     block_schema,
     exchange,
     list_column,
@@ -38,10 +39,10 @@ from nddup.stages.exchange import (
 from nddup.stages.pairs import Threshold
 
 Batches = Iterator[pa.RecordBatch]
-NODE_LAYOUT = {"ordinal": np.int64, "position": np.int32, "fit": np.int32, "size": np.int32, "ids": np.uint64}
-EDGE_LAYOUT = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
-PROBLEM_LAYOUT = {**NODE_LAYOUT, **EDGE_LAYOUT}
-LISTED_LAYOUT = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
+NODE_LAYOUT: Layout = {"ordinal": np.int64, "position": np.int32, "fit": np.int32, "size": np.int32, "ids": np.uint64}
+EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
+PROBLEM_LAYOUT: Layout = {**NODE_LAYOUT, **EDGE_LAYOUT}
+LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
 PIVOT = -1
 """In the column `fit`: a component for the pivot miner."""
 
@@ -257,7 +258,7 @@ def _read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> _Problem
     starts = np.concatenate([[0], np.cumsum(nodes["size"])]).astype(np.int64)
     ends = np.stack([edges["edge_a"], edges["edge_b"]], axis=1)[by_component]
     return _Problems(
-        ordinals,
+        ordinals.astype(np.int64),
         np.append(first, len(order)),
         np.append(np.searchsorted(edges["edge_ordinal"][by_component], ordinals), len(ends)),
         nodes["fit"][order][first].astype(np.int32),

@@ -26,7 +26,7 @@ LISTED_LIMIT = 10**7
 """Frequent sets that one FP-Growth fit may list; components beyond it go to another fit."""
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: DataFrame,
     nodes: DataFrame,
     *,

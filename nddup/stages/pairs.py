@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.algorithms.overlap import (
@@ -32,6 +32,7 @@ from nddup.algorithms.overlap import (
 from nddup.schemas import MATCHES, NODES, PAIRS, POSTINGS, SKETCHES, require
 from nddup.stages.exchange import (
     Columns,
+    Layout,
     block_schema,
     exchange,
     list_column,
@@ -44,10 +45,10 @@ from nddup.stages.exchange import (
 )
 
 Batches = Iterator[pa.RecordBatch]
-POSTING_LAYOUT = {"node": np.int64, "feature": np.uint64, "bound": np.int32}
-PRUNED_LAYOUT = {**POSTING_LAYOUT, "holders": np.int32}
-ORIGINAL_LAYOUT = {"original": np.int64, "original_size": np.int32, "original_ids": np.uint64}
-PROBE_LAYOUT = {
+POSTING_LAYOUT: Layout = {"node": np.int64, "feature": np.uint64, "bound": np.int32}
+PRUNED_LAYOUT: Layout = {**POSTING_LAYOUT, "holders": np.int32}
+ORIGINAL_LAYOUT: Layout = {"original": np.int64, "original_size": np.int32, "original_ids": np.uint64}
+PROBE_LAYOUT: Layout = {
     "node": np.int64,
     "size": np.int32,
     "ids": np.uint64,
@@ -132,9 +133,7 @@ def match(
         partial(_post_originals, partitions=partitions), block_schema(ORIGINAL_LAYOUT)
     )
     met = exchange(postings.unionByName(originals, allowMissingColumns=True), partitions=partitions)
-    probes = met.mapInArrow(
-        partial(_post_prefixes, threshold=threshold, partitions=partitions), block_schema(PROBE_LAYOUT)
-    )
+    probes = met.mapInArrow(partial(_post_prefixes, partitions=partitions), block_schema(PROBE_LAYOUT))
     return exchange(probes, partitions=partitions).mapInArrow(
         partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), MATCHES
     )
@@ -228,7 +227,7 @@ def _post_originals(batches: Batches, *, partitions: int) -> Batches:
         yield pack(ORIGINAL_LAYOUT, targets, columns, {"original_ids": rows}, partitions=partitions)
 
 
-def _post_prefixes(batches: Batches, *, threshold: Threshold, partitions: int) -> Batches:
+def _post_prefixes(batches: Batches, *, partitions: int) -> Batches:
     """Each sketch with features left, to every partition that owns one of its prefix."""
     held = list(batches)
     columns = unpack(held, PRUNED_LAYOUT)
@@ -317,7 +316,9 @@ def _ragged(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged
 
 
 def _last_masked(rows: int) -> NDArray[np.bool_]:
-    return np.arange(rows + 1) == rows
+    masked = np.zeros(rows + 1, np.bool_)
+    masked[rows] = True
+    return masked
 
 
 def _counter(rows: int, value: int) -> pa.Array:
@@ -325,13 +326,13 @@ def _counter(rows: int, value: int) -> pa.Array:
     return pa.array(np.append(np.zeros(rows, np.int64), value), mask=~_last_masked(rows))
 
 
-def _is_near_itself(threshold: Threshold) -> F.Column:
+def _is_near_itself(threshold: Threshold) -> Column:
     """Whether two documents with this one sketch are near-duplicates: it has at least alpha features."""
     return F.col("size") >= threshold.numerator if threshold.is_count else F.col("size") > 0
 
 
 def _split_products(near: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
-    """The matches whose product of groups is written in full, and those that become stars of their `group` documents."""
+    """The matches whose product of groups is written in full, and those that become stars."""
     sized = near.join(hubs.select(*_renamed("node", "n", suffix="_a"), F.col("group").alias("hub_a")), "node_a").join(
         hubs.select(*_renamed("node", "n", suffix="_b"), F.col("group").alias("hub_b")), "node_b"
     )
@@ -339,7 +340,7 @@ def _split_products(near: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataF
     return sized.where(rows <= limit), sized.where(rows > limit)
 
 
-def _renamed(*names: str, suffix: str) -> list[F.Column]:
+def _renamed(*names: str, suffix: str) -> list[Column]:
     return [F.col(name).alias(name + suffix) for name in names]
 
 

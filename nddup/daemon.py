@@ -1,0 +1,35 @@
+"""The parent of Spark's Python workers, with the kernels loaded before it forks them.
+
+Loading numba and its compiled kernels costs a process some 1.5 s of CPU. Workers are forked from one daemon an
+executor, so it is paid once there, not in each worker. Spark starts this module instead of its own daemon where
+`spark.python.daemon.module` names it; any job runs as well without.
+"""
+
+import numpy as np
+from pyspark import daemon
+
+from nddup.algorithms import overlap, sketching
+from nddup.algorithms.itemsets import mine_component
+from nddup.stages import clusters, exchange, graph, sketch
+
+__all__ = ["clusters", "graph", "load_kernels", "sketch"]
+
+
+def load_kernels() -> None:
+    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
+    offsets, ids = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64)
+    ones = np.ones(2, np.int32)
+    text = np.frombuffer(b"a rose is a rose", np.uint8)
+    sketching.sketch_texts(text, np.array([0, len(text)], np.int64))
+    sketches = overlap.Ragged(offsets, ids)
+    exchange.take_rows(sketches, np.array([1, 0]))
+    overlap.keep_possible(ids, np.ones(len(ids), np.int32))
+    overlap.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
+    holders, is_owned = np.ones(len(ids), np.int32), np.ones(len(ids), np.bool_)
+    overlap.match_prefixes(sketches, sketches, holders, is_owned, ones, size=3, share=(1, 2), max_postings=10)
+    mine_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32), max_sets=9, max_members=9)
+
+
+if __name__ == "__main__":
+    load_kernels()
+    daemon.manager()
