@@ -9,10 +9,11 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from nddup.errors import ConfigError
 
@@ -71,19 +72,19 @@ class PairsConfig(_Section):
     max_postings: int = Field(10_000, ge=2, description="documents of one prefix feature; more are cut, and counted")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
 
-    @model_validator(mode="after")
-    def _threshold_fits_measure(self) -> "PairsConfig":
-        value = self.threshold
+    @field_validator("threshold")
+    @classmethod
+    def _fits_measure(cls, value: float, info: ValidationInfo) -> float:
         if isinstance(value, int):
-            if self.measure != "overlap":
+            if info.data.get("measure") != "overlap":
                 raise ValueError(f"an integer ({value}) is a count, which needs measure overlap; for a share write 1.0")
             if value < 1:
                 raise ValueError(f"a count must be at least 1, got {value}")
         elif not 0 < value <= 1:
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
-        elif self.share.denominator > 10**9:
+        elif Fraction(repr(value)).denominator > 10**9:
             raise ValueError(f"a share has at most nine decimals, got {value!r}")
-        return self
+        return value
 
     @property
     def share(self) -> Fraction:
@@ -124,6 +125,14 @@ class Config(_Section):
     keep: KeepConfig = KeepConfig()
     output: OutputConfig = OutputConfig()
     spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
+
+    @field_validator("spark")
+    @classmethod
+    def _full_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith("spark."):
+                raise ValueError(f"expected Spark's own full keys, such as spark.{key}, got {key}")
+        return value
 
 
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
@@ -181,11 +190,7 @@ def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Con
         key, equals, text = assignment.partition("=")
         if not equals:
             raise ConfigError(f"--set {assignment}: expected section.key=value")
-        try:
-            value = text if key.startswith("spark.") else yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {assignment}: the value is not YAML ({str(error).splitlines()[0]})") from error
-        _assign(values, key.strip(), value)
+        _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
     return build_config(values, origin="--set") if assignments else config
 
 
@@ -198,16 +203,17 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     _refuse_later(values, origin)
     prepared = dict(values)
     if isinstance(prepared.get("spark"), Mapping):
-        prepared["spark"] = {str(key): _spark_text(value) for key, value in prepared["spark"].items()}
+        prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
     try:
         return Config.model_validate(prepared)
     except ValidationError as error:
-        raise ConfigError(f"{origin}: " + "; ".join(_explain(item) for item in error.errors())) from error
+        lines = {_name(item): _explain(item) for item in error.errors()}  # of a union's two, the last
+        raise ConfigError(f"{origin}: " + "; ".join(lines.values())) from error
 
 
 def _read_yaml(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8") as file:
             values = yaml.safe_load(file) or {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
@@ -215,7 +221,15 @@ def _read_yaml(path: str) -> dict[str, Any]:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
-    return values
+    return {section: {} if content is None else content for section, content in values.items()}
+
+
+def _read_value(text: str) -> object:
+    """A value as YAML reads it; what YAML cannot read, such as the path `@id`, is text."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
 
 
 def _assign(values: dict[str, Any], key: str, value: object) -> None:
@@ -228,7 +242,9 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
     values[section] = {**(target if isinstance(target, dict) else {}), name: value}
 
 
-def _spark_text(value: object) -> str:
+def _spark_text(value: object, key: object, origin: str) -> str:
+    if not isinstance(value, (str, int, float)):
+        raise ConfigError(f"{origin}: {key}: expected a text or a number, got {value!r}")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -248,9 +264,13 @@ def _refuse_later(values: Mapping[str, Any], origin: str) -> None:
                 raise ConfigError(f"{origin}: {name}={value} is not available in this version")
 
 
-def _explain(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    path = [str(part) for part in item["loc"] if part not in {"int", "float", "str"}]
-    name = ".".join(path) or "configuration"
+def _name(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    return ".".join(str(part) for part in item["loc"] if part not in {"int", "float", "str"}) or "configuration"
+
+
+def _explain(item: Any) -> str:  # noqa: ANN401
+    name = _name(item)
+    path = name.split(".", 1)
     if item["type"] == "extra_forbidden":
         known = _sections() if len(path) == 1 else _keys_of(path[0])
         close = difflib.get_close_matches(path[-1], known, n=1)

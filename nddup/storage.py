@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError
+
+RUN = "_RUN.json"
+"""The file that tells a run's folder: below an INPUT such a folder holds results, not documents."""
 
 BESIDE = re.compile(
     r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
@@ -43,8 +47,8 @@ class Storage:
     """Hadoop's FileSystem for one session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm  # type: ignore[attr-defined]  # noqa: SLF001 - no public door to Hadoop
-        self._hadoop: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
+        self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths: literal, folders recursive.
@@ -76,7 +80,7 @@ class Storage:
         """The first `size` bytes of a file, decompressed by its extension.
 
         Raises:
-            ConfigError: if it cannot be opened or decompressed.
+            NddupError: if it cannot be opened or decompressed.
         """
         try:
             where = self._path(path)
@@ -88,12 +92,17 @@ class Storage:
             finally:
                 stream.close()
         except Exception as error:
-            raise ConfigError(f"{path}: cannot be read ({_reason(error)})") from error
+            raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
         where = self._path(path)
         return bool(where.getFileSystem(self._hadoop).exists(where))
+
+    def is_within(self, path: str, folder: str) -> bool:
+        """Whether a path is a folder or lies in it."""
+        inner, outer = (self._qualified(text) for text in (path, folder))
+        return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
     def children(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if it is not there."""
@@ -153,9 +162,17 @@ class Storage:
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
         """Text as Hadoop's Path: a URI where it has a scheme and is one, else a literal name."""
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
-            return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(path))
-        return self._jvm.org.apache.hadoop.fs.Path(None, None, path)
+        hadoop = self._jvm.org.apache.hadoop.fs
+        if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
+            return hadoop.Path(None, None, path)
+        try:
+            return hadoop.Path(self._jvm.java.net.URI(path))
+        except Py4JJavaError:  # with a scheme, and not written as a URI: a blank, a bracket
+            return hadoop.Path(path)
+
+    def _qualified(self, path: str) -> str:
+        where = self._path(path)
+        return str(where.getFileSystem(self._hadoop).makeQualified(where).toString())
 
     def _status(self, text: str) -> Any:  # noqa: ANN401
         try:
@@ -167,8 +184,8 @@ class Storage:
             raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
         raise ConfigError(f"INPUT {text}: no such file or folder")
 
-    def _walk(self, status: Any, skipped: list[tuple[str, str]]) -> Iterator[Any]:  # noqa: ANN401
-        """Files at or below a status, in name order; hidden ones and those beside a collection go to `skipped`."""
+    def _walk(self, status: Any, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Any]:  # noqa: ANN401
+        """Files at or below a status, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
         path = status.getPath()
         if not status.isDirectory():
             if path.getName().startswith(("_", ".")):
@@ -176,6 +193,9 @@ class Storage:
             yield status
             return
         children = sorted(path.getFileSystem(self._hadoop).listStatus(path), key=lambda s: str(s.getPath().getName()))
+        if below and any(child.getPath().getName() == RUN for child in children):
+            skipped.append((str(path.toUri().getPath()), "results of a run"))
+            return
         for child in children:
             name = str(child.getPath().getName())
             if name.startswith(("_", ".")):
@@ -183,7 +203,7 @@ class Storage:
             elif not child.isDirectory() and BESIDE.fullmatch(name):
                 skipped.append((str(child.getPath().toUri().getPath()), "beside the collection"))
             else:
-                yield from self._walk(child, skipped)
+                yield from self._walk(child, skipped, below=True)
 
 
 def _decoded(status: Any) -> str:  # noqa: ANN401

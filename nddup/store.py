@@ -32,9 +32,9 @@ from nddup.algorithms.normalising import TOKEN_TABLE_VERSION
 from nddup.algorithms.sketching import SKETCH_FORMAT
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.schemas import TABLES
-from nddup.storage import Storage
+from nddup.storage import RUN, Storage
 
-RUN, COMPLETE, STAGES = "_RUN.json", "_COMPLETE", "_stages"
+COMPLETE, STAGES = "_COMPLETE", "_stages"
 LAYOUT = 1
 """Version of the folder's layout."""
 
@@ -58,10 +58,7 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Tables in Spark's block storage, on disk of the executors, for the life of the session."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, DataFrame] = {}
+    """Tables in Spark's block storage, on disk of the executors, as long as something refers to them."""
 
     def save(
         self,
@@ -72,16 +69,16 @@ class MemoryStore:
         settings: Mapping[str, Any],
         reads: Sequence[str],
     ) -> DataFrame:
-        """As `Store.save`. One action: a count that fills the storage."""
-        del settings, reads
-        kept = table.select(*schema.fieldNames()).persist(StorageLevel.DISK_ONLY)
-        kept.count()
-        self._kept[name] = kept
-        return kept
+        """As `Store.save`. One action.
+
+        A checkpoint, for it forgets how the table was made. The plan of a table that is only persisted holds the plan
+        of every table under it, once for each time it is read: doubling stage by stage, it fills the driver's memory.
+        """
+        del name, settings, reads
+        return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
     def drop(self, name: str) -> None:
-        """As `Store.drop`."""
-        self._kept.pop(name).unpersist()
+        """As `Store.drop`: Spark frees a checkpoint by itself."""
 
 
 class RunFolder:
@@ -97,7 +94,7 @@ class RunFolder:
         """Claim the folder and say in it what the run is.
 
         Raises:
-            OutputError: if it holds anything and `overwrite` is not set, or if what it holds is not a run.
+            OutputError: if it holds anything and `overwrite` is not set, if what it holds is not a run, or an input.
         """
         there = self._storage.children(self.path) if self._storage.exists(self.path) else []
         if there and not overwrite:
@@ -106,6 +103,9 @@ class RunFolder:
             )
         if there and RUN not in there:
             raise OutputError(f"--output {self.path}: holds files that are no run of nddup; it is not overwritten")
+        for path in inputs.get("paths", []):
+            if self._storage.is_within(path, self.path):
+                raise OutputError(f"--output {self.path}: holds INPUT {path}, which would be removed")
         if there:
             self._storage.remove(self._at(COMPLETE))
             self._storage.remove(self.path)

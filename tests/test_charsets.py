@@ -16,7 +16,7 @@ from nddup.algorithms.charsets import canonical_charset, declared_charset, decod
 from nddup.algorithms.markup import strip_markup
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
-needs_shared = pytest.mark.skipif(not (SHARED / "ruweb").is_dir(), reason=f"no test data in {SHARED}")
+needs_shared = pytest.mark.shared
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. Широкая электрификация южных губерний."
 

@@ -115,7 +115,7 @@ def test_never_raises(page: str) -> None:
     looks_like_markup(page)
 
 
-@pytest.mark.skipif(not (SHARED / "debdocs-dev").is_dir(), reason=f"no test data in {SHARED}")
+@pytest.mark.shared
 def test_agrees_with_lxml_on_real_pages() -> None:
     """Another parser, used as the measuring rule says, gives the same words on nearly every page."""
     parquet = pytest.importorskip("pyarrow.parquet")

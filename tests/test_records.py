@@ -28,7 +28,7 @@ from nddup.algorithms.records import (
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FIXTURES = SHARED / "ruweb" / "fixtures"
-needs_shared = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"no test data in {SHARED}")
+needs_shared = pytest.mark.shared
 
 
 def read_all(data: bytes, head: FileHead | None = None, **settings_: str) -> list[Record | Reject]:

@@ -5,6 +5,7 @@ parser a file needs was read from its head (`nddup.algorithms.heads`); files of 
 """
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,7 +33,8 @@ def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: Fil
     )
     if head.encoding.startswith("utf-16"):
         reader = reader.option("encoding", head.encoding.replace("utf-16-", "UTF-16").upper())
-    rows = reader.load([path for path, _ in files]).select(
+    names = [unquote(path) for path, _ in files]  # Spark takes names as they are, and gives them back as URIs
+    rows = reader.load(names).select(
         F.col("value").cast("binary").alias("value"),
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("split"),

@@ -1,0 +1,203 @@
+"""What `nddup check` holds a run against: its tables, its rule, and what was recounted about a sample or about all.
+
+Nothing is computed before it is asked for, and then once; `Evidence.forget` frees it.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from nddup.algorithms.proofs import Probes, Rows, Rule
+from nddup.schemas import TABLES
+from nddup.stages import check as tables
+from nddup.stages import check_clusters, check_pairs
+from nddup.store import RunFolder
+
+PROBES = 20_000
+"""Distinct sketches, or clusters, up to which all are proved: 20,000 against 20,000 is some minutes of one core."""
+
+COMPARISONS = PROBES * PROBES
+"""Above it the sample is so small that sample times sketches stays below this, but never under `LEAST_PROBES`."""
+
+LEAST_PROBES = 1_000
+PROBE_IDS = 10_000_000
+"""Feature ids of the probes together: 80 MB on the driver and in each task. The first fill it if all do not fit."""
+
+INCIDENCES = 5_000_000
+"""(cluster, sketch) rows whose connectedness is recounted on the driver; more: the components of the lowest ids."""
+
+MEMBERS = 50_000
+"""(cluster, sketch) rows of the clusters whose conditions are proved, together."""
+
+
+class Chosen(NamedTuple):
+    """Clusters to prove: their ids; (id, support, places of the nodes); the nodes' names and sketches."""
+
+    cluster_ids: list[str]
+    sets: list[tuple[str, int, list[int]]]
+    names: list[str]
+    sketches: Rows
+
+
+@dataclass
+class Evidence:
+    """What the promises of one run are held against. Each table is computed once, when it is first asked for."""
+
+    spark: SparkSession
+    folder: RunFolder
+    metrics: dict[str, Any]
+    persisted: list[DataFrame] = field(default_factory=list)
+    not_found: int = 0
+
+    @cached_property
+    def tables(self) -> dict[str, DataFrame]:
+        """The tables of the run, under their names."""
+        return {name: self.folder.table(name) for name in TABLES}
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What a near-duplicate is, the threshold as the exact decimal that was written."""
+        settings = self.metrics["settings"]
+        threshold, measure = settings["pairs"]["threshold"], settings["pairs"]["measure"]
+        share = Fraction(repr(threshold))
+        is_count = isinstance(threshold, int)
+        size = int(settings["sketch"]["size"])
+        return Rule(share.numerator, share.denominator, is_count, measure == "resemblance", size)
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether the run cut candidates: then its promises are about the pairs found."""
+        return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0)
+
+    @cached_property
+    def regrouped(self) -> DataFrame:
+        """The documents under the names of their sketches, as recounted."""
+        policy = self.metrics["settings"]["keep"]["policy"]
+        return self.keep(tables.regroup(self.tables["documents"], policy=policy))
+
+    @cached_property
+    def docs(self) -> DataFrame:
+        """The same without the sketches."""
+        return self.regrouped.drop("sketch", "signature")
+
+    @cached_property
+    def sketches(self) -> DataFrame:
+        """The distinct, non-empty sketches by node."""
+        return self.regrouped.where("doc_id = node and size > 0").select("node", "n", "size", "sketch")
+
+    @cached_property
+    def totals(self) -> tuple[int, int]:
+        """How many distinct sketches there are, and their features together."""
+        row = self.sketches.agg(F.count("*").alias("n"), F.coalesce(F.sum("size"), F.lit(0)).alias("ids")).first()
+        return (int(row["n"]), int(row["ids"])) if row else (0, 0)
+
+    @cached_property
+    def probes(self) -> tuple[list[str], Probes]:
+        """The sketches that are compared with all."""
+        count, ids = self.totals
+        number = sample_size(count, count)
+        number = number if ids <= PROBE_IDS else max(1, min(number, number * PROBE_IDS // ids))
+        chosen = self.sketches if number == count else self.sketches.orderBy(F.sha2("node", 256)).limit(number)
+        found = chosen.select("node", "sketch").toArrow().combine_chunks()
+        return found["node"].to_pylist(), Probes(tables.sketch_rows(_one(found["sketch"])))
+
+    @cached_property
+    def probe_nodes(self) -> DataFrame:
+        """The names of the probes, as a table."""
+        return self.spark.createDataFrame([(name,) for name in self.probes[0]], "node string")
+
+    @cached_property
+    def folded(self) -> DataFrame:
+        """The rows of `pairs`, by pair of nodes."""
+        return self.keep(check_pairs.fold(self.tables["pairs"], self.docs))
+
+    @cached_property
+    def truth(self) -> DataFrame:
+        """The near-duplicates of the probes; where pairs were cut, those that were found."""
+        recounted = self.keep(check_pairs.recount(self.sketches, *self.probes, self.rule))
+        if not self.is_cut:
+            return recounted
+        found, lost = check_pairs.split_found(recounted, self.folded)
+        self.not_found = lost.select(F.least("probe", "other"), F.greatest("probe", "other")).distinct().count()
+        return found
+
+    @cached_property
+    def placed(self) -> DataFrame:
+        """The nodes of each cluster."""
+        return self.keep(check_clusters.place(self.tables["clusters"], self.docs))
+
+    @cached_property
+    def keeping(self) -> DataFrame:
+        """The documents with their rows of `keep`."""
+        return self.keep(self.docs.join(self.tables["keep"], "doc_id"))
+
+    @cached_property
+    def twins(self) -> DataFrame:
+        """The probes that several documents share and that are near-duplicates of themselves."""
+        least = self.rule.numerator if self.rule.is_count else 1
+        equal = self.sketches.where((F.col("n") > 1) & (F.col("size") >= least)).select("node")
+        return equal.join(F.broadcast(self.probe_nodes), "node")
+
+    @cached_property
+    def clusters(self) -> int:
+        """How many clusters there really are."""
+        return self.tables["clusters"].count()
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The clusters whose conditions are proved, and the sketches of their members."""
+        clusters = self.tables["clusters"]
+        number = sample_size(self.clusters, self.totals[0])
+        low = clusters.select("cluster_id", "support").distinct().sort("cluster_id").limit(number)
+        grouped = (
+            self.placed.where("node is not null")
+            .join(low, "cluster_id")
+            .groupBy("cluster_id", "support")
+            .agg(F.sort_array(F.collect_list("node")).alias("nodes"))
+            .withColumn("so_far", F.sum(F.size("nodes")).over(Window.orderBy("cluster_id", "support")))
+        )
+        rows = grouped.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.size("nodes"))).collect()
+        names = sorted({node for row in rows for node in row["nodes"]})
+        at = {name: i for i, name in enumerate(names)}
+        wanted = self.spark.createDataFrame([(name,) for name in names], "node string")
+        own = self.regrouped.where("doc_id = node").select("node", "sketch").join(F.broadcast(wanted), "node")
+        found = own.dropDuplicates(["node"]).sort("node").toArrow().combine_chunks()
+        ids = [row["cluster_id"] for row in rows]
+        sets = [(row["cluster_id"], row["support"], [at[node] for node in row["nodes"]]) for row in rows]
+        return Chosen(ids, sets, names, tables.sketch_rows(_one(found["sketch"])))
+
+    @property
+    def amount(self) -> str:
+        """How much the truth covers."""
+        return described(len(self.probes[0]), self.totals[0], "distinct sketches")
+
+    def keep(self, table: DataFrame) -> DataFrame:
+        """Compute a table once; it is forgotten at the end."""
+        self.persisted.append(table.persist(StorageLevel.DISK_ONLY))
+        return table
+
+    def forget(self) -> None:
+        """Free what was kept."""
+        for kept in self.persisted:
+            kept.unpersist()
+
+
+def sample_size(probes: int, others: int) -> int:
+    """How many of `probes` are compared with `others`: all up to `PROBES`, then what `COMPARISONS` allows."""
+    return probes if max(probes, others) <= PROBES else min(probes, max(LEAST_PROBES, COMPARISONS // max(others, 1)))
+
+
+def described(part: int, whole: int, what: str) -> str:
+    """`all 362 clusters`, or `sample of 1,000 of 50,000 clusters`."""
+    return f"all {whole:,} {what}" if part == whole else f"sample of {part:,} of {whole:,} {what}"
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

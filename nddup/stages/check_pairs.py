@@ -1,0 +1,190 @@
+"""Proof of `pairs`: near-duplicates recounted by comparing probes with every distinct sketch.
+
+    sketches --recount-->  truth    the near-duplicates of each probe
+    pairs    --fold-->     found    the rows of `pairs`, folded to pairs of nodes
+    truth    --expect_rows-->       the rows and stars that each pair of nodes is due
+    both     --wrong_pairs-->       what is missing, invented or has wrong numbers
+
+A node is a distinct sketch, named by the smallest id of its documents (`nddup.stages.check.regroup`). Work is done on
+nodes, so 10,000 equal documents cost one comparison. The probes are all nodes or a sample; they travel to every
+task, the other side is streamed.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from nddup.algorithms.proofs import Probes, Rule, find_near
+from nddup.stages.check import any_of, problem, sketch_rows, text
+
+Batches = Iterator[pa.RecordBatch]
+TRUTH = "probe string, other string, overlap long, resemblance double"
+TOLERANCE = 1e-12
+"""By which a resemblance in `pairs` may differ from the recounted quotient."""
+
+
+def is_near_itself(rule: Rule) -> Column:
+    """Whether equal sketches of this size are near-duplicates: resemblance and shares are 1, a count is the size."""
+    return F.col("size") >= (rule.numerator if rule.is_count else 1)
+
+
+def recount(sketches: DataFrame, names: list[str], probes: Probes, rule: Rule) -> DataFrame:
+    """Compare every distinct sketch with every probe.
+
+    Schema in:   node string, sketch array<long>
+    Schema out:  TRUTH, both directions where both are probes; a node is not its own neighbour
+
+    Args:
+        sketches: the distinct, non-empty sketches.
+        names: the node of each probe.
+        probes: their sketches.
+        rule: what a near-duplicate is.
+
+    Shuffles:  none.    Actions:  none.
+    """
+    return sketches.select("node", "sketch").mapInArrow(partial(_compare, names=names, probes=probes, rule=rule), TRUTH)
+
+
+def _compare(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
+    named = pa.array(names, pa.string())
+    for batch in batches:
+        near = find_near(sketch_rows(batch.column("sketch")), probes, rule)
+        found = pa.table(
+            {
+                "probe": named.take(pa.array(near.probes)),
+                "other": batch.column("node").take(pa.array(near.rows)),
+                "overlap": near.overlap,
+                "resemblance": near.resemblance,
+            }
+        )
+        yield from found.filter(pc.not_equal(found["probe"], found["other"])).to_batches()
+
+
+def disordered_pairs(pairs: DataFrame) -> DataFrame:
+    """Rows of `pairs` whose ids are not ascending as bytes, that occur twice, or that claim a containment."""
+    repeated = pairs.groupBy("doc_a", "doc_b").count().where("count > 1")
+    is_wrong = any_of(F.col("doc_a") >= F.col("doc_b"))
+    claimed = F.col("containment_a").isNotNull() | F.col("containment_b").isNotNull()
+    return (
+        pairs.where(is_wrong)
+        .select(problem("doc_a", text(" / "), "doc_b", text(": not in ascending order")))
+        .unionAll(repeated.select(problem("doc_a", text(" / "), "doc_b", text(": "), "count", text(" rows"))))
+        .unionAll(pairs.where(claimed).select(problem("doc_a", text(" / "), "doc_b", text(": a containment of min-s"))))
+    )
+
+
+def fold(pairs: DataFrame, docs: DataFrame) -> DataFrame:
+    """The rows of `pairs` by pair of nodes.
+
+    Schema in:   PAIRS; doc_id, node
+    Schema out:  node_a, node_b (node_a <= node_b; null for a doc_id that is no document), rows, stars, hubs (rows of
+        the smallest ids: of both nodes, or within a node of it and another), low and high of overlap and resemblance,
+        and one of the pairs as `sample`
+    Shuffles:  two, the pairs on either id; one on the nodes.    Actions:  none.
+    """
+    names = docs.select("doc_id", "node")
+    known = pairs.join(names.toDF("doc_a", "first"), "doc_a", "left").join(
+        names.toDF("doc_b", "second"), "doc_b", "left"
+    )
+    is_hub = F.when(F.col("first") == F.col("second"), F.col("doc_a") == F.col("first")).otherwise(
+        (F.col("doc_a") == F.col("first")) & (F.col("doc_b") == F.col("second"))
+    )
+    is_known = F.col("first").isNotNull() & F.col("second").isNotNull()
+    return (
+        known.withColumn("node_a", F.when(is_known, F.least("first", "second")))
+        .withColumn("node_b", F.when(is_known, F.greatest("first", "second")))
+        .groupBy("node_a", "node_b")
+        .agg(
+            F.count("*").alias("rows"),
+            F.count_if("star").alias("stars"),
+            F.count_if(is_hub).alias("hubs"),
+            F.count("resemblance").alias("estimates"),
+            F.min("overlap").alias("low"),
+            F.max("overlap").alias("high"),
+            F.min("resemblance").alias("least"),
+            F.max("resemblance").alias("most"),
+            F.min(problem("doc_a", text(" / "), "doc_b")).alias("sample"),
+        )
+    )
+
+
+def expect_rows(truth: DataFrame, sizes: DataFrame, probes: DataFrame, *, rule: Rule, limit: int) -> DataFrame:
+    """What `pairs` must hold of each pair of nodes with a probe, by design's rule for stars.
+
+    Schema in:   TRUTH; node, n, size; node
+    Schema out:  node_a, node_b, due (rows), due_stars, due_hubs (or null), overlap, resemblance
+    """
+    left = sizes.select(F.col("node").alias("probe"), F.col("n").alias("n_a"))
+    right = sizes.select(F.col("node").alias("other"), F.col("n").alias("n_b"))
+    between = truth.join(left, "probe").join(right, "other").withColumn("product", F.col("n_a") * F.col("n_b"))
+    is_star = F.col("product") > limit
+    across = between.select(
+        F.least("probe", "other").alias("node_a"),
+        F.greatest("probe", "other").alias("node_b"),
+        F.when(is_star, F.lit(1)).otherwise(F.col("product")).alias("due"),
+        F.when(is_star, F.lit(1)).otherwise(F.lit(0)).alias("due_stars"),
+        F.lit(1).alias("due_hubs"),
+        "overlap",
+        "resemblance",
+    ).distinct()
+    hubs = between.where(is_star).select(F.col("probe").alias("node")).distinct().withColumn("is_hub", F.lit(True))
+    inner = F.col("n") * (F.col("n") - 1) / 2
+    alone = sizes.join(F.broadcast(probes), "node").where(is_near_itself(rule) & (F.col("n") > 1))
+    within = alone.join(hubs, "node", "left").select(
+        F.col("node").alias("node_a"),
+        F.col("node").alias("node_b"),
+        F.when(inner > limit, F.col("n") - 1).otherwise(inner).cast("long").alias("due"),
+        F.when((inner > limit) | F.col("is_hub"), F.col("n") - 1).otherwise(F.lit(0)).alias("due_stars"),
+        (F.col("n") - 1).alias("due_hubs"),
+        F.col("size").cast("long").alias("overlap"),
+        F.lit(1.0).alias("resemblance"),
+    )
+    return across.unionAll(within)
+
+
+def wrong_pairs(expected: DataFrame, folded: DataFrame, probes: DataFrame) -> DataFrame:
+    """Where `pairs` is not what was recounted: missing, invented, wrong numbers, wrong stars.
+
+    Shuffles:  one on (node_a, node_b).    Actions:  none.
+    """
+    probe = F.broadcast(probes)
+    ends = [folded.join(probe, folded[end] == probe["node"]).select(folded["*"]) for end in ("node_a", "node_b")]
+    unknown = folded.where(F.col("node_a").isNull())
+    concerned = ends[0].unionAll(ends[1]).unionAll(unknown).distinct()
+    met = expected.join(concerned, ["node_a", "node_b"], "full")
+    off = any_of(
+        F.col("low") != F.col("overlap"),
+        F.col("high") != F.col("overlap"),
+        F.col("estimates") != F.col("rows"),
+        F.abs(F.col("least") - F.col("resemblance")) > TOLERANCE,
+        F.abs(F.col("most") - F.col("resemblance")) > TOLERANCE,
+    )
+    said: list[Column | str] = ["low", text(" to "), "high", text(" and "), "least", text(" to "), "most"]
+    due: list[Column | str] = ["rows", text(" rows, "), "stars", text(" stars, due "), "due", text("/"), "due_stars"]
+    shape = any_of(*[F.col(a) != F.col(b) for a, b in (("rows", "due"), ("stars", "due_stars"), ("hubs", "due_hubs"))])
+    pair = problem("node_a", text(" / "), "node_b")
+    why = (
+        F.when(F.col("node_a").isNull(), problem("sample", text(": ids that are no documents")))
+        .when(
+            F.col("rows").isNull(), problem(pair, text(": missing, overlap "), "overlap", text(" and "), "resemblance")
+        )
+        .when(F.col("due").isNull(), problem("sample", text(": no near-duplicates")))
+        .when(off, problem("sample", text(": "), *said, text("; recounted "), "overlap", text(" and "), "resemblance"))
+        .when(shape, problem(pair, text(": "), *due))
+    )
+    return met.select(why.alias("problem")).where(F.col("problem").isNotNull())
+
+
+def split_found(truth: DataFrame, folded: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The recounted pairs of nodes of which `pairs` has a row, and those of which it has none.
+
+    Schema in/out:  TRUTH
+    """
+    has = folded.select("node_a", "node_b").where("node_a is not null")
+    named = truth.withColumns({"node_a": F.least("probe", "other"), "node_b": F.greatest("probe", "other")})
+    found, lost = (named.join(has, ["node_a", "node_b"], how) for how in ("left_semi", "left_anti"))
+    return found.drop("node_a", "node_b"), lost.drop("node_a", "node_b")

@@ -1,0 +1,56 @@
+"""The Spark session of the tests, the folder of the shared test data, and how random tests run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from nddup.session import start_session
+
+SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("nddup")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a JVM or the shared data by the fixtures it asks for."""
+    for item in items:
+        for name in {"spark", "shared"}.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(name)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without the shared data skip what is marked `shared`, or fail it where NDDUP_REQUIRE_SHARED=1."""
+    if item.get_closest_marker("shared") is None or SHARED.is_dir():
+        return
+    reason = f"no test data in {SHARED}; NDDUP_SHARED names another folder"
+    if os.environ.get("NDDUP_REQUIRE_SHARED") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of the shared test data."""
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests: two cores and two partitions, so that a wrong order can show."""
+    session = start_session(
+        master="local[2]",
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many small queries: compile less
+        },
+    )
+    yield session
+    session.stop()

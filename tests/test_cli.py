@@ -1,0 +1,247 @@
+"""The command line: exit status, one line for a mistake, what is shown, and the script for spark-submit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.cli import LATER, main
+from nddup.config import load_config
+from nddup.job import run_job
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = [f"word{number}" for number in range(40)]
+TEXTS = {
+    "007": " ".join(WORDS),
+    "008": " ".join(WORDS),
+    "b": " ".join([*WORDS, "more"]),
+    "far": " ".join(reversed(WORDS)),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two copies, one near-duplicate of them, one other, and a line that is no document."""
+    path = tmp_path_factory.mktemp("cli") / "pages.jsonl"
+    lines = [json.dumps({"id": name, "url": f"http://x/{name}", "text": text}) for name, text in TEXTS.items()]
+    path.write_text("\n".join([*lines, "{broken", ""]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(spark: SparkSession, pages: Path) -> Path:
+    """A run over these pages."""
+    run_job(spark, [str(pages)], str(pages.parent / "out"), load_config())
+    return pages.parent / "out"
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that a mistake gives; its exit status is 2, and nothing else is printed."""
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        status = int(str(end.code))
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("nddup: ")
+    return printed.err.removeprefix("nddup: ").rstrip("\n")
+
+
+def test_no_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command the line says where help is."""
+    assert mistake(capsys) == "the following arguments are required: COMMAND (see nddup --help)"
+
+
+def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the commands there are."""
+    said = mistake(capsys, "rnu", "x")
+
+    assert "rnu" in said
+    assert "run" in said.replace("rnu", "")
+
+
+@pytest.mark.parametrize("command", LATER)
+def test_commands_of_later_versions_are_refused_by_name(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """A command that is not built yet is told apart from a wrong one, whatever follows it."""
+    assert mistake(capsys, command, "x", "--whatever") == f"{command} is not available in this version"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a", "--output", "b", "--resume"], "--resume is not available in this version; --overwrite starts again"),
+        (["a", "--output", "b", "--set", "pairs.treshold=1"], "--set: pairs.treshold: unknown key; did you mean"),
+        (["a", "--output", "b", "--config", "/none.yaml"], "/none.yaml: cannot read the configuration (No such"),
+        (["a", "--output", "b", "--outptu", "c"], "unrecognized arguments: --outptu c (see nddup"),
+        (["a"], "the following arguments are required: --output (see nddup run --help)"),
+        (["--output", "b"], "the following arguments are required: INPUT (see nddup run --help)"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """One line says what was wrong."""
+    assert mistake(capsys, "run", *arguments).startswith(said)
+
+
+def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    """`nddup --help` and `nddup run --help` show commands to copy."""
+    for arguments in (["--help"], ["run", "--help"]):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        printed = capsys.readouterr().out
+        assert end.value.code == 0
+        assert printed.count("\n  nddup run ") >= 3
+
+
+@pytest.mark.usefixtures("spark")
+def test_inputs_and_outputs_that_cannot_be_are_refused(
+    capsys: pytest.CaptureFixture[str], pages: Path, tmp_path: Path
+) -> None:
+    """A missing input; an output that exists, that is no run, that is below a file. Nothing is touched."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+
+    missing = mistake(capsys, "run", tmp_path / "none", "--output", tmp_path / "out")
+    existing = mistake(capsys, "run", pages, "--output", mine)
+    foreign = mistake(capsys, "run", pages, "--output", mine, "--overwrite")
+    below = mistake(capsys, "run", pages, "--output", mine / "thesis.txt" / "out")
+
+    assert missing == f"INPUT {tmp_path}/none: no such file or folder"
+    assert existing == f"--output {mine}: exists already; give another folder, or --overwrite to replace it"
+    assert foreign == f"--output {mine}: holds files that are no run of nddup; it is not overwritten"
+    assert "thesis.txt/out" in below
+    assert "cannot be written" in below
+    assert (mine / "thesis.txt").read_text() == "years of work"
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_that_cannot_be_shown_are_refused(
+    capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path
+) -> None:
+    """No run, an unfinished one, unknown ids: exit status 2 and what it is."""
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    (unfinished / "_RUN.json").write_text("{}")
+
+    assert mistake(capsys, "show", tmp_path / "none").endswith("is not a run of nddup (it has no _RUN.json)")
+    assert mistake(capsys, "show", unfinished).endswith("the run did not finish; what it holds is not a result")
+    assert mistake(capsys, "show", finished, "--cluster", "0") == f"--cluster 0: no such cluster in {finished}"
+    assert mistake(capsys, "show", finished, "--doc", "7") == f"--doc 7: no such document in {finished}"
+
+
+@pytest.mark.usefixtures("spark")
+def test_sketches_of_another_format_are_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A run of another sketch format is told by both formats."""
+    (tmp_path / "_RUN.json").write_text("{}")
+    (tmp_path / "_COMPLETE").write_text("")
+    (tmp_path / "metrics.json").write_text('{"versions": {"sketch_format": "old"}}')
+
+    status = main(["show", str(tmp_path)])
+
+    assert status == 1
+    assert "its sketches are of format old, this version reads" in capsys.readouterr().err
+
+
+def test_show_gives_the_summary_one_cluster_and_one_document(
+    capsys: pytest.CaptureFixture[str], finished: Path
+) -> None:
+    """What was read and found; the members of a cluster; a document with its pairs and clusters."""
+    assert main(["show", str(finished)]) == 0
+    summary = capsys.readouterr().out
+    cluster = summary.strip().splitlines()[-1].split()[0]
+    assert main(["show", str(finished), "--cluster", cluster]) == 0
+    members = capsys.readouterr().out
+    assert main(["show", str(finished), "--doc", "008"]) == 0
+    document = capsys.readouterr().out
+
+    numbers = {line[2:23].strip(): line.split()[-1:] and line[23:36].strip() for line in summary.splitlines()}
+    assert numbers["records read"] == "5"
+    assert numbers["rejected"] == "1"
+    assert numbers["documents"] == "4"
+    assert numbers["near-duplicate pairs"] == "3"
+    assert numbers["clusters"] == "1"
+    assert (numbers["kept"], numbers["removed"]) == ("2", "2")
+    assert "1 malformed" in summary
+    assert str(finished) in summary
+    assert f"cluster {cluster}: 3 documents" in members
+    assert "* b  http://x/b" in members
+    assert "  007  http://x/007" in members
+    assert "document 008: pages.jsonl#2, 40 tokens, 36 features" in document
+    assert "removed   near of b" in document
+    assert "near      1.000      36  007" in document
+    assert f"cluster   {cluster}  of 3" in document
+
+
+def test_an_unexpected_error_is_one_line_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pages: Path, tmp_path: Path
+) -> None:
+    """A fault of the program is exit status 1 and one line; NDDUP_DEBUG=1 shows the trace."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("broken\nin two lines")
+
+    monkeypatch.setattr("nddup.session.start_session", fail)
+
+    assert main(["run", str(pages), "--output", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err == "nddup: broken (NDDUP_DEBUG=1 shows the trace)\n"
+    monkeypatch.setenv("NDDUP_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main(["run", str(pages), "--output", str(tmp_path / "out")])
+
+
+def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> None:
+    """Neither Java nor Spark adds a word, and nothing of Spark's is left in the folder."""
+    command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]
+    arguments = ["run", "none.xml", "--output", "out", "--master", "local[1]", "--set", "spark.driver.memory=512m"]
+    settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
+
+    done = subprocess.run(
+        [*command, *arguments],
+        env={**settings, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "nddup: INPUT none.xml: no such file or folder\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_script_for_spark_submit_gives_the_same_tables(
+    spark: SparkSession, pages: Path, finished: Path, tmp_path: Path
+) -> None:
+    """jobs/dedup.py takes the arguments of `nddup run`, and leaves equal tables."""
+    import pyspark  # noqa: PLC0415
+
+    home = Path(pyspark.__file__).parent
+    settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
+    python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
+    options += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.driver.host=127.0.0.1"]
+
+    done = subprocess.run(
+        [home / "bin" / "spark-submit", *options, ROOT / "jobs" / "dedup.py", pages, "--output", tmp_path / "out"],
+        env={**settings, **python, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "near-duplicate pairs" in done.stdout
+    for name in ("documents", "rejects", "pairs", "clusters", "members", "keep"):
+        mine, other = (spark.read.parquet(f"{path}/{name}").collect() for path in (finished, tmp_path / "out"))
+        assert sorted(map(str, mine)) == sorted(map(str, other))

@@ -1,0 +1,216 @@
+"""Blocks: what is packed is what is unpacked, in the partition it was sent to."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from nddup.algorithms.overlap import Ragged
+from nddup.schemas import table
+from nddup.stages.exchange import (
+    Columns,
+    Layout,
+    block_schema,
+    exchange,
+    list_column,
+    one_block,
+    pack,
+    take_rows,
+    target_of,
+    unpack,
+    with_rows,
+)
+
+LAYOUT: Layout = {"key": np.int64, "size": np.int32, "ids": np.uint64, "score": np.float64}
+PARTITIONS = 5
+Row = tuple[int, int, list[int], float]
+
+ids = st.one_of(st.integers(0, 5), st.integers(2**63 - 2, 2**64 - 1))
+rows = st.lists(
+    st.tuples(
+        st.integers(0, PARTITIONS - 1), st.integers(-(2**63), 2**63 - 1), st.lists(ids, max_size=4), st.floats(0, 1)
+    ),
+    max_size=20,
+)
+
+
+def as_ragged(lists: list[list[int]]) -> Ragged:
+    offsets = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+    return Ragged(offsets, np.array([value for row in lists for value in row], np.uint64))
+
+
+def pack_rows(chosen: list[Row]) -> pa.RecordBatch:
+    columns: Columns = {
+        "key": np.array([row[1] for row in chosen], np.int64),
+        "size": np.array([len(row[2]) for row in chosen], np.int32),
+        "score": np.array([row[3] for row in chosen], np.float64),
+    }
+    targets = np.array([row[0] for row in chosen], np.int32)
+    ragged = {"ids": as_ragged([row[2] for row in chosen])}
+    return pack(LAYOUT, targets, columns, ragged, partitions=PARTITIONS)
+
+
+def unpack_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, list[int], float]]:
+    """Read the blocks of one task back into rows, by the lengths that travelled with them."""
+    columns = unpack(batches, LAYOUT)
+    ends = np.cumsum(columns["size"])[:-1]
+    lists = [part.tolist() for part in np.split(columns["ids"], ends)] if len(columns["size"]) else []
+    return list(zip(columns["key"].tolist(), lists, columns["score"].tolist(), strict=True))
+
+
+def sent_to(batch: pa.RecordBatch, target: int) -> pa.RecordBatch:
+    return batch.filter(pa.array(np.asarray(batch.column("target")) == target))
+
+
+@given(rows)
+def test_each_target_gets_its_rows_in_order(chosen: list[Row]) -> None:
+    """Rows of different length arrive whole at their target, in the order they came, and nowhere else."""
+    batch = pack_rows(chosen)
+
+    for target in range(PARTITIONS):
+        expected = [row[1:] for row in chosen if row[0] == target]
+        assert unpack_rows([sent_to(batch, target)]) == expected
+
+
+@given(rows)
+def test_there_is_one_block_for_each_target_that_occurs(chosen: list[Row]) -> None:
+    """No block is empty of rows, and none is split."""
+    batch = pack_rows(chosen)
+
+    assert batch.column("target").to_pylist() == sorted({row[0] for row in chosen})
+
+
+@given(st.lists(rows, max_size=4))
+def test_batches_are_joined_end_to_end(batches: list[list[Row]]) -> None:
+    """Several batches, empty ones among them, give all their rows; none gives empty columns of the right type."""
+    packed = [pack_rows(chosen) for chosen in batches]
+    expected = [row[1:] for chosen in batches for target in range(PARTITIONS) for row in chosen if row[0] == target]
+
+    columns = unpack(packed, LAYOUT)
+
+    assert unpack_rows(packed) == expected
+    assert {name: values.dtype.type for name, values in columns.items()} == LAYOUT
+
+
+@given(st.lists(rows, max_size=4), st.permutations(range(4)))
+def test_rows_stay_whole_in_any_order_of_blocks(batches: list[list[Row]], order: list[int]) -> None:
+    """Blocks may come in any order: a row keeps its values, only the order of rows changes."""
+    packed = [pack_rows(chosen) for chosen in batches]
+    shuffled = [packed[i] for i in order if i < len(packed)]
+
+    assert sorted(unpack_rows(shuffled)) == sorted(unpack_rows(packed))
+
+
+def test_columns_stand_in_the_order_of_the_layout() -> None:
+    """The layout, not the order of the arguments, orders the columns: Spark reads them by place."""
+    layout: Layout = {"b": np.int32, "ids": np.uint64, "a": np.int64}
+    targets = np.array([1, 0], np.int32)
+
+    batch = pack(
+        layout, targets, {"a": np.array([1, 2]), "b": np.array([3, 4])}, {"ids": as_ragged([[5], [6, 7]])}, partitions=2
+    )
+
+    assert batch.schema.names == block_schema(layout).fieldNames() == ["target", "b", "ids", "a"]
+    assert unpack([batch], {"a": np.int64})["a"].tolist() == [2, 1]
+    assert one_block(
+        layout, 3, {"a": np.zeros(2, np.int64), "b": np.zeros(2, np.int32), "ids": np.zeros(1)}
+    ).schema.names
+
+
+def test_values_take_the_type_of_the_layout() -> None:
+    """A count that came as int64 is stored in the four bytes that its column has."""
+    batch = pack({"n": np.int32}, np.zeros(3, np.int32), {"n": np.array([1, 2, 2**31 - 1])}, partitions=1)
+
+    assert unpack([batch], {"n": np.int32})["n"].tolist() == [1, 2, 2**31 - 1]
+
+
+def test_a_null_block_is_an_empty_one() -> None:
+    """Where tables of different columns were united, a block lacks some of them."""
+    full = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
+    both = pa.RecordBatch.from_arrays(
+        [
+            pa.array([2, 2, 2], pa.int32()),
+            pa.array([None, full.column("a")[0].as_py(), None], pa.binary()),
+            pa.array([None, None, None], pa.binary()),
+        ],
+        names=["target", "a", "b"],
+    )
+
+    columns = unpack([both], {"a": np.int64, "b": np.int32})
+
+    assert columns["a"].tolist() == [7, 8]
+    assert columns["b"].tolist() == []
+
+
+def test_a_slice_of_a_batch_is_read_from_its_start() -> None:
+    """A batch may be a window on a larger one: only its own blocks are read."""
+    batch = pack({"a": np.int64}, np.array([0, 1, 2], np.int32), {"a": np.array([10, 11, 12])}, partitions=3)
+
+    assert unpack([batch.slice(1, 1)], {"a": np.int64})["a"].tolist() == [11]
+    assert unpack([batch.slice(3)], {"a": np.int64})["a"].tolist() == []
+
+
+def test_the_target_is_told_by_the_blocks() -> None:
+    """A task without blocks is partition 0 to itself, and batches without rows say nothing."""
+    block = one_block({"a": np.int64}, 4, {"a": np.array([1])})
+
+    assert target_of(with_rows([block.slice(1), block])) == 4
+    assert target_of(with_rows([block.slice(1)])) == 0
+
+
+@given(st.lists(st.lists(ids, max_size=5), min_size=1, max_size=8), st.data())
+def test_rows_are_taken_left_out_and_repeated(lists: list[list[int]], data: st.DataObject) -> None:
+    """Any order of row numbers gives those rows."""
+    order = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=12))
+
+    taken = take_rows(as_ragged(lists), np.array(order, np.int64))
+
+    assert taken.offsets.tolist() == np.cumsum([0, *(len(lists[i]) for i in order)]).tolist()
+    assert taken.values.tolist() == [value for i in order for value in lists[i]]
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_a_list_column_is_read_as_unsigned(start: int) -> None:
+    """A negative long is a large id; a null row is empty; a slice begins where it begins."""
+    whole = [[5], [], [-1, 3], None, [-(2**63)]]
+    expected = [[value % 2**64 for value in row or []] for row in whole][start:]
+
+    rows = list_column(pa.array(whole, pa.list_(pa.int64())).slice(start))
+
+    assert np.diff(rows.offsets).tolist() == [len(row) for row in expected]
+    assert rows.offsets[0] == 0
+    assert rows.values.tolist() == [value for row in expected for value in row]
+
+
+def test_a_list_column_without_nulls_begins_at_zero() -> None:
+    """The offsets of a slice are its own."""
+    rows = list_column(pa.array([[1], [2, 3], [4]], pa.list_(pa.int64())).slice(1))
+
+    assert (rows.offsets.tolist(), rows.values.tolist()) == ([0, 2, 3], [2, 3, 4])
+
+
+def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:
+    """A block arrives in its target partition with all its rows, from however many tasks and batches."""
+    layout = {"value": np.int64}
+    numbers = spark.range(1_000, numPartitions=3)
+
+    def post(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = np.asarray(batch.column(0))
+            yield pack(layout, (values % PARTITIONS).astype(np.int32), {"value": values}, partitions=PARTITIONS)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = with_rows(batches)
+        values = np.sort(unpack(held, layout)["value"])
+        target = np.full(len(values), target_of(held))
+        yield pa.RecordBatch.from_arrays([pa.array(target), pa.array(values)], names=["target", "value"])
+
+    blocks = exchange(numbers.mapInArrow(post, block_schema(layout)), partitions=PARTITIONS)
+    arrived = blocks.mapInArrow(read, table("target long, value long"))
+
+    assert blocks.rdd.getNumPartitions() == PARTITIONS
+    assert sorted((row.target, row.value) for row in arrived.collect()) == sorted((n % 5, n) for n in range(1_000))

@@ -1,0 +1,137 @@
+"""From a DataFrame to the tables of a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from nddup import find_duplicates
+from nddup.config import build_config
+from nddup.errors import ConfigError
+from nddup.job import Tables, run_job
+
+TEXT = [f"word{number}" for number in range(60)]
+TEXTS = {
+    "07": " ".join(TEXT),
+    "7": " ".join(TEXT),
+    "b": " ".join([*TEXT, "more"]),
+    "a": " ".join(["less", *TEXT[:-1]]),
+    "far": " ".join(reversed(TEXT)),
+    "empty": "",
+}
+SETTINGS = {"pairs": {"threshold": 0.7}}
+BY_ID = {
+    "documents": ["doc_id", "n_tokens", "n_features", "content_fingerprint", "group", "sketch"],
+    "pairs": ["doc_a", "doc_b", "overlap", "resemblance", "star"],
+    "clusters": ["cluster_id", "support", "size", "members", "component", "coverage"],
+    "members": ["cluster_id", "doc_id", "representative"],
+    "keep": ["doc_id", "kept", "duplicate_of", "reason"],
+}
+
+
+@pytest.fixture(scope="module")
+def collection(spark: SparkSession) -> DataFrame:
+    """The texts in an order of their own, with a column that nobody asked for."""
+    return spark.createDataFrame(
+        [(text, name, 1.5) for name, text in TEXTS.items()], "body string, name string, x double"
+    )
+
+
+@pytest.fixture(scope="module")
+def found(collection: DataFrame) -> Tables:
+    """The tables of the collection."""
+    return find_duplicates(collection, id="name", text="body", **SETTINGS)
+
+
+def shown(table: DataFrame, columns: list[str]) -> list[str]:
+    """The rows of a table, sorted."""
+    return sorted(map(str, table.select(columns).collect()))
+
+
+def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Tables, tmp_path: Path) -> None:
+    """The same documents from JSON lines give the same tables, but for where each document stood."""
+    lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in TEXTS.items())
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    output = f"{tmp_path}/out"
+
+    metrics = run_job(spark, [f"{tmp_path}/a.jsonl"], output, build_config(SETTINGS, origin="test"))
+
+    for name, columns in BY_ID.items():
+        assert shown(getattr(found, name), columns) == shown(spark.read.parquet(f"{output}/{name}"), columns)
+    assert found.metrics["rows"] == metrics["rows"]
+    assert metrics["rows"]["pairs"] == 6
+
+
+def test_record_is_the_rank_of_the_id(found: Tables) -> None:
+    """Documents are numbered in the order of their ids, as bytes, whatever the order of rows."""
+    rows = found.documents.orderBy("record").select("record", "doc_id", "source", "doc_key").collect()
+
+    assert [row["doc_id"] for row in rows] == sorted(TEXTS)
+    assert [row["record"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["doc_key"] for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert {row["source"] for row in rows} == {"dataframe"}
+
+
+def test_the_input_is_left_as_it_was(collection: DataFrame, found: Tables) -> None:
+    """Nothing is cached, renamed or removed, and the tables do not read it again."""
+    assert found.keep.count() == found.keep.count() == len(TEXTS)
+    assert not collection.storageLevel.useDisk
+    assert collection.columns == ["body", "name", "x"]
+    assert collection.count() == len(TEXTS)
+
+
+def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSession) -> None:
+    """Integer ids are compared as text; null ids, null texts and repeated ids are rejects with a reason."""
+    rows = [(10, "ten"), (9, "nine"), (9, "nine"), (None, "nobody"), (3, None), (9, "another nine")]
+    table = spark.createDataFrame(rows, "id int, text string")
+
+    tables = find_duplicates(table)
+
+    documents = {row["doc_id"]: row["record"] for row in tables.documents.collect()}
+    rejects = sorted((row["doc_id"] or "", row["reason"], row["detail"]) for row in tables.rejects.collect())
+    assert set(documents) == {"10", "9"}
+    assert documents["10"] == 1
+    assert [(name, reason) for name, reason, _ in rejects] == [
+        ("", "no id"),
+        ("3", "no text"),
+        ("9", "repeated id"),
+        ("9", "repeated id"),
+    ]
+    assert rejects[2][2] == f"first seen as record {documents['9']} of dataframe"
+    assert tables.metrics["records"] == 6
+    assert sorted(row["doc_id"] for row in tables.keep.collect()) == ["10", "9"]
+
+
+def test_settings_come_as_sections_or_as_keys(spark: SparkSession) -> None:
+    """`pairs={"threshold": 0.9}` and `**{"pairs.threshold": 0.9}` mean the same, and may be mixed."""
+    table = spark.createDataFrame([("a", "x y z")], "id string, text string")
+    keys: dict[str, Any] = {"pairs.threshold": 0.9, "pairs": {"measure": "overlap"}, "spark.sql.ansi.enabled": "true"}
+
+    tables = find_duplicates(table, shingle={"length": 2}, **keys)
+
+    settings = tables.metrics["settings"]
+    assert settings["pairs"]["threshold"] == 0.9
+    assert settings["pairs"]["measure"] == "overlap"
+    assert settings["shingle"]["length"] == 2
+    assert settings["spark"] == {"spark.sql.ansi.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"id": "name"}, "find_duplicates: no column 'name'; there are id, text"),
+        ({"text": "body"}, "find_duplicates: no column 'body'; there are id, text"),
+        ({"pears": {"threshold": 0.9}}, "find_duplicates: pears: unknown key; did you mean pairs?"),
+        ({"pairs.threshold": 85}, "find_duplicates: pairs.threshold: an integer (85) is a count, which needs measure"),
+    ],
+)
+def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, Any], said: str) -> None:
+    """The message says which column or setting, and what there is."""
+    table = spark.createDataFrame([("a", "b")], "id string, text string")
+
+    with pytest.raises(ConfigError) as caught:
+        find_duplicates(table, **arguments)
+
+    assert str(caught.value).startswith(said)

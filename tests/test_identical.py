@@ -1,0 +1,159 @@
+"""The same answer anywhere: no result depends on partitions, splits, the order of inputs, or a second run."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.algorithms.heads import read_head
+from nddup.algorithms.records import Record, parse_record, record_text
+from nddup.config import build_config
+from nddup.job import find_duplicates, run_job
+from nddup.schemas import TABLES
+from nddup.store import RunFolder
+
+SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "debdocs"
+PAGES = 150
+LONGEST = 24_000
+"""Bytes of a record taken into the collection: short pages keep the runs short."""
+
+PARTITIONS, SPLITS = "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes"
+SETTINGS: dict[str, Any] = {"pairs": {"threshold": 0.7}}
+Rows = dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three files of some 50 real pages each, near-duplicates across them, one file compressed, one bad record."""
+    folder = tmp_path_factory.mktemp("collection")
+    likes = [line.split("\t")[:2] for line in (SAMPLE / "truth_w5_j070.tsv").read_text().splitlines()[1:]]
+    paths = []
+    for number, name in enumerate(("debdocs.0.xml", "debdocs.1.xml", "debdocs.2.xml.gz")):
+        data = (SAMPLE / name).read_bytes()
+        text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+        head, rest = text.split("<document>", 1)
+        found = re.findall(r"<document>.*?</document>\n?", "<document>" + rest, re.DOTALL)
+        ids = re.findall(r"<docID>(\d+)</docID>", rest)
+        short = {doc_id: record for doc_id, record in zip(ids, found, strict=True) if len(record) < LONGEST}
+        wanted = [doc_id for pair in likes for doc_id in pair if doc_id in short]
+        chosen = list(dict.fromkeys(wanted + sorted(short)))[: PAGES // 3]
+        records = [short[doc_id] for doc_id in sorted(chosen, key=int)]
+        if number == 1:
+            records.insert(20, "<document><docID>bad</docID><content encoding='base64'>?</wrong></document>\n")
+        whole = (head + "".join(records) + "</romip:dataset>\n").encode()
+        path = folder / name
+        path.write_bytes(gzip.compress(whole, mtime=0) if name.endswith(".gz") else whole)
+        paths.append(path)
+    return paths
+
+
+@contextmanager
+def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Change settings of the session, and change them back."""
+    before = {key: str(spark.conf.get(key)) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
+def run(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) -> tuple[Rows, dict[str, Any]]:
+    """Run the whole job; its tables as sorted rows, and what it counted."""
+    changed = {PARTITIONS: "2", SPLITS: str(128 << 20)} | settings
+    config = build_config({**SETTINGS, "spark": changed}, origin="test")
+    with set_to(spark, changed):
+        metrics = run_job(spark, [str(path) for path in inputs], str(output), config)
+    folder = RunFolder(spark, str(output))
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    return tables | {"duplicates.txt": folder.read_text("duplicates.txt").splitlines()}, counts_of(metrics)
+
+
+def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Keep the counts of rows, records and sets: neither seconds nor bytes, settings, versions."""
+    left_out = {"seconds", "shuffle_bytes", "bytes", "settings", "versions"}
+    return {
+        key: counts_of(value) if isinstance(value, dict) else value
+        for key, value in metrics.items()
+        if key not in left_out
+    }
+
+
+@pytest.fixture(scope="module")
+def first(
+    spark: SparkSession, collection: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Rows, dict[str, Any]]:
+    """What the other runs are compared with."""
+    return run(spark, collection, tmp_path_factory.mktemp("first") / "run")
+
+
+def test_the_collection_has_something_of_everything(first: tuple[Rows, dict[str, Any]]) -> None:
+    """The comparison is worth something: documents, a reject, pairs, clusters, removed documents, equal sketches."""
+    tables, metrics = first
+
+    assert {name for name, rows in tables.items() if not rows} == set()
+    assert len(tables["documents"]) == PAGES
+    assert len(tables["rejects"]) == 1
+    assert len(tables["pairs"]) > 50
+    assert len(tables["clusters"]) > 15
+    assert metrics["records"] == PAGES + 1
+    assert metrics["stages"]["keep"]["removed"] > 20
+
+
+@pytest.mark.parametrize(
+    "setting", [(PARTITIONS, "1"), (PARTITIONS, "7"), (SPLITS, str(64 << 10)), (SPLITS, str(1 << 20))]
+)
+def test_settings_of_the_machine_change_nothing(
+    spark: SparkSession,
+    collection: list[Path],
+    first: tuple[Rows, dict[str, Any]],
+    tmp_path: Path,
+    setting: tuple[str, str],
+) -> None:
+    """More or fewer partitions, and files cut into 64 KB, 1 MB or not at all, give the same tables and counts."""
+    tables, metrics = run(spark, collection, tmp_path / "run", **dict([setting]))
+
+    assert tables == first[0]
+    assert metrics == first[1]
+
+
+def test_the_order_of_inputs_and_a_second_run_change_nothing(
+    spark: SparkSession, collection: list[Path], first: tuple[Rows, dict[str, Any]], tmp_path: Path
+) -> None:
+    """The same files named in another order, or again, are the same collection."""
+    for number, inputs in enumerate(([collection[2], collection[0], collection[1]], collection)):
+        tables, metrics = run(spark, inputs, tmp_path / str(number))
+
+        assert tables == first[0]
+        assert metrics == first[1]
+
+
+def read_texts(path: Path) -> list[tuple[str, str]]:
+    """Give id and decoded content of every record, read without Spark."""
+    data = path.read_bytes()
+    data = gzip.decompress(data) if path.name.endswith(".gz") else data
+    head = read_head(data[:65_536])
+    chunks = data.split(head.separator)
+    found = (parse_record(chunk, head, is_last=n == len(chunks)) for n, chunk in enumerate(chunks, start=1))
+    return [(str(one.doc_id), record_text(one, markup="text")) for one in found if isinstance(one, Record)]
+
+
+def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
+    spark: SparkSession, collection: list[Path], first: tuple[Rows, dict[str, Any]]
+) -> None:
+    """The same documents given as a DataFrame, shuffled, are near-duplicates of each other in the same way."""
+    texts = [row for path in collection for row in read_texts(path)]
+    frame = spark.createDataFrame(texts, "page string, body string").repartition(3)
+
+    tables = find_duplicates(frame, id="page", text="body", **SETTINGS)
+
+    assert len(texts) == PAGES
+    for name in ("pairs", "clusters", "members", "keep"):
+        assert sorted(map(repr, getattr(tables, name).collect())) == first[0][name]

@@ -1,0 +1,119 @@
+"""The kept nodes against the definition: of all maximal independent sets the first, in the order of the policy."""
+
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nddup.algorithms.keeping import Kept, keep_first
+
+Edge = tuple[int, int]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[dict[Edge, float], list[int]]:
+    """Draw edges with their resemblance, few values so that ties occur, and a rank for each node."""
+    nodes = draw(st.integers(0, 8))
+    pairs = list(combinations(range(nodes), 2))
+    edges = draw(st.dictionaries(st.sampled_from(pairs), st.sampled_from([0.7, 0.8, 0.9]))) if pairs else {}
+    return edges, draw(st.permutations(range(nodes)))
+
+
+def choose(edges: dict[Edge, float], ranks: list[int]) -> Kept:
+    return keep_first(
+        np.array(list(edges), np.int32).reshape(-1, 2),
+        np.array(list(edges.values()), np.float64),
+        np.array(ranks, np.int32),
+    )
+
+
+def define_kept(edges: dict[Edge, float], ranks: list[int]) -> set[int]:
+    """Of all maximal independent sets take the one whose ranks, ascending, come first."""
+    nodes = range(len(ranks))
+
+    def is_independent(chosen: set[int]) -> bool:
+        return not any(a in chosen and b in chosen for a, b in edges)
+
+    independent = [
+        set(chosen)
+        for size in range(len(ranks) + 1)
+        for chosen in combinations(nodes, size)
+        if is_independent(set(chosen))
+    ]
+    maximal = [
+        chosen for chosen in independent if not any(is_independent(chosen | {node}) for node in set(nodes) - chosen)
+    ]
+    return min(maximal, key=lambda chosen: sorted(ranks[node] for node in chosen))
+
+
+@given(graphs())
+def test_keeps_the_first_maximal_independent_set(graph: tuple[dict[Edge, float], list[int]]) -> None:
+    """What is kept is the lexicographically first of the sets that the definition lists."""
+    edges, ranks = graph
+
+    choice = choose(edges, ranks)
+
+    assert set(np.flatnonzero(choice.kept).tolist()) == define_kept(edges, ranks)
+
+
+@given(graphs())
+def test_a_removed_node_names_its_nearest_kept_neighbour(graph: tuple[dict[Edge, float], list[int]]) -> None:
+    """`duplicate_of` has the highest resemblance of all kept neighbours, among equals the best rank; -1 iff kept."""
+    edges, ranks = graph
+    kept = define_kept(edges, ranks)
+    expected = []
+    for node in range(len(ranks)):
+        around = {(set(edge) - {node}).pop(): value for edge, value in edges.items() if node in edge}
+        near = [(-value, ranks[other], other) for other, value in around.items() if other in kept]
+        expected.append((-1, 1.0) if node in kept else (min(near)[2], -min(near)[0]))
+
+    choice = choose(edges, ranks)
+
+    assert list(zip(choice.duplicate_of.tolist(), choice.resemblance.tolist(), strict=True)) == expected
+
+
+@given(graphs())
+def test_every_removed_node_has_a_kept_neighbour_before_it(graph: tuple[dict[Edge, float], list[int]]) -> None:
+    """No two kept nodes are neighbours, and each removed one has a kept neighbour that the policy prefers."""
+    edges, ranks = graph
+
+    kept = choose(edges, ranks).kept
+
+    assert not any(kept[a] and kept[b] for a, b in edges)
+    for node in np.flatnonzero(~kept):
+        others = [(set(edge) - {int(node)}).pop() for edge in edges if node in edge]
+        assert any(kept[other] and ranks[other] < ranks[node] for other in others)
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_the_order_and_direction_of_edges_change_nothing(
+    graph: tuple[dict[Edge, float], list[int]], random: Random
+) -> None:
+    """Permuting the edges, and the ends of each, gives the same choice."""
+    edges, ranks = graph
+    rows = sorted(edges.items(), key=lambda _: random.random())
+    permuted = {(edge if random.random() < 0.5 else edge[::-1]): value for edge, value in rows}
+
+    choice, again = choose(edges, ranks), choose(permuted, ranks)
+
+    assert [row.tolist() for row in choice] == [row.tolist() for row in again]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kept"),
+    [([0, 1, 2, 3, 4], [0, 2, 4]), ([4, 3, 2, 1, 0], [0, 2, 4]), ([1, 0, 2, 4, 3], [1, 4]), ([4, 0, 3, 1, 2], [1, 3])],
+)
+def test_a_chain_keeps_what_no_kept_one_precedes(ranks: list[int], kept: list[int]) -> None:
+    """
+    A removed node does not remove its neighbours: 2 stays although 1, which it resembles, is gone.
+
+    0 - 1 - 2 - 3 - 4
+    """
+    chain = {(node, node + 1): 0.9 for node in range(4)}
+
+    choice = choose(chain, ranks)
+
+    assert np.flatnonzero(choice.kept).tolist() == kept

@@ -1,0 +1,231 @@
+"""Divide, prune, match, expand: the pairs of documents against comparing all."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from nddup.errors import SchemaError
+from nddup.schemas import MATCHES, NODES, SKETCHES
+from nddup.stages.pairs import Threshold, count_postings, divide, expand, match, prune
+
+SIZE = 20
+COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
+SHARE = Threshold("overlap", 7, 10, is_count=False, size=SIZE)
+RESEMBLANCE = Threshold("resemblance", 7, 10, is_count=False, size=SIZE)
+Sketch = tuple[int, ...]
+Match = tuple[int, int, int, float]
+
+
+def resemblance(a: Sketch, b: Sketch) -> Fraction:
+    """Estimate by MIN_s of the union; two short sketches are the documents themselves."""
+    union = sorted({*a, *b})
+    if len(a) == SIZE or len(b) == SIZE:
+        union = union[:SIZE]
+    return Fraction(len(set(union) & set(a) & set(b)), len(union))
+
+
+def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
+    """Tell by the definition of the measure whether two sketches are near-duplicates."""
+    common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
+    if threshold.is_count:
+        return common >= least
+    if threshold.measure == "overlap":
+        return common > 0 and common >= least * max(len(a), len(b))
+    return common > 0 and resemblance(a, b) >= least
+
+
+def draw_families(seed: int) -> list[Sketch]:
+    """Draw some 300 distinct sketches: families of changed and shortened copies, ids on both sides of the sign bit."""
+    random = np.random.default_rng(seed)
+    places = random.integers(0, 2**64, 4_000, dtype=np.uint64)
+    sketches = set()
+    for _ in range(30):
+        base = random.choice(len(places), random.integers(4, 2 * SIZE), replace=False)
+        for _ in range(11):
+            changed = np.where(random.random(len(base)) < 0.07, random.integers(0, len(places), len(base)), base)
+            cut = changed[: random.integers(len(base) * 3 // 4, len(base) + 1)]
+            sketches.add(tuple(sorted({int(places[i]) for i in cut})[:SIZE]))
+    return sorted(sketches)
+
+
+def as_long(feature: int) -> int:
+    return feature - 2**64 if feature >= 2**63 else feature
+
+
+def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
+    rows = [(node, [as_long(feature) for feature in sketch]) for node, sketch in enumerate(sketches)]
+    return spark.createDataFrame(rows, SKETCHES)
+
+
+def find(
+    sketches: DataFrame, threshold: Threshold, *, partitions: int, rounds: int = 1, max_postings: int = 10_000
+) -> tuple[list[Match], list[int]]:
+    """Run the stage: the matches, and its counters summed over the tasks."""
+    postings = divide(sketches, threshold=threshold, partitions=partitions)
+    for _ in range(rounds):
+        postings = prune(postings, partitions=partitions)
+    matched = match(postings, sketches, threshold=threshold, max_postings=max_postings, partitions=partitions)
+    rows = matched.collect()
+    found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.node_a is not None]
+    counts = [[row.candidates, row.cut_features, row.cut_postings] for row in rows if row.node_a is None]
+    return sorted(found), np.array(counts).sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("threshold", [COUNT, SHARE, RESEMBLANCE], ids=["count", "share", "resemblance"])
+def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Threshold) -> None:
+    """Every near-duplicate pair of distinct sketches once, with overlap and resemblance; 1, 2, 7 partitions agree."""
+    sketches = draw_families(1)
+    given = sketch_table(spark, sketches).persist()
+    expected = [
+        (a, b, len(set(sketches[a]) & set(sketches[b])), float(resemblance(sketches[a], sketches[b])))
+        for a, b in combinations(range(len(sketches)), 2)
+        if is_near(sketches[a], sketches[b], threshold)
+    ]
+
+    found, counts = find(given, threshold, partitions=2)
+
+    assert len(expected) > 300
+    assert found == expected
+    assert counts[0] >= len(expected)
+    assert counts[1:] == [0, 0]
+    for partitions, rounds in ((1, 0), (7, 2)):
+        assert find(given, threshold, partitions=partitions, rounds=rounds)[0] == expected
+    given.unpersist()
+
+
+def test_a_cut_does_not_depend_on_the_partitions(spark: SparkSession) -> None:
+    """Lists longer than `max_postings` lose the same sketches whatever the number of partitions, and say how many."""
+    given = sketch_table(spark, draw_families(2)).persist()
+
+    whole, _ = find(given, COUNT, partitions=2)
+    cut, counts = find(given, COUNT, partitions=2, max_postings=3)
+
+    assert set(cut) < set(whole)
+    assert counts[1] > 0
+    assert counts[2] >= counts[1]
+    assert find(given, COUNT, partitions=7, max_postings=3) == (cut, counts)
+    given.unpersist()
+
+
+def test_pruning_drops_what_only_one_sketch_holds(spark: SparkSession) -> None:
+    """
+    Dividing drops 9, 8, 7 and then c, which is left with too few; the next round drops 3, which a alone still holds.
+
+    a: 1 2 3 9      b: 1 2 8      c: 3 7      two features needed
+    """
+    threshold = Threshold("overlap", 2, 1, is_count=True, size=SIZE)
+    sketches = sketch_table(spark, [(1, 2, 3, 9), (1, 2, 8), (3, 7)])
+
+    divided = divide(sketches, threshold=threshold, partitions=2)
+    pruned = prune(divided, partitions=2)
+
+    assert [count_postings(rows).first() for rows in (divided, pruned)] == [(5,), (4,)]
+
+
+def test_no_sketches_give_no_matches(spark: SparkSession) -> None:
+    """An empty collection, and one in which nothing is shared, are answered with no pair."""
+    assert find(sketch_table(spark, []), RESEMBLANCE, partitions=2)[0] == []
+    assert find(sketch_table(spark, [(1, 2), (3, 4)]), RESEMBLANCE, partitions=2)[0] == []
+
+
+def test_a_missing_column_is_named_at_once(spark: SparkSession) -> None:
+    """The stage looks at its table before anything runs."""
+    with pytest.raises(SchemaError, match="sketch"):
+        divide(spark.range(1).toDF("node"), threshold=COUNT, partitions=2)
+
+
+# From sketches to documents.
+
+
+def expand_all(
+    spark: SparkSession,
+    groups: list[tuple[str, ...]],
+    near: list[tuple[int, int, int, float]],
+    *,
+    limit: int = 1_000_000,
+    threshold: Threshold = RESEMBLANCE,
+) -> list[tuple[str, str, int, float, bool]]:
+    """Expand groups of equal sketches and the matches between them; all have ten features, those of `empty…` none."""
+    nodes = [
+        (10 * node + at, doc_id, min(members), 10 * node, 0 if doc_id.startswith("empty") else 10, 0, bytearray(b""))
+        for node, members in enumerate(groups)
+        for at, doc_id in enumerate(members)
+    ]
+    matches: list[tuple[object, ...]] = [
+        (10 * a, 10 * b, overlap, value, None, None, None) for a, b, overlap, value in near
+    ]
+    matches.append((None, None, 0, 0.0, 5, 0, 0))
+    pairs = expand(
+        spark.createDataFrame(matches, MATCHES),
+        spark.createDataFrame(nodes, NODES),
+        threshold=threshold,
+        expand_limit=limit,
+    ).collect()
+    assert all(row.containment_a is None and row.containment_b is None for row in pairs)
+    return sorted((row.doc_a, row.doc_b, row.overlap, row.resemblance, row.star) for row in pairs)
+
+
+def test_groups_expand_to_all_pairs(spark: SparkSession) -> None:
+    """
+    Each document of one group with each of the other, and the pairs within each group; ids ordered as bytes.
+
+    {b, é}  --  {a}      {Z} alone, {m, n} without a neighbour
+    """
+    pairs = expand_all(spark, [("b", "é"), ("a",), ("Z",), ("m", "n")], [(0, 1, 9, 0.9)])
+
+    assert pairs == [
+        ("a", "b", 9, 0.9, False),
+        ("a", "é", 9, 0.9, False),
+        ("b", "é", 10, 1.0, False),
+        ("m", "n", 10, 1.0, False),
+    ]
+
+
+def test_large_products_become_stars(spark: SparkSession) -> None:
+    """
+    Three times two rows pass a limit of five: each member goes with its own first document, and the two of them.
+
+        a1 ---- b1          a2 a3 is no ray of the star, and its group is small enough to be written in full
+       /  |     |
+      a2  a3    b2
+    """
+    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b1", "b2")], [(0, 1, 9, 0.9)], limit=5)
+
+    assert pairs == [
+        ("a1", "a2", 10, 1.0, True),
+        ("a1", "a3", 10, 1.0, True),
+        ("a1", "b1", 9, 0.9, True),
+        ("a2", "a3", 10, 1.0, False),
+        ("b1", "b2", 10, 1.0, True),
+    ]
+
+
+def test_a_large_group_is_a_star_itself(spark: SparkSession) -> None:
+    """Three rows within a group pass a limit of two; the product with a single document is three rows too."""
+    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b",)], [(0, 1, 9, 0.9)], limit=2)
+
+    assert pairs == [("a1", "a2", 10, 1.0, True), ("a1", "a3", 10, 1.0, True), ("a1", "b", 9, 0.9, True)]
+
+
+def test_what_fits_the_limit_is_written_in_full(spark: SparkSession) -> None:
+    """Exactly `expand_limit` rows are no star."""
+    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b1", "b2")], [(0, 1, 9, 0.9)], limit=6)
+
+    assert Counter(star for *_, star in pairs) == {False: 6 + 3 + 1}
+
+
+def test_equal_sketches_below_the_count_are_not_near(spark: SparkSession) -> None:
+    """Two equal sketches of ten features are no pair when fourteen are asked for, and are one when ten are."""
+    ten = Threshold("overlap", 10, 1, is_count=True, size=SIZE)
+
+    assert expand_all(spark, [("a", "b")], [], threshold=COUNT) == []
+    assert expand_all(spark, [("a", "b")], [], threshold=ten) == [("a", "b", 10, 1.0, False)]
+
+
+def test_empty_sketches_are_near_nothing(spark: SparkSession) -> None:
+    """Documents without features pair with nothing, not even where something made them one group."""
+    assert expand_all(spark, [("empty1", "empty2")], []) == []

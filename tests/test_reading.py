@@ -1,0 +1,236 @@
+"""From files to numbered records: every record once, whatever the splits, names and encodings."""
+
+import base64
+import bz2
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from nddup.config import build_config
+from nddup.metrics import Metrics
+from nddup.pipeline import Job, find_files, read_files
+from nddup.progress import Progress
+from nddup.schemas import REJECTS
+from nddup.stages import collapse
+from nddup.storage import Storage
+from nddup.store import MemoryStore
+
+SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]
+
+
+@pytest.fixture
+def small_splits(spark: SparkSession) -> Iterator[None]:
+    """Tasks of 2,000 bytes: records of some hundred bytes lie across their ends."""
+    before = {key: spark.conf.get(key) for key in SPLIT_BYTES}
+    for key in SPLIT_BYTES:
+        spark.conf.set(key, "2000")
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, str(value))
+
+
+def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> DataFrame:
+    """Numbered records of these inputs, as the job reads them."""
+    config = build_config(settings, origin="test")
+    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    found = find_files(Storage(spark), [str(path) for path in inputs], config)
+    return collapse.number(read_files(job, found))
+
+
+def rows(table: DataFrame) -> list[Row]:
+    """All rows in collection order."""
+    return table.orderBy("doc_key").collect()
+
+
+def text_of(number: int) -> str:
+    """A text of its own for each number, some dozen to some hundred bytes long."""
+    return " ".join([*(WORDS[(number + i) % len(WORDS)] for i in range(3 + number % 17)), str(number)])
+
+
+def xml_of(count: int) -> str:
+    """A collection of plain XML documents."""
+    documents = "\n".join(f"<doc><id>{n:03}</id><text>{text_of(n)}</text></doc>" for n in range(count))
+    return f"<?xml version='1.0'?>\n<docs>\n{documents}\n</docs>\n"
+
+
+def lines_of(count: int) -> str:
+    """The same collection as JSON lines."""
+    return "".join(json.dumps({"id": f"{n:03}", "text": text_of(n)}, ensure_ascii=False) + "\n" for n in range(count))
+
+
+def test_fixtures_give_the_documents_they_are_documented_to_hold(spark: SparkSession, shared: Path) -> None:
+    """30 documents of each shape with their ids in order; of the cut one 29 and one reject."""
+    fixtures = shared / "ruweb" / "fixtures"
+    expected = json.loads((fixtures / "expected.json").read_text())
+    files = sorted(fixtures.glob("*.xml"))
+
+    found = rows(read(spark, *files))
+
+    for file in files:
+        mine = [row for row in found if row["source"] == file.name]
+        is_cut = file.name == "romip_broken_truncated.xml"
+        assert [row["record"] for row in mine] == list(range(1, 31))
+        assert [row["reason"] for row in mine] == [None] * 29 + ["truncated" if is_cut else None]
+        prefix = "040404-" if file.name == "romip_news.xml" else ""
+        ids = [f"{prefix}{document['doc_id']}" for document in expected]
+        assert [row["doc_id"] for row in mine][:29] == ids[:29]
+    assert [row["doc_key"] for row in found] == list(range(30 * len(files)))
+
+
+def test_shapes_of_one_collection_have_the_same_sketches(spark: SparkSession, shared: Path) -> None:
+    """The envelope of a document does not reach its sketch."""
+    names = ("romip_prefixed_root.xml", "romip_default_ns_cp1251.xml", "romip_xml11.xml")
+
+    found = rows(read(spark, *(shared / "ruweb" / "fixtures" / name for name in names)))
+
+    sketches = [[row["sketch"] for row in found if row["source"] == name] for name in names]
+    assert sketches[0] == sketches[1] == sketches[2]
+
+
+@pytest.mark.usefixtures("small_splits")
+@pytest.mark.parametrize("form", ["xml", "jsonl"])
+def test_every_record_is_read_once_however_a_file_is_split(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """Records that lie across the ends of splits are neither lost nor read twice, and keep their ordinals."""
+    text = (xml_of if form == "xml" else lines_of)(100)
+    (tmp_path / f"a.{form}").write_text(text, encoding="utf-8")
+    (tmp_path / f"b.{form}.bz2").write_bytes(bz2.compress(text.encode(), 1))
+    (tmp_path / f"c.{form}.gz").write_bytes(gzip.compress(text.encode()))
+
+    found = rows(read(spark, tmp_path))
+
+    assert [row["doc_id"] for row in found] == [f"{n:03}" for n in range(100)] * 3
+    assert [row["record"] for row in found] == list(range(1, 101)) * 3
+    assert {row["reason"] for row in found} == {None}
+    assert len({row["split"] for row in found if row["source"] == f"a.{form}"}) > 4
+
+
+@pytest.mark.usefixtures("small_splits")
+def test_a_bz2_of_many_blocks_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Splits of a compressed file cut it between blocks, and no record is lost there."""
+    noise = [base64.b64encode(os.urandom(3000)).decode() for _ in range(100)]
+    lines = "".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(noise))
+    (tmp_path / "a.jsonl.bz2").write_bytes(bz2.compress(lines.encode(), 1))
+
+    found = rows(read(spark, tmp_path))
+
+    assert [row["doc_id"] for row in found] == [str(n) for n in range(100)]
+    assert len({row["split"] for row in found}) > 1
+
+
+def test_files_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A name that could be a pattern or an escape is read as the name it is."""
+    names = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "s*.xml", "é;&+.xml"]
+    for name in [*names, "c1.xml"]:
+        (tmp_path / name).write_text(
+            xml_of(2).replace("<id>", f"<id>{names.index(name)}-" if name in names else "<id>")
+        )
+
+    found = rows(read(spark, *(tmp_path / name for name in names)))
+
+    assert sorted(row["source"] for row in found) == sorted([*names, *names])
+    assert {row["reason"] for row in found} == {None}
+
+
+def test_folders_named_like_partitions_are_plain_folders(spark: SparkSession, tmp_path: Path) -> None:
+    """`year=2020` beside other folders adds no column and hides no file."""
+    for name in ("year=2020/a.xml", "other/b.xml", "c.xml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(xml_of(1), encoding="utf-8")
+
+    assert [row["source"] for row in rows(read(spark, tmp_path))] == ["c.xml", "other/b.xml", "year=2020/a.xml"]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1251", "koi8-r", "utf-16"])
+def test_a_file_in_another_encoding_gives_the_same_sketches(spark: SparkSession, tmp_path: Path, encoding: str) -> None:
+    """The encoding of the file does not reach the sketches."""
+    (tmp_path / "a.xml").write_text(xml_of(20), encoding="utf-8")
+    declared = xml_of(20).replace("<?xml version='1.0'?>", f"<?xml version='1.0' encoding='{encoding}'?>")
+    (tmp_path / "b.xml").write_bytes(declared.encode(encoding))
+
+    found = rows(read(spark, tmp_path))
+
+    assert [row["reason"] for row in found] == [None] * 40
+    assert [row["sketch"] for row in found[:20]] == [row["sketch"] for row in found[20:]]
+    assert [row["doc_id"] for row in found[:20]] == [row["doc_id"] for row in found[20:]]
+
+
+def test_json_lines_in_another_encoding_need_the_setting(spark: SparkSession, tmp_path: Path) -> None:
+    """JSON lines declare no encoding; `input.charset` tells it."""
+    (tmp_path / "a.jsonl").write_bytes(lines_of(20).encode("koi8-r"))
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "b.jsonl").write_text(lines_of(20), encoding="utf-8")
+
+    given = rows(read(spark, tmp_path / "a.jsonl", input={"charset": "koi8-r"}))
+    plain = rows(read(spark, tmp_path / "u"))
+
+    assert [row["sketch"] for row in given] == [row["sketch"] for row in plain]
+
+
+@pytest.mark.parametrize("form", ["xml", "jsonl"])
+def test_ids_stay_as_they_are_written_or_are_made_of_the_place(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """`007` is not 7; a document without an id is called by its source and record."""
+    if form == "xml":
+        text = "<docs><doc><id> 007 </id><text>a</text></doc><doc><text>b</text></doc></docs>"
+    else:
+        text = '{"id": "007", "text": "a"}\n\n{"text": "b"}\n'
+    (tmp_path / f"a.{form}").write_text(text)
+
+    assert [row["doc_id"] for row in rows(read(spark, tmp_path))] == ["007", f"a.{form}#2"]
+
+
+def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: Path) -> None:
+    """The first record in collection order is the document, the others say which it was."""
+    (tmp_path / "b.jsonl").write_text('{"id": "7", "text": "later"}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "1", "text": "x"}\n{"id": "7", "text": "first"}\n{"id": 7, "text": "y"}\n'
+    )
+    numbered = read(spark, tmp_path)
+    repeats = collapse.find_repeats(numbered)
+
+    documents = collapse.collapse(numbered, repeats).orderBy("doc_key").collect()
+    rejects = collapse.gather_rejects(numbered, repeats, spark.createDataFrame([], REJECTS))
+
+    assert [(row["source"], row["record"], row["doc_id"]) for row in documents] == [
+        ("a.jsonl", 1, "1"),
+        ("a.jsonl", 2, "7"),
+    ]
+    assert [
+        (row["source"], row["record"], row["doc_id"], row["reason"], row["detail"]) for row in rejects.collect()
+    ] == [
+        ("a.jsonl", 3, "7", "repeated id", "first seen as record 2 of a.jsonl"),
+        ("b.jsonl", 1, "7", "repeated id", "first seen as record 2 of a.jsonl"),
+    ]
+
+
+def test_files_of_equal_names_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Two inputs with a file of the same name: documents without ids still have ids of their own."""
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+
+    found = rows(read(spark, tmp_path / "y", tmp_path / "x"))
+
+    assert [row["doc_id"] for row in found] == ["x/a.jsonl#1", "x/a.jsonl#2", "y/a.jsonl#1", "y/a.jsonl#2"]
+
+
+def test_files_of_several_formats_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
+    """Each file is read by its own head; keys follow the order of the sources."""
+    (tmp_path / "b.jsonl").write_text(lines_of(2), encoding="utf-8")
+    (tmp_path / "a.xml").write_text(xml_of(2), encoding="utf-8")
+
+    found = rows(read(spark, tmp_path))
+
+    assert [(row["doc_key"], row["source"], row["record"]) for row in found] == [
+        (0, "a.xml", 1),
+        (1, "a.xml", 2),
+        (2, "b.jsonl", 1),
+        (3, "b.jsonl", 2),
+    ]
+    assert found[0]["sketch"] == found[2]["sketch"]

@@ -1,0 +1,204 @@
+"""Files over Hadoop's FileSystem: literal names, folders, compressed heads, text."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.storage import Storage
+
+ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
+
+
+@pytest.fixture
+def storage(spark: SparkSession) -> Storage:
+    """Hadoop's FileSystem of the session."""
+    return Storage(spark)
+
+
+def fill(folder: Path, *names: str) -> Path:
+    """Files of these names, each with its own name in it."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name, encoding="utf-8")
+    return folder
+
+
+def sources(storage: Storage, *inputs: Path) -> list[str]:
+    """What the files of these inputs are called."""
+    return [file.source for file in storage.list_inputs([str(path) for path in inputs]).files]
+
+
+def test_a_folder_gives_all_files_below_it(storage: Storage, tmp_path: Path) -> None:
+    """Folders are searched to the bottom; a source is the path below INPUT, in order of bytes."""
+    fill(tmp_path, "b.xml", "B.xml", "deep/er/a.xml", "deep/c.xml", "year=2020/d.xml")
+
+    assert sources(storage, tmp_path) == ["B.xml", "b.xml", "deep/c.xml", "deep/er/a.xml", "year=2020/d.xml"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_are_literal(storage: Storage, tmp_path: Path, name: str) -> None:
+    """No character of a name is a pattern or an escape."""
+    fill(tmp_path, name, "c1.xml")
+
+    found = storage.list_inputs([str(tmp_path / name)]).files
+
+    assert [file.source for file in found] == [name]
+    assert storage.read_head(found[0].path, 100).decode() == name
+    assert found[0].size == len(name.encode())
+
+
+def test_a_name_with_a_scheme_may_be_written_with_or_without_escapes(storage: Storage, tmp_path: Path) -> None:
+    """`file:/a%20b` and `file:/a b` are the same file."""
+    fill(tmp_path, "a b.xml")
+
+    for text in (f"file:{tmp_path}/a b.xml", f"file://{tmp_path}/a%20b.xml"):
+        assert [file.source for file in storage.list_inputs([text]).files] == ["a b.xml"]
+
+
+def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(storage: Storage, tmp_path: Path) -> None:
+    """Whatever is not read is listed with the reason."""
+    fill(tmp_path, "a.xml", "_b.xml", ".c.xml", "_d/e.xml", "README.md", "truth.tsv", "LICENSE", "sha256sums.txt")
+
+    listing = storage.list_inputs([str(tmp_path)])
+
+    assert [file.source for file in listing.files] == ["a.xml"]
+    assert {(Path(path).name, why) for path, why in listing.skipped} == {
+        ("_b.xml", "hidden"),
+        (".c.xml", "hidden"),
+        ("_d", "hidden"),
+        ("README.md", "beside the collection"),
+        ("truth.tsv", "beside the collection"),
+        ("LICENSE", "beside the collection"),
+        ("sha256sums.txt", "beside the collection"),
+    }
+
+
+def test_results_of_a_run_below_an_input_are_skipped(storage: Storage, tmp_path: Path) -> None:
+    """A collection whose folder also holds a run's output does not read that output."""
+    fill(tmp_path, "a.xml", "out/_RUN.json", "out/duplicates.txt")
+
+    listing = storage.list_inputs([str(tmp_path)])
+
+    assert [file.source for file in listing.files] == ["a.xml"]
+    assert [why for _, why in listing.skipped] == ["results of a run"]
+
+
+def test_a_file_beside_a_collection_is_read_when_it_is_named(storage: Storage, tmp_path: Path) -> None:
+    """Naming a file says that it is meant."""
+    assert sources(storage, fill(tmp_path, "README.md") / "README.md") == ["README.md"]
+
+
+def test_a_hidden_file_that_is_named_is_refused(storage: Storage, tmp_path: Path) -> None:
+    """Spark would read nothing of it, in silence."""
+    fill(tmp_path, "_a.xml")
+
+    with pytest.raises(ConfigError, match="Spark does not read files named with a leading _"):
+        storage.list_inputs([str(tmp_path / "_a.xml")])
+
+
+def test_the_same_file_twice_is_read_once_and_said(storage: Storage, tmp_path: Path) -> None:
+    """Also when it is named in another way."""
+    fill(tmp_path, "a.xml", "b.xml")
+
+    listing = storage.list_inputs([str(tmp_path), str(tmp_path / "a.xml"), f"file:{tmp_path}/b.xml"])
+
+    assert [file.source for file in listing.files] == ["a.xml", "b.xml"]
+    assert [Path(path).name for path in listing.repeated] == ["a.xml", "b.xml"]
+
+
+def test_sources_are_lengthened_where_two_would_be_equal(storage: Storage, tmp_path: Path) -> None:
+    """As many parent folders as tell the two apart, and no change for the others."""
+    fill(tmp_path, "x/1/a.xml", "y/1/a.xml", "y/1/b.xml", "z/c.xml")
+
+    assert sources(storage, tmp_path / "x/1", tmp_path / "y/1", tmp_path / "z/c.xml") == [
+        "b.xml",
+        "c.xml",
+        "x/1/a.xml",
+        "y/1/a.xml",
+    ]
+
+
+def test_sources_do_not_depend_on_the_order_of_inputs(storage: Storage, tmp_path: Path) -> None:
+    """The collection's order is that of the sources."""
+    fill(tmp_path, "x/a.xml", "y/a.xml", "b.xml")
+    inputs = [tmp_path / "x", tmp_path / "y/a.xml", tmp_path / "b.xml"]
+
+    assert sources(storage, *inputs) == sources(storage, *reversed(inputs)) == ["b.xml", "x/a.xml", "y/a.xml"]
+
+
+def test_a_missing_path_is_refused(storage: Storage, tmp_path: Path) -> None:
+    """The message names the INPUT as it was given."""
+    with pytest.raises(ConfigError, match=r"^INPUT \S+/none.xml: no such file or folder$"):
+        storage.list_inputs([str(tmp_path / "none.xml")])
+
+
+def test_an_unknown_scheme_is_refused_in_one_line(storage: Storage) -> None:
+    """A path that Hadoop has no FileSystem for is a wrong INPUT."""
+    with pytest.raises(ConfigError, match=r"^INPUT foo:///a: cannot be listed \(.*foo.*\)$"):
+        storage.list_inputs(["foo:///a"])
+
+
+def test_heads_are_decompressed_by_extension(storage: Storage, tmp_path: Path) -> None:
+    """Plain, .gz and .bz2 files begin with the same bytes."""
+    data = b"<a>" + b"x" * 100_000
+    files = {"a.xml": data, "a.xml.gz": gzip.compress(data), "a.xml.bz2": bz2.compress(data)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+
+    assert {name: storage.read_head(f"{tmp_path}/{name}", 1000) for name in files} == dict.fromkeys(files, data[:1000])
+    assert storage.read_head(f"{tmp_path}/a.xml", 1 << 20) == data
+
+
+@pytest.mark.parametrize("name", ["none.xml", "bad.gz"])
+def test_a_head_that_cannot_be_read_is_named_in_one_line(storage: Storage, tmp_path: Path, name: str) -> None:
+    """A missing or damaged file is named with the reason, without a stack trace."""
+    (tmp_path / "bad.gz").write_bytes(b"garbage that is not compressed")
+
+    with pytest.raises(NddupError, match=rf"^\S*/{name}: cannot be read \([^\n]*\)$"):
+        storage.read_head(f"{tmp_path}/{name}", 10)
+
+
+def test_text_is_read_as_it_was_written(storage: Storage, tmp_path: Path) -> None:
+    """Whole or piece by piece, with folders made on the way, replacing what was there."""
+    path = f"{tmp_path}/new [1] кот/a.txt"
+
+    storage.write_text(path, "old and longer")
+    storage.write_text(path, iter(["дом\t", "1\r\n", ""]))
+
+    assert storage.read_text(path) == "дом\t1\r\n"
+
+
+def test_text_that_is_missing_or_cannot_be_written_is_said(storage: Storage, tmp_path: Path) -> None:
+    """A file in the way of a folder is told in one line."""
+    fill(tmp_path, "file")
+
+    with pytest.raises(OutputError, match=r"none: cannot be read \([^\n]*\)$"):
+        storage.read_text(f"{tmp_path}/none")
+    with pytest.raises(OutputError, match=r"below: cannot be written \([^\n]*\)$"):
+        storage.write_text(f"{tmp_path}/file/below", "")
+    with pytest.raises(OutputError, match=r"below: cannot be written \([^\n]*\)$"):
+        storage.make_folder(f"{tmp_path}/file/below")
+
+
+def test_remove_takes_a_file_or_a_whole_folder(storage: Storage, tmp_path: Path) -> None:
+    """Removing what is not there is no error, and neighbours stay."""
+    fill(tmp_path, "out/a", "out/deep/b", "out2/c", "file")
+
+    for name in ("out", "file", "none"):
+        storage.remove(f"{tmp_path}/{name}")
+
+    assert storage.children(str(tmp_path)) == ["out2"]
+    assert not storage.exists(f"{tmp_path}/out")
+    assert storage.children(f"{tmp_path}/none") == []
+
+
+def test_a_path_within_a_folder_is_told_from_one_beside_it(storage: Storage, tmp_path: Path) -> None:
+    """`out2` does not lie in `out`."""
+    assert storage.is_within(f"{tmp_path}/out/a", f"file:{tmp_path}/out/")
+    assert storage.is_within(f"{tmp_path}/out", f"{tmp_path}/out")
+    assert not storage.is_within(f"{tmp_path}/out2", f"{tmp_path}/out")
+    assert not storage.is_within(str(tmp_path), f"{tmp_path}/out")

@@ -1,0 +1,170 @@
+"""The run's folder: what is written when, fingerprints, and what may be replaced."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from nddup import store as module
+from nddup.errors import IncompatibleSketchError, OutputError
+from nddup.schemas import KEEP
+from nddup.store import MemoryStore, RunFolder, code_fingerprint, versions
+
+INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
+
+
+def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> RunFolder:
+    """A folder that a run has claimed."""
+    folder = RunFolder(spark, str(path))
+    folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
+    return folder
+
+
+def fingerprints(folder: RunFolder, **settings: int) -> list[str]:
+    """The fingerprints of a table, and of one made from it, under these settings."""
+    empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
+    folder.save("keep", empty, KEEP, settings=settings, reads=["input"])
+    folder.save("again", empty, KEEP, settings={}, reads=["keep"])
+    notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "again"))
+    return [json.loads(note.read_text())["fingerprint"] for note in notes]
+
+
+def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) -> None:
+    """The folder says from the start that it is a run, and at the very end that it is a result."""
+    path = tmp_path / "out"
+    folder = started(spark, path)
+    kept = folder.save(
+        "keep", spark.createDataFrame([("a", True, None, None)], KEEP), KEEP, settings={}, reads=["input"]
+    )
+    before = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+
+    folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
+    folder.finish({"versions": versions()})
+
+    assert before == {"_RUN.json", "_stages", "keep"}
+    assert {entry.name for entry in path.iterdir() if not entry.name.startswith(".")} == {
+        *before,
+        "duplicates.txt",
+        "metrics.json",
+        "_COMPLETE",
+    }
+    assert [row["doc_id"] for row in kept.collect()] == ["a"]
+    assert folder.open() == {"versions": versions()}
+    assert folder.table("keep").schema == KEEP
+    header = json.loads((path / "_RUN.json").read_text())
+    assert header == {"layout": 1, "versions": versions(), "settings": {}, "inputs": INPUTS}
+
+
+def test_fingerprints_follow_all_that_a_table_is_made_of(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other settings, inputs, code or upstream tables: another fingerprint; all equal: the same, anywhere."""
+    first = fingerprints(started(spark, tmp_path / "a"), size=1)
+    same = fingerprints(started(spark, tmp_path / "b"), size=1)
+    settings = fingerprints(started(spark, tmp_path / "c"), size=2)
+    changed = {**INPUTS, "files": {"a.xml": [10, 2]}}
+    inputs = fingerprints(started(spark, tmp_path / "d", changed), size=1)
+    monkeypatch.setattr(module, "code_fingerprint", lambda: "other code")
+    code = fingerprints(started(spark, tmp_path / "e"), size=1)
+
+    assert first == same
+    for other in (settings, inputs, code):
+        assert not set(first) & set(other)
+
+
+def test_the_fingerprint_of_the_code_is_stable() -> None:
+    """16 hex digits, the same at every call."""
+    assert code_fingerprint() == code_fingerprint.__wrapped__()
+    assert len(code_fingerprint()) == 16
+
+
+def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) -> None:
+    """Working tables go, what they were stays on record."""
+    folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
+
+    folder.drop("again")
+
+    assert sorted(path.name for path in (tmp_path / "out" / "_stages").iterdir() if path.name[0] != ".") == [
+        "again.json",
+        "keep.json",
+    ]
+
+
+def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Without `overwrite` nothing that is there is touched."""
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    for name in ("file", "full"):
+        with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite"):
+            RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
+        with pytest.raises(OutputError, match="holds files that are no run of nddup; it is not overwritten"):
+            RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
+
+    assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
+
+
+def test_an_empty_folder_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+    """A folder with nothing in it may have been made for the run."""
+    (tmp_path / "out").mkdir()
+
+    started(spark, tmp_path / "out")
+
+    assert (tmp_path / "out" / "_RUN.json").exists()
+
+
+def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing of the earlier run stays, finished or not."""
+    folder = started(spark, tmp_path / "out")
+    folder.write_text("duplicates.txt", "old")
+    folder.finish({})
+
+    folder.start(settings={}, inputs=INPUTS, overwrite=True)
+
+    names = {entry.name for entry in (tmp_path / "out").iterdir() if not entry.name.startswith(".")}
+    assert names == {"_RUN.json", "_stages"}
+
+
+def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path) -> None:
+    """The kept documents of a run may be the next run's input, but not into the same folder."""
+    folder = started(spark, tmp_path / "out")
+    folder.write_text("kept/part", "mine")
+    inputs = {"paths": [f"{tmp_path}/out/kept"], "files": {}}
+
+    with pytest.raises(OutputError, match=r"holds INPUT .*/kept, which would be removed"):
+        folder.start(settings={}, inputs=inputs, overwrite=True)
+
+    assert (tmp_path / "out" / "kept" / "part").read_text() == "mine"
+
+
+def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession, tmp_path: Path) -> None:
+    """No run, no end, another format: each refused with what it is."""
+    with pytest.raises(OutputError, match="is not a run of nddup"):
+        RunFolder(spark, str(tmp_path / "none")).open()
+    folder = started(spark, tmp_path / "out")
+    with pytest.raises(OutputError, match="the run did not finish; what it holds is not a result"):
+        folder.open()
+    folder.finish({"versions": {"sketch_format": "0/unicode-0"}})
+    with pytest.raises(IncompatibleSketchError, match="its sketches are of format 0/unicode-0, this version reads"):
+        folder.open()
+
+
+def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
+    """A kept table has the columns of its schema, does not change, and its plan does not hold what it is made of."""
+    ids = spark.range(3).select(
+        F.uuid().alias("doc_id"),
+        F.lit(None).cast("boolean").alias("kept"),
+        F.lit(None).cast("string").alias("duplicate_of"),
+        F.lit(None).cast("string").alias("reason"),
+        "id",
+    )
+
+    table = MemoryStore().save("keep", ids, KEEP, settings={}, reads=[])
+
+    assert table.columns == KEEP.fieldNames()
+    assert sorted(table.collect()) == sorted(table.collect())
+    assert "Range" not in str(table._jdf.queryExecution().toString())  # noqa: SLF001
