@@ -1,10 +1,11 @@
 """The command line: `nddup`, and the same arguments for the scripts in `jobs/`.
 
-Exit status: 0 done; 2 wrong use or configuration, one line; 1 a failure at work, or a promise that `check` found broken.
+Exit status: 0 done; 2 wrong use or configuration, in one line; 1 a failure at work, or a promise `check` found broken.
 """
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from nddup import __version__
 from nddup.config import load_config
 from nddup.errors import ConfigError, NddupError, OutputError
 
+UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 LATER = ("inspect", "evaluate", "truth", "sweep", "mine", "index", "report", "explain")
 
 EPILOG = """examples:
@@ -94,12 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(given)
     try:
         return _dispatch(options)
-    except ConfigError as error:
-        return _fail(str(error), 2)
-    except OutputError as error:
-        return _fail(str(error), 2)
     except NddupError as error:
-        return _fail(str(error), 1)
+        return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
         return _fail("interrupted; the output is not a result", 1)
     except Exception as error:
@@ -148,8 +146,14 @@ def _fail(message: str, status: int) -> int:
 
 
 def _reason(error: Any) -> str:  # noqa: ANN401
-    """The line of an error that says what happened: the last of a worker's trace, the first of the JVM's."""
-    text = str(error).strip() or type(error).__name__
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    worker = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
-    return worker[0] if worker else lines[0]
+    """The line of an error that says what happened: the file that broke, a worker's last line, or the first cause."""
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    file = UNREADABLE.search(" ".join(lines))
+    if file:
+        return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"
+    errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
+    said = [line for line in errors if "Traceback (most recent call last)" not in line]
+    if len(said) < len(errors):  # of a worker: its own error follows its trace
+        return said[0] if said else errors[0]
+    return (causes[-1:] or said or lines or [type(error).__name__])[0]

@@ -93,7 +93,7 @@ class PairsConfig(_Section):
 
 
 class ClustersConfig(_Section):
-    """How clusters are mined. A component past its budget is covered: every pair in a true maximal set, not all sets."""
+    """How clusters are mined. Past its budget a component is covered: every pair in a maximal set, not all sets."""
 
     mode: Literal["all"] = Field("all", description="all maximal sets")
     miner: Literal["auto", "fpgrowth", "pivot"] = Field("auto", description="auto: fpgrowth for small components")

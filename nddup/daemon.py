@@ -8,7 +8,7 @@ executor, so it is paid once there, not in each worker. Spark starts this module
 import numpy as np
 from pyspark import daemon
 
-from nddup.algorithms import overlap, sketching
+from nddup.algorithms import markup, overlap, sketching
 from nddup.algorithms.itemsets import mine_component
 from nddup.stages import clusters, exchange, graph, sketch
 
@@ -27,6 +27,7 @@ def load_kernels() -> None:
     overlap.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
     holders, is_owned = np.ones(len(ids), np.int32), np.ones(len(ids), np.bool_)
     overlap.match_prefixes(sketches, sketches, holders, is_owned, ones, size=3, share=(1, 2), max_postings=10)
+    markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
     mine_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32), max_sets=9, max_members=9)
 
 

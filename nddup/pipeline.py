@@ -11,6 +11,7 @@ matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, ke
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from pyspark import StorageLevel
@@ -20,11 +21,12 @@ from pyspark.sql import functions as F
 from nddup import schemas
 from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
 from nddup.algorithms.heads import read_head
+from nddup.algorithms.thresholds import Threshold
 from nddup.config import Config
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, graph, keep, pairs, read, sketch
+from nddup.stages import clusters, collapse, expand, graph, keep, pairs, read, sketch
 from nddup.storage import InputFile, Listing, Storage
 from nddup.store import Store
 
@@ -61,11 +63,11 @@ class Job:
     tables: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
-    def threshold(self) -> pairs.Threshold:
+    def threshold(self) -> Threshold:
         """The threshold of the run, exact."""
         share = self.config.pairs.share
         is_count = isinstance(self.config.pairs.threshold, int)
-        return pairs.Threshold(
+        return Threshold(
             self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
         )
 
@@ -131,12 +133,16 @@ def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
 
 
 def read_files(job: Job, source: Source) -> DataFrame:
-    """RECORDS of all files, lazily; None of them is opened here."""
-    rows = job.spark.createDataFrame([], schemas.RECORDS)
-    for head, files in source.groups.items():
-        chunks = read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
-        rows = rows.unionByName(sketch.sketch_chunks(chunks, head=head, rule=job.rule))
-    return rows
+    """RECORDS of all files, lazily."""
+    parts = [
+        sketch.sketch_chunks(_chunks(job, head, files), head=head, rule=job.rule)
+        for head, files in source.groups.items()
+    ]
+    return reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(job.spark, schemas.RECORDS)
+
+
+def _chunks(job: Job, head: FileHead, files: list[InputFile]) -> DataFrame:
+    return read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
 
 
 def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
@@ -151,8 +157,7 @@ def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], 
         _save_clusters(job)
         notes += [f"{job.metrics.rows['clusters']:,} clusters"]
     with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
-        least = job.threshold.numerator if job.threshold.is_count else 1
-        kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=least)
+        kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
         saved = job.save("keep", kept, "keep", reads=("nodes", "graph"))
         job.metrics.counts["kept"] = saved.where("kept").count()
         notes += [f"{job.metrics.counts['kept']:,} kept"]
@@ -190,7 +195,7 @@ def _files_without_records(
     known = list(unread)
     heads = {source for source, _ in known}
     rest = [(source, "no record was found in the file") for source in sources if source not in heads]
-    files = job.spark.createDataFrame(known + rest, "source string, detail string")
+    files = schemas.local_table(job.spark, schemas.table("source string, detail string"), known + rest)
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
         "source",
         F.lit(1).cast("long").alias("record"),
@@ -218,7 +223,7 @@ def _save_matches(job: Job) -> None:
     job.metrics.counts.update(counters.asDict() if counters else {})
     job.metrics.rows["matches"] = matches.where(F.col("node_a").isNotNull()).count()
     limit = config.pairs.expand_limit
-    expanded = pairs.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
+    expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
     job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
     job.metrics.counts["partitions"] = partitions
 
@@ -272,8 +277,7 @@ def _save_clusters(job: Job) -> None:
         mined = mined.unionByName(listed)
     sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
     problems.unpersist()
-    least = threshold.numerator if threshold.is_count else 1
-    named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=least)
+    named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=threshold.least_size)
     kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"))
     job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
     _count_clusters(job)
@@ -308,8 +312,7 @@ def _count_clusters(job: Job) -> None:
 
 def _count_shorts(job: Job) -> None:
     """Documents that can be in no pair: without a feature, or under a count of features."""
-    nodes, threshold = job.tables["nodes"], job.threshold
-    least = threshold.numerator if threshold.is_count else 1
+    nodes, least = job.tables["nodes"], job.threshold.least_size
     row = nodes.agg(
         F.count_if(F.col("size") == 0).alias("empty_sketches"),
         F.count_if((F.col("size") > 0) & (F.col("size") < least)).alias("below_count"),
@@ -323,14 +326,12 @@ def read_kept(job: Job, source: Source) -> DataFrame:
     offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
-    contents: DataFrame | None = None
-    for head, files in source.groups.items():
-        chunks = read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
-        rows = sketch.read_contents(chunks, offsets, head=head, rule=job.rule)
-        contents = rows if contents is None else contents.unionByName(rows)
-    if contents is None:
-        contents = job.spark.createDataFrame([], "doc_key long, content string, line string")
-    return documents.join(contents, "doc_key")
+    parts = [
+        sketch.read_contents(_chunks(job, head, files), offsets, head=head, rule=job.rule)
+        for head, files in source.groups.items()
+    ]
+    empty = schemas.local_table(job.spark, schemas.table("doc_key long, content string, line string"))
+    return documents.join(reduce(DataFrame.unionByName, parts, empty), "doc_key")
 
 
 def settings_of(config: Config) -> dict[str, Any]:

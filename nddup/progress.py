@@ -65,6 +65,8 @@ def start_logging() -> None:
     """Log lines of nddup to standard error, with the time of day."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%H:%M:%S"))
-    if not logger.handlers:
-        logger.addHandler(handler)
+    handler.name = "nddup"
+    for earlier in [known for known in logger.handlers if known.name == handler.name]:
+        logger.removeHandler(earlier)  # of an earlier run: its standard error may be closed
+    logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -7,8 +7,12 @@ Spark has no unsigned integer: a feature id is stored as the `long` of the same 
 UNSIGNED numbers.
 """
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.errors import SchemaError
 
@@ -93,6 +97,14 @@ components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its f
 
 SETS = table("ordinal long, positions array<int>, support int, coverage string")
 """A cluster as positions of nodes in component `ordinal`."""
+
+
+def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:
+    """A small table of the driver's own rows. It goes to the JVM as one Arrow batch: no Python worker is started."""
+    arrow = to_arrow_schema(schema)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow))
 
 
 def require(table: DataFrame, schema: T.StructType, *, stage: str) -> None:

@@ -24,13 +24,13 @@ def summarise(metrics: dict[str, Any], path: str) -> str:
     read, found, kept = stages["sketch"], stages["clusters"], stages["keep"]
     measure, threshold = metrics["settings"]["pairs"]["measure"], metrics["settings"]["pairs"]["threshold"]
     seconds = sum(stage["seconds"] for stage in stages.values())
+    largest = f"{found['largest_component']:,}"
     lines = [
         ("records read", metrics["records"], f"{read['files']} files, {read['bytes'] / 1e6:.1f} MB"),
         ("rejected", rows["rejects"], _reasons(read["rejected"])),
         ("documents", rows["documents"], f"{metrics['equal_sketches']:,} share the sketch of another"),
         ("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
-        ("clusters", rows["clusters"], f"in {found['components']:,} components, the largest of"
-                                       f" {found['largest_component']:,} distinct sketches"),
+        ("clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"),
         ("kept", kept["kept"], _share(kept["kept"], rows["documents"])),
         ("removed", kept["removed"], "each has a kept near-duplicate"),
     ]  # fmt: skip

@@ -113,7 +113,7 @@ class Storage:
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it; nothing if it is not there."""
         where = self._path(path)
-        where.getFileSystem(self._hadoop).delete(where, True)
+        where.getFileSystem(self._hadoop).delete(where, True)  # noqa: FBT003 - Java has no names
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents.
@@ -151,7 +151,7 @@ class Storage:
         """
         try:
             where = self._path(path)
-            stream = where.getFileSystem(self._hadoop).create(where, True)
+            stream = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
             try:
                 for piece in [text] if isinstance(text, str) else text:
                     stream.write(piece.encode())

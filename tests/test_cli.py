@@ -197,6 +197,50 @@ def test_an_unexpected_error_is_one_line_too(
         main(["run", str(pages), "--output", str(tmp_path / "out")])
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            (
+                "An error occurred.\n: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT]"
+                " Encountered error while reading file file:///a%20b.gz.  SQLSTATE: KD001\n\tat x.y(Z.scala:1)\n"
+                "Caused by: java.io.EOFException: Unexpected end of input stream\n\tat x.y(Z.scala:1)"
+            ),
+            "file:///a%20b.gz: cannot be read (java.io.EOFException: Unexpected end of input stream)",
+        ),
+        (
+            (
+                "An error occurred.\n: org.apache.spark.SparkException: Job aborted: Lost task:"
+                " org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                '  File "a.py", line 3, in f\nValueError: no such thing\n\n\tat x.y(Z.scala:1)'
+            ),
+            "ValueError: no such thing",
+        ),
+        (
+            (
+                "An error occurred.\n: org.apache.spark.SparkException: Job aborted.\n\tat x.y(Z.scala:1)\n"
+                "Caused by: java.io.IOException: No space left on device\n\tat x.y(Z.scala:1)"
+            ),
+            "java.io.IOException: No space left on device",
+        ),
+        ("", "RuntimeError"),
+    ],
+    ids=["file", "worker", "cause", "nothing"],
+)
+def test_the_line_of_a_failure_says_what_happened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    """Of a long trace the file, the worker's own error or the first cause is told."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr("nddup.session.start_session", fail)
+
+    assert main(["show", "out"]) == 1
+    assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"
+
+
 def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> None:
     """Neither Java nor Spark adds a word, and nothing of Spark's is left in the folder."""
     command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.algorithms.thresholds import Threshold
 from nddup.job import find_duplicates
 from nddup.schemas import CLUSTERS, MATCHES, NODES, SKETCHES
 from nddup.stages.clusters import (
@@ -22,7 +23,6 @@ from nddup.stages.clusters import (
     name_clusters,
 )
 from nddup.stages.graph import build_graph
-from nddup.stages.pairs import Threshold
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -123,7 +124,7 @@ def test_agrees_with_lxml_on_real_pages() -> None:
     differing = 0
     for page in pages:
         text = page["html"].decode(page["charset"] or "utf-8", "replace")
-        tree = lxml_html.document_fromstring(text.encode(), parser=lxml_html.HTMLParser(encoding="utf-8"))
+        tree: Any = lxml_html.document_fromstring(text.encode(), parser=lxml_html.HTMLParser(encoding="utf-8"))
         body = tree.body
         for hidden in list(body.iter("script", "style", "noscript", "template")):
             hidden.drop_tree()

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from nddup.algorithms.thresholds import Threshold
 from nddup.errors import SchemaError
 from nddup.schemas import MATCHES, NODES, SKETCHES
-from nddup.stages.pairs import Threshold, count_postings, divide, expand, match, prune
+from nddup.stages.expand import expand
+from nddup.stages.pairs import count_postings, divide, match, prune
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

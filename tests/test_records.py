@@ -10,6 +10,7 @@ import pickle
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ FIXTURES = SHARED / "ruweb" / "fixtures"
 needs_shared = pytest.mark.shared
 
 
-def read_all(data: bytes, head: FileHead | None = None, **settings_: str) -> list[Record | Reject]:
+def read_all(data: bytes, head: FileHead | None = None, **settings_: Any) -> list[Record | Reject]:  # noqa: ANN401
     """Cut a file as Spark does, and read every chunk: an empty piece after the last separator is no chunk."""
     head = head or read_head(data[:65_536], **settings_)
     chunks = data.split(head.separator)
@@ -46,7 +47,7 @@ def sha1(data: bytes | str) -> str:
     return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 
-def records_of(data: bytes, **settings_: str) -> list[Record]:
+def records_of(data: bytes, **settings_: Any) -> list[Record]:  # noqa: ANN401
     results = read_all(data, **settings_)
     assert all(isinstance(result, Record) for result in results), results
     return [result for result in results if isinstance(result, Record)]

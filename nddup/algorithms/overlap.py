@@ -280,7 +280,7 @@ def _shares_earlier(
 
 
 @compiled
-def _join(  # noqa: C901 - one kernel: its state is its arguments
+def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
     id_offsets: NDArray[np.int64],
     ids: NDArray[np.uint64],
     prefix_offsets: NDArray[np.int64],

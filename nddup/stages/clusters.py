@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from nddup.algorithms.itemsets import mine_component
 from nddup.algorithms.maximality import keep_maximal
 from nddup.algorithms.overlap import Ragged
+from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import CLUSTERS, GRAPH, MATCHES, MEMBERS, SETS, SKETCHES, require, table
 from nddup.stages.exchange import (
     Columns,
@@ -36,7 +37,6 @@ from nddup.stages.exchange import (
     unpack,
     with_rows,
 )
-from nddup.stages.pairs import Threshold
 
 Batches = Iterator[pa.RecordBatch]
 NODE_LAYOUT: Layout = {"ordinal": np.int64, "position": np.int32, "fit": np.int32, "size": np.int32, "ids": np.uint64}

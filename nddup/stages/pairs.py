@@ -3,33 +3,31 @@
     sketches  --divide-->   postings, features with one holder dropped, grouped by sketch     2 shuffles
     postings  --prune-->    the same, one more round of the fixed point                       2 shuffles
     postings  --match-->    candidates at the first common prefix feature, verified           2 shuffles
-    matches   --expand-->   pairs of documents                                                joins on the pairs
 
 `pipeline` repeats `prune` while it pays and persists between the rounds; stopping after any round is exact. All
-shuffles but those of `expand` move blocks (`nddup.stages.exchange`). The arithmetic, and why it is exact, is in
+shuffles move blocks (`nddup.stages.exchange`). The arithmetic, and why it is exact, is in
 `nddup.algorithms.overlap`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.overlap import (
     Ragged,
     count_holders,
     keep_possible,
-    least_overlaps,
     match_prefixes,
     order_by_rarity,
     partition_of,
 )
-from nddup.schemas import MATCHES, NODES, PAIRS, POSTINGS, SKETCHES, require
+from nddup.algorithms.thresholds import Threshold
+from nddup.schemas import MATCHES, POSTINGS, SKETCHES, require
 from nddup.stages.exchange import (
     Columns,
     Layout,
@@ -60,30 +58,6 @@ PROBE_LAYOUT: Layout = {
 
 COUNTERS = ("candidates", "cut_features", "cut_postings")
 """What each task of `match` counts: pairs compared, prefix features and postings cut by `max_postings`."""
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """When two sketches are near-duplicates, in exact integers.
-
-    `numerator / denominator` is a share of the larger sketch or a resemblance; with `is_count` the numerator is a
-    number of features. `size` is s of the sketches, for the resemblance.
-    """
-
-    measure: str
-    numerator: int
-    denominator: int
-    is_count: bool
-    size: int
-
-    def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """alpha_d of sketches of these sizes, (n,) int32."""
-        return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
-
-    @property
-    def share(self) -> tuple[int, int] | None:
-        """The resemblance a pair must reach, or None where the overlap alone decides."""
-        return (self.numerator, self.denominator) if self.measure == "resemblance" else None
 
 
 def divide(sketches: DataFrame, *, threshold: Threshold, partitions: int) -> DataFrame:
@@ -137,34 +111,6 @@ def match(
     return exchange(probes, partitions=partitions).mapInArrow(
         partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), MATCHES
     )
-
-
-def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
-    """From pairs of distinct sketches to pairs of documents, equal sketches included.
-
-    A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
-    member is paired with its own `group` document, the two `group` documents with each other.
-
-    Schema in:   MATCHES, NODES
-    Schema out:  PAIRS, one row a pair
-    Shuffles:  the nodes once, and the matches for each side of the joins on node.
-    Actions:   none.
-    """
-    require(nodes, NODES, stage="pairs")
-    near = matches.where(F.col("node_a").isNotNull())
-    members = nodes.select("node", "doc_id", "group", "size", F.count("*").over(Window.partitionBy("node")).alias("n"))
-    full, starred = _split_products(near, members.where("doc_id = group"), expand_limit)
-    between = _product(full, members)
-    bridges = starred.select(
-        F.col("hub_a").alias("left"),
-        F.col("hub_b").alias("right"),
-        "overlap",
-        "resemblance",
-        F.lit(True).alias("star"),
-    )
-    hubs = starred.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
-    own = members.where(F.col("n") > 1).where(_is_near_itself(threshold))
-    return _as_pairs(between.unionByName(bridges).unionByName(_within_groups(own, hubs, expand_limit)))
 
 
 def _recount(by_feature: DataFrame, *, partitions: int) -> DataFrame:
@@ -324,69 +270,3 @@ def _last_masked(rows: int) -> NDArray[np.bool_]:
 def _counter(rows: int, value: int) -> pa.Array:
     """Null for each pair, the value in the task's row of counters."""
     return pa.array(np.append(np.zeros(rows, np.int64), value), mask=~_last_masked(rows))
-
-
-def _is_near_itself(threshold: Threshold) -> Column:
-    """Whether two documents with this one sketch are near-duplicates: it has at least alpha features."""
-    return F.col("size") >= threshold.numerator if threshold.is_count else F.col("size") > 0
-
-
-def _split_products(near: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
-    """The matches whose product of groups is written in full, and those that become stars."""
-    sized = near.join(hubs.select(*_renamed("node", "n", suffix="_a"), F.col("group").alias("hub_a")), "node_a").join(
-        hubs.select(*_renamed("node", "n", suffix="_b"), F.col("group").alias("hub_b")), "node_b"
-    )
-    rows = F.col("n_a") * F.col("n_b")
-    return sized.where(rows <= limit), sized.where(rows > limit)
-
-
-def _renamed(*names: str, suffix: str) -> list[Column]:
-    return [F.col(name).alias(name + suffix) for name in names]
-
-
-def _product(full: DataFrame, members: DataFrame) -> DataFrame:
-    left = members.select(F.col("node").alias("node_a"), F.col("doc_id").alias("left"))
-    right = members.select(F.col("node").alias("node_b"), F.col("doc_id").alias("right"))
-    return (
-        full.join(left, "node_a")
-        .join(right, "node_b")
-        .select("left", "right", "overlap", "resemblance", F.lit(False).alias("star"))
-    )
-
-
-def _within_groups(own: DataFrame, hubs: DataFrame, limit: int) -> DataFrame:
-    """Pairs of equal sketches: all of a group, or a star around its `group` document.
-
-    The `group` document is the smallest id, so `doc_id < right` keeps all its rows. In a group that is written in
-    full but is one of `hubs`, the hub of a star with another group, those rows are marked as the star's.
-    """
-    rows = F.col("n") * (F.col("n") - 1) / 2
-    left = own.where((rows <= limit) | (F.col("doc_id") == F.col("group")))
-    right = own.select("node", F.col("doc_id").alias("right"))
-    marks = hubs.withColumn("is_hub", F.lit(True))
-    is_star = (F.col("doc_id") == F.col("group")) & ((rows > limit) | F.coalesce("is_hub", F.lit(False)))
-    return (
-        left.join(right, "node")
-        .where("doc_id < right")
-        .join(marks, "node", "left")
-        .select(
-            F.col("doc_id").alias("left"),
-            "right",
-            F.col("size").alias("overlap"),
-            F.lit(1.0).alias("resemblance"),
-            is_star.alias("star"),
-        )
-    )
-
-
-def _as_pairs(rows: DataFrame) -> DataFrame:
-    """Order the two ids as bytes; min-s sketches estimate no containment."""
-    return rows.select(
-        F.least("left", "right").alias("doc_a"),
-        F.greatest("left", "right").alias("doc_b"),
-        "overlap",
-        "resemblance",
-        F.lit(None).cast("double").alias("containment_a"),
-        F.lit(None).cast("double").alias("containment_b"),
-        "star",
-    ).select(*PAIRS.fieldNames())

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
-from nddup.schemas import CHUNKS
+from nddup.schemas import CHUNKS, local_table, table
 
 
 def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: FileHead) -> DataFrame:
@@ -41,7 +41,7 @@ def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: Fil
         (F.col("_metadata.file_block_start") + F.col("_metadata.file_block_length")).alias("split_end"),
         F.col("_metadata.file_size").alias("file_size"),
     )
-    sources = spark.createDataFrame(list(files), "path string, source string")
+    sources = local_table(spark, table("path string, source string"), files)
     return rows.join(F.broadcast(sources), "path").select(*CHUNKS.fieldNames())
 
 

@@ -5,10 +5,11 @@ the Arrow buffers of the batch's texts (`nddup.algorithms.sketching`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,12 @@ from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
 from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, record_text
-from nddup.algorithms.sketching import sketch_texts
+from nddup.algorithms.sketching import Sketches, sketch_texts
 from nddup.schemas import CHUNKS, RECORDS, TEXTS, require
 
 Batches = Iterator[pa.RecordBatch]
+Place = tuple[str, int, int]
+EXCERPT = 200
 
 
 @dataclass(frozen=True)
@@ -38,32 +41,19 @@ class Rule:
     max_record: int
 
 
-@dataclass
-class _Rows:
-    """Columns of RECORDS for one batch, filled record by record."""
+class _Row(NamedTuple):
+    """A record of RECORDS before its text is sketched; `text` is empty for a reject."""
 
-    sources: list[str] = field(default_factory=list)
-    splits: list[int] = field(default_factory=list)
-    seqs: list[int] = field(default_factory=list)
-    doc_ids: list[str | None] = field(default_factory=list)
-    urls: list[str | None] = field(default_factory=list)
-    contents: list[bytes | None] = field(default_factory=list)
-    reasons: list[str | None] = field(default_factory=list)
-    details: list[str] = field(default_factory=list)
-    excerpts: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    def add(self, place: tuple[str, int, int], found: Record | Reject, text: str) -> None:
-        for column, value in zip((self.sources, self.splits, self.seqs), place, strict=True):
-            column.append(value)  # type: ignore[arg-type]
-        is_reject = isinstance(found, Reject)
-        self.doc_ids.append(found.doc_id)
-        self.urls.append(None if isinstance(found, Reject) else found.url)
-        self.contents.append(None if isinstance(found, Reject) else content_fingerprint(found))
-        self.reasons.append(found.reason if isinstance(found, Reject) else None)
-        self.details.append(found.detail if isinstance(found, Reject) else "")
-        self.excerpts.append(found.excerpt if isinstance(found, Reject) else "")
-        self.texts.append("" if is_reject else text)
+    source: str
+    split: int
+    seq: int
+    doc_id: str | None
+    url: str | None
+    content: bytes | None
+    reason: str | None
+    detail: str
+    excerpt: str
+    text: str
 
 
 def sketch_chunks(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
@@ -107,7 +97,7 @@ def read_contents(chunks: DataFrame, offsets: DataFrame, *, head: FileHead, rule
 
 def parse_chunks(
     batches: Batches, *, head: FileHead, max_record: int
-) -> Iterator[list[tuple[tuple[str, int, int], Record | Reject, bytes]]]:
+) -> Iterator[list[tuple[Place, Record | Reject, bytes]]]:
     """The records of a task, a list a batch: ((source, split, place in the split), record or reject, chunk).
 
     The last chunk of a file is told apart by looking one row ahead, across batches.
@@ -156,68 +146,69 @@ def _rows(batch: pa.RecordBatch) -> list[tuple[bytes, str, int, bool]]:
 
 def _sketch_chunks(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
     for parsed in parse_chunks(batches, head=head, max_record=rule.max_record):
-        rows = _Rows()
-        for place, found, _ in parsed:
-            text = "" if isinstance(found, Reject) else record_text(found, rule.charset, rule.markup)
-            rows.add(place, found, text)
-        yield _finish(rows, rule)
+        yield _finish([_row(place, found, rule) for place, found, _ in parsed], rule)
 
 
 def _sketch_texts(batches: Batches, *, rule: Rule) -> Batches:
     for batch in batches:
-        rows = _Rows()
         columns = [batch.column(name).to_pylist() for name in ("source", "split", "seq", "doc_id", "text")]
+        rows = []
         for source, split, seq, doc_id, text in zip(*columns, strict=True):
             found: Record | Reject = Record(doc_id, None, (text or "",), None)
             if doc_id is None or text is None:
                 missing = "id" if doc_id is None else "text"
-                found = Reject(f"no {missing}", f"the {missing} is null", (text or "")[:200], doc_id)
-                rows.add((source, split, seq), found, "")
-            else:
-                rows.add((source, split, seq), found, record_text(found, None, rule.markup))
+                found = Reject(f"no {missing}", f"the {missing} is null", (text or "")[:EXCERPT], doc_id)
+            rows.append(_row((source, split, seq), found, rule))
         yield _finish(rows, rule)
 
 
-def _finish(rows: _Rows, rule: Rule) -> pa.RecordBatch:
+def _row(place: Place, found: Record | Reject, rule: Rule) -> _Row:
+    if isinstance(found, Reject):
+        return _Row(*place, found.doc_id, None, None, found.reason, found.detail, found.excerpt, "")
+    text = record_text(found, rule.charset, rule.markup)
+    return _Row(*place, found.doc_id, found.url, content_fingerprint(found), None, "", "", text)
+
+
+def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
     """Sketch the batch's texts and lay out RECORDS."""
-    texts = pa.array(rows.texts, pa.large_string())
-    _, offsets, data = texts.buffers()
-    made = sketch_texts(
+    made = _sketch([row.text for row in rows], rule)
+    for i in np.flatnonzero(made.n_tokens < rule.min_tokens):
+        if rows[i].reason is None:
+            detail = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
+            rows[i] = rows[i]._replace(reason="short", detail=detail, excerpt=rows[i].text[:EXCERPT])
+    by_row = {name: [getattr(row, name) for row in rows] for name in _Row._fields}
+    arrays = {
+        "n_tokens": pa.array(made.n_tokens),
+        "n_features": pa.array(made.n_features),
+        "content_fingerprint": pa.array(by_row["content"], pa.binary()),
+        "sketch_fingerprint": pa.array(_fingerprints(made.offsets, made.ids), pa.binary()),
+        "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
+    }
+    for name in ("source", "doc_id", "url", "reason", "detail", "excerpt"):
+        arrays[name] = pa.array(by_row[name], pa.string())
+    for name in ("split", "seq"):
+        arrays[name] = pa.array(by_row[name], pa.int64())
+    return pa.RecordBatch.from_pydict({name: arrays[name] for name in RECORDS.fieldNames()})
+
+
+def _sketch(texts: list[str], rule: Rule) -> Sketches:
+    array = pa.array(texts, pa.large_string())
+    _, offsets, data = array.buffers()
+    return sketch_texts(
         np.frombuffer(data or b"", np.uint8),
-        np.frombuffer(offsets, np.int64)[: len(texts) + 1],
+        np.frombuffer(offsets, np.int64)[: len(array) + 1],
         length=rule.length,
         offset=rule.offset,
         size=rule.size,
         seed=rule.seed,
     )
-    for i in np.flatnonzero(made.n_tokens < rule.min_tokens):
-        if rows.reasons[i] is None:
-            rows.reasons[i] = "short"
-            rows.details[i] = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
-            rows.excerpts[i] = rows.texts[i][:200]
-    columns = [
-        pa.array(rows.sources, pa.string()),
-        pa.array(rows.splits, pa.int64()),
-        pa.array(rows.seqs, pa.int64()),
-        pa.array(rows.doc_ids, pa.string()),
-        pa.array(rows.urls, pa.string()),
-        pa.array(made.n_tokens),
-        pa.array(made.n_features),
-        pa.array(rows.contents, pa.binary()),
-        pa.array(_fingerprints(made.offsets, made.ids), pa.binary()),
-        pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
-        pa.array(rows.reasons, pa.string()),
-        pa.array(rows.details, pa.string()),
-        pa.array(rows.excerpts, pa.string()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=RECORDS.fieldNames())
 
 
 def _fingerprints(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> list[bytes]:
     """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal."""
-    data = memoryview(ids.view(np.uint8))
+    data = memoryview(ids.tobytes())
     ends = (offsets * 8).tolist()
-    return [blake2b(data[low:high], digest_size=16).digest() for low, high in zip(ends, ends[1:], strict=False)]
+    return [blake2b(data[low:high], digest_size=16).digest() for low, high in pairwise(ends)]
 
 
 def _contents(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:

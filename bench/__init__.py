@@ -1,0 +1,1 @@
+"""Measurements of speed and quality; `README.md` says what each one measures. Run as `python -m bench`."""

@@ -1,0 +1,45 @@
+"""`python -m bench [NAME ...] [--small]`: run measurements, each in a process of its own."""
+
+import argparse
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("quality", "reading", "pairing", "peers", "scale")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all measurements; each reads the options that concern it."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure speed and quality of nddup.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--small", action="store_true", help="small inputs: does it work, not how fast it is")
+    parser.add_argument("--cores", type=int, default=2, help="local[N] (default 2)")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
+    parser.add_argument("--megabytes", type=int, help="reading: size of the collection file (default 500; small 40)")
+    parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
+    parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
+    parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
+    parser.add_argument("--records", help="scale: two counts (default 250000,2000000; small 20000,80000)")
+    return parser
+
+
+def main() -> int:
+    """Run the measurements named on the command line."""
+    parser = build_parser()
+    options = parser.parse_args()
+    unknown = set(options.names) - set(NAMES)
+    if unknown:
+        parser.error(f"no measurement {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    if len(options.names) == 1:
+        importlib.import_module(f"bench.{options.names[0]}").run(options)
+        return 0
+    flags = [argument for argument in sys.argv[1:] if argument not in options.names]
+    status = 0
+    for name in options.names or NAMES:
+        status |= subprocess.run([sys.executable, "-m", "bench", name, *flags], check=False).returncode
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

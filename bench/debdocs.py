@@ -1,0 +1,84 @@
+"""The real pages of debdocs-dev: as ROMIP XML, as texts, and the exact pairs among them."""
+
+import argparse
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from nddup.algorithms.formats import FORMATS
+from nddup.algorithms.records import Record, record_text
+from nddup.algorithms.sketching import sketch_texts
+
+HEAD = '<?xml version="1.0"?>\n<romip:dataset xmlns:romip="http://www.romip.ru/data/common">\n'
+SHORT = 50
+"""Tokens; shorter documents are not in the file of exact pairs."""
+SMALL_SHARE = 8
+"""A small run takes one page key in this many, with all its versions."""
+
+Pair = tuple[int, int]
+
+
+def load_pages(options: argparse.Namespace) -> pd.DataFrame:
+    """doc_id, url, page_key, n_tokens and html (bytes) of the pages, all or a small share of them."""
+    columns = ["doc_id", "url", "page_key", "n_tokens", "html"]
+    pages = pq.read_table(options.data / "debdocs-dev" / "docs.parquet", columns=columns).to_pandas()
+    if options.small:
+        pages = pages[pd.util.hash_array(pages["page_key"].to_numpy()) % SMALL_SHARE == 0]
+    return pages.reset_index(drop=True)
+
+
+def load_truth(options: argparse.Namespace, pages: pd.DataFrame) -> dict[Pair, float]:
+    """The exact resemblance of every pair of these pages that is 0.7 or more, by (smaller, larger) doc_id."""
+    pairs = pd.read_csv(options.data / "debdocs-dev" / "pairs_w5_j070.tsv.gz", sep="\t")
+    known = set(pages["doc_id"].tolist())
+    rows = zip(pairs["id_a"].tolist(), pairs["id_b"].tolist(), pairs["jaccard"].tolist(), strict=True)
+    return {(min(a, b), max(a, b)): jaccard for a, b, jaccard in rows if a in known and b in known}
+
+
+def romip_records(pages: Iterable[tuple[object, str, bytes]]) -> Iterator[str]:
+    """Each page (id, url, html) as one record of a ROMIP collection."""
+    for doc_id, url, html in pages:
+        content = base64.encodebytes(html).decode("ascii")
+        yield (
+            f"<document>\n<docID>{doc_id}</docID>\n<docURL>{escape(url)}</docURL>\n"
+            f'<content encoding="base64">\n{content}</content>\n</document>\n'
+        )
+
+
+def write_romip(path: Path, pages: pd.DataFrame) -> None:
+    """Write the pages as one collection file."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write(HEAD + "<collection>debdocs</collection>\n")
+        file.writelines(romip_records(zip(pages["doc_id"], pages["url"], pages["html"], strict=True)))
+        file.write("</romip:dataset>\n")
+
+
+def texts_of(pages: pd.DataFrame) -> list[str]:
+    """The text of each page, as the job takes it."""
+    is_markup = FORMATS["romip"].is_markup
+    return [record_text(Record(None, None, (html,), is_markup)) for html in pages["html"]]
+
+
+def shingles_of(texts: list[str], length: int = 5) -> list[np.ndarray]:
+    """All distinct shingles of each text as ascending ids: a sketch too large to leave any out."""
+    data = [text.encode() for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
+    made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=length, size=1 << 40)
+    return np.split(made.ids, made.offsets[1:-1])
+
+
+def jaccard(a: np.ndarray, b: np.ndarray) -> float:
+    """|A and B| / |A or B| of two ascending arrays of distinct ids; 0 where both are empty."""
+    common = len(np.intersect1d(a, b, assume_unique=True))
+    return common / max(len(a) + len(b) - common, 1)
+
+
+def reworded(text: str, copy: int) -> str:
+    """The text with a letter added to every word, another for each copy: no shingle in common with the others."""
+    return re.sub(r"\w+", lambda word: word[0] + chr(ord("a") + copy % 26) * (1 + copy // 26), text) if copy else text

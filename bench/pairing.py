@@ -1,0 +1,170 @@
+"""Pairing: from distinct sketches to near-duplicates, against plain SQL in the same session on the same file."""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.recording import BUILD, drop, record, show
+from nddup.algorithms.thresholds import Threshold
+from nddup.pipeline import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
+from nddup.session import start_session
+from nddup.stages import pairs
+
+FEATURES = 100
+LEAST = 80
+"""Common features of a near-duplicate pair."""
+SHARE_NEAR = 0.3
+"""Of the sketches, those that lie in a family of near-duplicates."""
+FAMILY = 6
+LOST = 8
+"""Most features a member of a family has in place of the family's: two members share 84 at least."""
+TEMPLATES = 60
+TEMPLATE_FEATURES = 10
+TEMPLATE_HOLDERS = (100, 1_000)
+ROUNDS = 3
+
+JOIN = f"""
+WITH postings AS (SELECT node, explode(sketch) AS feature FROM sketches),
+shared AS (SELECT feature FROM postings GROUP BY feature HAVING count(*) > 1),
+kept AS (SELECT node, feature FROM postings JOIN shared USING (feature))
+SELECT a.node AS node_a, b.node AS node_b, count(*) AS overlap
+FROM kept a JOIN kept b ON a.feature = b.feature AND a.node < b.node
+GROUP BY a.node, b.node HAVING count(*) >= {LEAST}
+"""  # noqa: S608 - a constant
+
+LISTS = f"""
+WITH postings AS (SELECT node, explode(sketch) AS feature FROM sketches),
+holders AS (SELECT array_sort(collect_list(node)) AS nodes FROM postings GROUP BY feature HAVING count(*) > 1),
+firsts AS (SELECT nodes, posexplode(nodes) AS (place, node_a) FROM holders),
+met AS (SELECT node_a, explode(slice(nodes, place + 2, size(nodes))) AS node_b FROM firsts)
+SELECT node_a, node_b, count(*) AS overlap FROM met GROUP BY node_a, node_b HAVING count(*) >= {LEAST}
+"""  # noqa: S608 - a constant
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make the sketches, find the pairs three ways, check that they are the same, print the ratios."""
+    count = options.sketches or (10_000 if options.small else 200_000)
+    local = (BUILD / "local").absolute()
+    local.mkdir(parents=True, exist_ok=True)
+    spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
+    path, warm = BUILD / "sketches.parquet", BUILD / "warm.parquet"
+    met = _write_sketches(path, count)
+    _write_sketches(warm, min(count, 5_000))
+    ways: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
+        "nddup: divide, prune, match": _match,
+        "SQL: join on the feature": lambda spark, path: _query(spark, path, JOIN),
+        "SQL: lists of holders": lambda spark, path: _query(spark, path, LISTS),
+    }
+    seconds: dict[str, list[float]] = {}
+    results: dict[str, np.ndarray] = {}
+    for name, way in ways.items():
+        _timed(spark, warm, way)
+        rounds = ROUNDS if name.startswith("nddup") else 1
+        for _ in range(rounds):
+            taken, results[name] = _timed(spark, path, way)
+            seconds.setdefault(name, []).append(taken)
+    spark.stop()
+    _require_same(results)
+    medians = {name: sorted(taken)[len(taken) // 2] for name, taken in seconds.items()}
+    own, *others = medians.values()
+    found = len(next(iter(results.values())))
+    show(
+        f"pairing: {count:,} sketches of {FEATURES}, overlap >= {LEAST}: {found:,} pairs, the same from all;"
+        f" {met / 1e6:,.1f} M (pair, common feature) rows in all",
+        ["way", "seconds", "times ours"],
+        [[name, taken, taken / own] for name, taken in medians.items()],
+    )
+    record("pairing", options, sketches=count, pairs=found, rows_met=met, seconds=seconds,
+           ratio=round(min(others) / own, 2))  # fmt: skip
+    drop(path, warm)
+
+
+def make_sketches(count: int, seed: int = 1) -> np.ndarray:
+    """Sketches of FEATURES distinct ids, shape (count, FEATURES), int64, each ascending as unsigned.
+
+    SHARE_NEAR of them in families of 2 to FAMILY around a common base; every sketch may carry one of TEMPLATES, ten
+    ids that 100 to 1,000 sketches have in common (fewer where there are fewer sketches).
+    """
+    random = np.random.default_rng(seed)
+    ids = random.integers(0, 1 << 64, (count, FEATURES), np.uint64)
+    near = int(count * SHARE_NEAR)
+    sizes = random.integers(2, FAMILY + 1, near)
+    sizes = sizes[: np.searchsorted(np.cumsum(sizes), near)]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    members = np.arange(sizes.sum())
+    own = ids[members].copy()
+    ids[members] = ids[np.repeat(starts, sizes)]
+    lost = random.integers(1, LOST + 1, len(members))
+    for place in range(LOST):
+        rows = members[lost > place]
+        ids[rows, FEATURES - 1 - (rows * LOST + place) % 64] = own[rows, place]
+    low, high = (min(holders, count // 20) for holders in TEMPLATE_HOLDERS)
+    holders = np.exp(random.uniform(math.log(low), math.log(high), TEMPLATES)).astype(int)
+    free = random.permutation(count)
+    for taken in holders:
+        rows, free = free[:taken], free[taken:]
+        ids[rows, :TEMPLATE_FEATURES] = random.integers(0, 1 << 64, TEMPLATE_FEATURES, np.uint64)
+    ids.sort(axis=1)
+    return random.permutation(ids).view(np.int64)
+
+
+def _write_sketches(path: Path, count: int) -> int:
+    """Write SKETCHES; how many (pair, common feature) rows a plain join must make."""
+    ids = make_sketches(count)
+    sketch = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * FEATURES), pa.array(ids.ravel()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"node": pa.array(np.arange(count, dtype=np.int64)), "sketch": sketch})
+    pq.write_table(table, path, row_group_size=max(count // 8, 1))
+    holders = np.unique(ids, return_counts=True)[1].astype(np.int64)
+    return int((holders * (holders - 1) // 2).sum())
+
+
+def _match(spark: SparkSession, path: Path) -> DataFrame:
+    """As the pipeline does it: divide, prune while it pays, match."""
+    threshold = Threshold("overlap", LEAST, 1, is_count=True, size=FEATURES)
+    sketches = spark.read.parquet(str(path))
+    total = sketches.count() * FEATURES
+    partitions = max(2 * spark.sparkContext.defaultParallelism, math.ceil(total / POSTINGS_PER_TASK))
+    postings = pairs.divide(sketches, threshold=threshold, partitions=partitions)
+    before, left = None, 0
+    for _ in range(MOST_ROUNDS):
+        current = postings.persist(StorageLevel.DISK_ONLY)
+        left, last = pairs.count_postings(current).first()["postings"], left
+        if before is not None:
+            before.unpersist()
+        if left == 0 or (last and last - left <= LEAST_GAIN * last):
+            break
+        before, postings = current, pairs.prune(current, partitions=partitions)
+    found = pairs.match(current, sketches, threshold=threshold, max_postings=10_000, partitions=partitions)
+    return found.where("node_a IS NOT NULL").select("node_a", "node_b", "overlap")
+
+
+def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:
+    spark.read.parquet(str(path)).createOrReplaceTempView("sketches")
+    return spark.sql(query)
+
+
+def _timed(spark: SparkSession, path: Path, way: Callable[[SparkSession, Path], DataFrame]) -> tuple[float, np.ndarray]:
+    """Seconds until all pairs are here, and the pairs in order: (k, 3) of node, node, overlap."""
+    started = time.monotonic()
+    rows = way(spark, path).toArrow()
+    taken = time.monotonic() - started
+    spark.catalog.clearCache()
+    found = np.column_stack([np.asarray(rows[name].to_numpy()).astype(np.int64) for name in rows.column_names])
+    return taken, found[np.lexsort((found[:, 1], found[:, 0]))]
+
+
+def _require_same(results: dict[str, np.ndarray]) -> None:
+    """Refuse to compare the speed of different answers."""
+    expected = next(iter(results.values()))
+    for name, found in results.items():
+        if not np.array_equal(found, expected):
+            raise AssertionError(f"{name}: {len(found):,} pairs, not the {len(expected):,} expected")

@@ -1,0 +1,146 @@
+"""Running a program and measuring it with all its descendants: clock, CPU, memory of Python workers, disk.
+
+Linux only. The measuring process becomes the reaper of orphans (`PR_SET_CHILD_SUBREAPER`), so the CPU seconds of a
+JVM and of Python workers that outlive their parent are counted too.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SET_CHILD_SUBREAPER = 36
+GRACE = 15.0
+"""Seconds that descendants may take to end by themselves after the program."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProgramFailedError(RuntimeError):
+    """A program that was to be measured ended with another status than 0."""
+
+
+@dataclass
+class Usage:
+    """What a program and its descendants used.
+
+    Attributes:
+        seconds: by the clock, until the program itself ended.
+        cpu_seconds: user and system, of all processes.
+        worker_rss: most bytes of memory held by one Python worker of Spark (pages shared with its parent included).
+        workers_rss: most bytes held by all of them at a time, shared pages counted each time.
+        disk: most bytes in each watched folder, and in all of them at a time (`all`).
+    """
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    worker_rss: int = 0
+    workers_rss: int = 0
+    disk: dict[str, int] = field(default_factory=dict)
+
+
+def nddup() -> str:
+    """The nddup command of this environment."""
+    return str(Path(sys.executable).with_name("nddup"))
+
+
+def run_measured(command: Sequence[str], *, folders: Mapping[str, Path] | None = None, every: float = 0.25) -> Usage:
+    """Run a program to its end and measure it.
+
+    Args:
+        command: program and arguments; its output goes to build/bench/last.log.
+        folders: folders whose size is watched, by a name each.
+        every: seconds between two looks at memory and disk.
+
+    Raises:
+        ProgramFailedError: with the end of the log, if the status is not 0.
+    """
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    usage, done = Usage(), threading.Event()
+    log = Path("build/bench/last.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    before = _children_cpu()
+    started = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        watcher = threading.Thread(target=_watch, args=(process.pid, folders or {}, every, usage, done), daemon=True)
+        watcher.start()
+        status = process.wait()
+    usage.seconds = time.monotonic() - started
+    done.set()
+    watcher.join()
+    _reap_orphans()
+    usage.cpu_seconds = _children_cpu() - before
+    if status:
+        raise ProgramFailedError(f"{' '.join(command)}: status {status}\n{log.read_text(errors='replace')[-2000:]}")
+    return usage
+
+
+def folder_bytes(path: Path) -> int:
+    """Bytes of all files below a folder; files that vanish meanwhile count nothing."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - called for thousands of files
+    return total
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _reap_orphans() -> None:
+    """Wait for what outlived the program, so that its CPU seconds count; what does not end within GRACE is ended.
+
+    Only processes of the program are left as children here: it was the one program running.
+    """
+    end = time.monotonic() + GRACE
+    with suppress(ChildProcessError):
+        while True:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if pid == 0 and time.monotonic() > end:
+                for orphan in _descendants(os.getpid())[1:]:
+                    with suppress(ProcessLookupError):
+                        os.kill(orphan, signal.SIGKILL)
+            if pid == 0:
+                time.sleep(0.02)
+
+
+def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, done: threading.Event) -> None:
+    while not done.wait(every):
+        held = [_worker_rss(process) for process in _descendants(pid)]
+        usage.worker_rss = max([usage.worker_rss, *held])
+        usage.workers_rss = max(usage.workers_rss, sum(held))
+        sizes = {name: folder_bytes(path) for name, path in folders.items()}
+        sizes["all"] = sum(sizes.values())
+        for name, size in sizes.items():
+            usage.disk[name] = max(usage.disk.get(name, 0), size)
+
+
+def _descendants(pid: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                parents.setdefault(int(parent), []).append(int(entry.name))
+    found = [pid]
+    for process in found:
+        found += parents.get(process, [])
+    return found
+
+
+def _worker_rss(pid: int) -> int:
+    with suppress(OSError):
+        if b"pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    return 0

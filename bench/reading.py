@@ -1,0 +1,193 @@
+"""Reading: the job's pass from file to sketches against one process that calls the same functions in a loop."""
+
+import argparse
+import cProfile
+import itertools
+import pstats
+import time
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from bench.debdocs import HEAD, load_pages, romip_records
+from bench.recording import BUILD, drop, record, show
+from nddup.algorithms.formats import FileHead
+from nddup.algorithms.heads import read_head
+from nddup.algorithms.records import Record, content_fingerprint, parse_record, record_text
+from nddup.algorithms.sketching import sketch_texts
+from nddup.config import build_config
+from nddup.metrics import Metrics
+from nddup.pipeline import HEAD_BYTES, Job, Source, find_files, read_files
+from nddup.progress import Progress
+from nddup.session import start_session
+from nddup.stages.read import read_chunks
+from nddup.stages.sketch import Rule, _sketch_chunks
+from nddup.storage import Storage
+from nddup.store import MemoryStore
+
+BLOCK = 16 << 20
+"""Bytes the loop reads at a time, and of text it sketches at a time; a batch of the job has as many."""
+WARM_MEGABYTES = 20
+ROUNDS = 3
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make the file, then measure the loop, the job's pass, and the parts of it that only move bytes."""
+    megabytes = options.megabytes or (40 if options.small else 500)
+    big, warm = BUILD / "big.xml", BUILD / "warm.xml"
+    _write_collection(warm, options, WARM_MEGABYTES)
+    size = _write_collection(big, options, megabytes)
+    head = read_head(_front(big))
+    _loop(warm, head)
+    job = _job(options)
+    if options.profile:
+        _profile(warm, head, job.rule)
+    passes = _passes(job, head)
+    for work in passes.values():
+        work(warm)
+    seconds: dict[str, list[float]] = {"loop, 1 process": [], **{name: [] for name in passes}}
+    for _ in range(ROUNDS):
+        seconds["loop, 1 process"].append(_timed(lambda: _loop(big, head)))
+        for name, work in passes.items():
+            seconds[name].append(_timed(lambda work=work: work(big)))
+    job.spark.stop()
+    rates = {name: size / 1e6 / sorted(taken)[len(taken) // 2] for name, taken in seconds.items()}
+    ideal = options.cores * rates["loop, 1 process"]
+    rows = [[name, rate, min(seconds[name]), max(seconds[name]), rate / ideal] for name, rate in rates.items()]
+    title = f"reading: {size / 1e6:,.0f} MB of base64 XML, local[{options.cores}], median of {ROUNDS}"
+    show(title, ["pass", "MB/s", "best s", "worst s", f"of {options.cores} loops"], rows)
+    record("reading", options, megabytes=round(size / 1e6), seconds=seconds,
+           megabytes_per_second={name: round(rate, 1) for name, rate in rates.items()},
+           share_of_ideal=round(rates["job: read, sketch, noop"] / ideal, 3))  # fmt: skip
+    drop(big, warm, BUILD / "records.parquet")
+
+
+def _write_collection(path: Path, options: argparse.Namespace, megabytes: int) -> int:
+    """A ROMIP collection of at least so many megabytes: the pages again and again under new ids; its bytes."""
+    pages = load_pages(options)
+    parts = itertools.cycle(romip_records(zip(itertools.repeat("ID"), pages["url"], pages["html"], strict=False)))
+    written = 0
+    with path.open("wb") as file:
+        written += file.write(f"{HEAD}<collection>big</collection>\n".encode())
+        for number, part in enumerate(parts):
+            written += file.write(part.replace("<docID>ID<", f"<docID>{number}<", 1).encode())
+            if written >= megabytes * 1_000_000:
+                break
+        written += file.write(b"</romip:dataset>\n")
+    return written
+
+
+def _front(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)
+
+
+def _chunks(path: Path, head: FileHead) -> Iterator[bytes]:
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            *whole, rest = (rest + block).split(head.separator)
+            yield from whole
+    yield rest
+
+
+def _loop(path: Path, head: FileHead) -> int:
+    """Read, cut, parse, strip, sketch and fingerprint in one process: the work itself, without Spark."""
+    texts: list[str] = []
+    held = documents = 0
+    for chunk in _chunks(path, head):
+        found = parse_record(chunk, head, is_last=False)
+        if isinstance(found, Record):
+            content_fingerprint(found)
+            texts.append(record_text(found))
+            held += len(chunk)
+        if held >= BLOCK:
+            documents += _sketch(texts)
+            texts, held = [], 0
+    return documents + _sketch(texts)
+
+
+def _sketch(texts: list[str]) -> int:
+    array = pa.array(texts, pa.large_string())
+    _, offsets, data = array.buffers()
+    made = sketch_texts(np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1])
+    ids = memoryview(made.ids.view(np.uint8))
+    for low, high in itertools.pairwise((made.offsets * 8).tolist()):
+        blake2b(ids[low:high], digest_size=16).digest()
+    return len(texts)
+
+
+def _job(options: argparse.Namespace) -> Job:
+    local = (BUILD / "local").absolute()
+    local.mkdir(parents=True, exist_ok=True)
+    spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
+    return Job(spark, build_config({}, origin="bench"), MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+
+
+def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
+    """What is timed: the job's pass into nothing and into Parquet, then its parts that do no work on the records."""
+
+    def source(path: Path) -> Source:
+        return find_files(Storage(job.spark), [str(path)], job.config)
+
+    def chunks(path: Path) -> DataFrame:
+        return read_chunks(job.spark, [(path.absolute().as_uri(), path.name)], head)
+
+    return {
+        "job: read, sketch, noop": lambda path: _to_nothing(read_files(job, source(path))),
+        "job: read, sketch, Parquet": lambda path: read_files(job, source(path)).write.parquet(
+            str(BUILD / "records.parquet"), mode="overwrite"
+        ),
+        "part: cut in the JVM only": lambda path: _to_nothing(chunks(path)),
+        "part: cut, bytes to Python": lambda path: _to_nothing(chunks(path).mapInArrow(_count, "n long")),
+        "part: as above, to objects": lambda path: _to_nothing(chunks(path).mapInArrow(_list, "n long")),
+    }
+
+
+def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"n": [batch.num_rows]})
+
+
+def _list(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"n": [len(batch.column("value").to_pylist())]})
+
+
+def _to_nothing(table: DataFrame) -> None:
+    table.write.format("noop").mode("overwrite").save()
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def _profile(path: Path, head: FileHead, rule: Rule) -> None:
+    """The functions of one sketch task by their own time, in this process, over batches as Spark makes them."""
+    chunks = list(_chunks(path, head))
+    starts = range(0, len(chunks), 500)
+    size = path.stat().st_size
+    batches = [
+        pa.RecordBatch.from_pydict(
+            {
+                "value": pa.array(part, pa.binary()),
+                "source": [path.name] * len(part),
+                "split": pa.array([0] * len(part), pa.int64()),
+                "split_end": pa.array([size] * len(part), pa.int64()),
+                "file_size": pa.array([size] * len(part), pa.int64()),
+            }
+        )
+        for part in (chunks[start : start + 500] for start in starts)
+    ]
+    bare = _timed(lambda: [None for _ in _sketch_chunks(iter(batches), head=head, rule=rule)])
+    profiler = cProfile.Profile()
+    profiler.runcall(lambda: [None for _ in _sketch_chunks(iter(batches), head=head, rule=rule)])
+    loop = _timed(lambda: _loop(path, head))
+    print(f"\nthe sketch task alone: {size / 1e6 / bare:.1f} MB/s; the loop: {size / 1e6 / loop:.1f} MB/s")
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(16)

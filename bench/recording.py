@@ -1,0 +1,69 @@
+"""What every measurement leaves: a plain table on the terminal and one line in build/bench/results.jsonl."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+BUILD = Path("build/bench")
+"""Everything a measurement writes, below the folder it is started in."""
+
+
+def record(name: str, options: argparse.Namespace, **values: Any) -> None:  # noqa: ANN401
+    """Append the numbers of one measurement, with when, on what and under which load they were taken."""
+    revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    line = {
+        "name": name,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "revision": revision.stdout.strip(),
+        "small": options.small,
+        "cores": options.cores,
+        "load": round(os.getloadavg()[0], 2),
+        **values,
+    }
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table: the first column to the left, the others to the right."""
+    cells = [[str(heading) for heading in headings], *[[_cell(value) for value in row] for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
+    print(f"\n{title}")
+    for row in cells:
+        first, *others = [
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  " + "  ".join([first, *others]).rstrip())
+    sys.stdout.flush()
+
+
+def fresh(name: str) -> Path:
+    """An empty folder build/bench/NAME."""
+    path = BUILD / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def drop(*paths: Path) -> None:
+    """Delete files and folders that may be there."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4f}" if abs(value) < 2 else f"{value:,.1f}"  # noqa: PLR2004 - shares get four digits
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

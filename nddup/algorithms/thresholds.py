@@ -1,0 +1,37 @@
+"""When two sketches are near-duplicates: one threshold, compared in integers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.algorithms.overlap import least_overlaps
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """When two sketches are near-duplicates, in exact integers.
+
+    `numerator / denominator` is a share of the larger sketch or a resemblance; with `is_count` the numerator is a
+    number of features. `size` is s of the sketches, for the resemblance.
+    """
+
+    measure: str
+    numerator: int
+    denominator: int
+    is_count: bool
+    size: int
+
+    def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """alpha_d of sketches of these sizes, (n,) int32."""
+        return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
+
+    @property
+    def least_size(self) -> int:
+        """Features from which a sketch can be in a pair, and is a near-duplicate of its equal."""
+        return self.numerator if self.is_count else 1
+
+    @property
+    def share(self) -> tuple[int, int] | None:
+        """The resemblance a pair must reach, or None where the overlap alone decides."""
+        return (self.numerator, self.denominator) if self.measure == "resemblance" else None
