@@ -100,7 +100,7 @@ def make_sketches(count: int, seed: int = 1) -> np.ndarray:
     sizes = sizes[: np.searchsorted(np.cumsum(sizes), near)]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     members = np.arange(sizes.sum())
-    own = ids[members].copy()
+    own = random.integers(0, 1 << 64, (len(members), LOST), np.uint64)
     ids[members] = ids[np.repeat(starts, sizes)]
     lost = random.integers(1, LOST + 1, len(members))
     for place in range(LOST):
