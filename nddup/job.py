@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.config import Config, build_config
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError
 from nddup.metrics import Metrics
 from nddup.pipeline import Job, find_files, read_files, read_kept, run_stages, settings_of
 from nddup.progress import Progress
@@ -88,8 +88,8 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
         **settings: sections of the configuration, `pairs={"threshold": 0.9}`, or keys `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        The tables of a run, kept in the session's storage on disk until it ends or they are unpersisted. `record` is
-        the rank of the id.
+        The tables of a run, kept in the session's storage on the executors' disks until the session ends. `record`
+        is the rank of the id.
 
     Raises:
         ConfigError: for an unknown column or a wrong setting.
@@ -139,8 +139,10 @@ def _nested(settings: dict[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for key, value in settings.items():
         section, _, name = key.partition(".")
-        target = nested.setdefault(section, {})
-        if not isinstance(target, dict):
-            raise NddupError(f"find_duplicates: {section} is given twice")
-        target |= ({key: value} if section == "spark" else {name: value}) if name else value
+        if not name and not isinstance(value, dict):
+            raise ConfigError(
+                f"find_duplicates: {section}: expected a section such as {section}={{...}}, got {value!r}"
+            )
+        given = ({key: value} if section == "spark" else {name: value}) if name else value
+        nested[section] = {**nested.get(section, {}), **given}
     return nested

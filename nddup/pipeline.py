@@ -105,14 +105,33 @@ def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
     listing = storage.list_inputs(inputs)
     if not listing.files:
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
-    options = config.input
     groups: dict[FileHead, list[InputFile]] = {}
     unread: list[tuple[str, str]] = []
     unknown: str | None = None
     for file in listing.files:
         try:
-            head = read_head(
-                storage.read_head(file.path, HEAD_BYTES),
+            groups.setdefault(_head_of(storage, file, config), []).append(file)
+        except FormatError as error:
+            if not isinstance(error, NoRecordsError):
+                unknown = unknown or f"{file.path}: {error}"
+            unread.append((file.source, str(error)))
+    if unknown and not groups:
+        raise ConfigError(unknown)
+    return Source(groups, tuple(unread), listing)
+
+
+def _head_of(storage: Storage, file: InputFile, config: Config) -> FileHead:
+    """How to read one file. Where its first bytes do not tell, as much as a record may have is looked at.
+
+    Raises:
+        FormatError: if that does not tell either.
+    """
+    options = config.input
+    for size in (HEAD_BYTES, int(options.max_record)):
+        head = storage.read_head(file.path, size)
+        try:
+            return read_head(
+                head,
                 format=options.format,
                 record=options.record,
                 id=options.id,
@@ -120,16 +139,10 @@ def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
                 content=tuple(options.content.split("+")) if options.content else None,
                 charset=options.charset,
             )
-        except NoRecordsError as error:
-            unread.append((file.source, str(error)))
-        except FormatError as error:
-            unknown = unknown or f"{file.path}: {error}"
-            unread.append((file.source, str(error)))
-        else:
-            groups.setdefault(head, []).append(file)
-    if unknown and not groups:
-        raise ConfigError(unknown)
-    return Source(groups, tuple(unread), listing)
+        except FormatError:
+            if len(head) < size or size >= int(options.max_record):
+                raise
+    raise AssertionError  # the second size always returns or raises
 
 
 def read_files(job: Job, source: Source) -> DataFrame:
