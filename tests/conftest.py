@@ -49,6 +49,11 @@ def spark() -> Iterator[SparkSession]:
             "spark.default.parallelism": "2",
             "spark.driver.memory": "2g",
             "spark.ui.enabled": "false",
+            # Hundreds of queries over a few rows: planning and compiling them is all they cost. The command line is
+            # tested in processes of its own with the settings people run.
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many small queries: compile less
         },
     )
