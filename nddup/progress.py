@@ -61,12 +61,17 @@ class Progress:
             sys.stderr.flush()
 
 
+class _StandardError(logging.Handler):
+    """Writes to what standard error is at the time, not to what it was when logging started."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+
+
 def start_logging() -> None:
     """Log lines of nddup to standard error, with the time of day."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%H:%M:%S"))
-    handler.name = "nddup"
-    for earlier in [known for known in logger.handlers if known.name == handler.name]:
-        logger.removeHandler(earlier)  # of an earlier run: its standard error may be closed
-    logger.addHandler(handler)
+    if not logger.handlers:
+        handler = _StandardError()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%H:%M:%S"))
+        logger.addHandler(handler)
     logger.setLevel(logging.INFO)
