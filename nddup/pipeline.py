@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import schemas
@@ -86,13 +86,19 @@ class Job:
             int(config.input.max_record),
         )
 
-    def save(self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = ()) -> DataFrame:
-        """Compute a table once, under the settings of these sections, and count it."""
+    def save(
+        self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = (), **counts: Column
+    ) -> DataFrame:
+        """Compute a table once, under the settings of these sections; its rows and `counts` are taken in passing."""
         schema = schemas.TABLES.get(name) or getattr(schemas, name.upper())
         settings = {section: getattr(self.config, section).model_dump() for section in sections}
-        kept = self.store.save(name, table, schema, settings=settings, reads=reads)
+        seen = Observation(name)
+        columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
+        kept = self.store.save(name, table.observe(seen, *columns), schema, settings=settings, reads=reads)
+        found = {key: int(value or 0) for key, value in seen.get.items()}
         self.tables[name] = kept
-        self.metrics.rows[name] = kept.count()
+        self.metrics.rows[name] = found.pop("rows", 0)
+        self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
         return kept
 
 
@@ -171,10 +177,8 @@ def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], 
         notes += [f"{job.metrics.rows['clusters']:,} clusters"]
     with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
-        saved = job.save("keep", kept, "keep", reads=("nodes", "graph"))
-        job.metrics.counts["kept"] = saved.where("kept").count()
+        job.save("keep", kept, "keep", reads=("nodes", "graph"), kept=F.count_if("kept"))
         notes += [f"{job.metrics.counts['kept']:,} kept"]
-    _count_shorts(job)
 
 
 def _save_documents(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
@@ -183,22 +187,28 @@ def _save_documents(job: Job, records: DataFrame, unread: Iterable[tuple[str, st
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
     silent = _files_without_records(job, kept, unread, sources)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
-    job.save("documents", collapse.collapse(numbered, repeats), "input", "shingle", "sketch", reads=("records",))
+    documents = collapse.collapse(numbered, repeats)
+    job.save("documents", documents, "input", "shingle", "sketch", reads=("records",), **collapse.count_sketches())
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
+    _count_rejects(job)
+    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
+    job.save("nodes", nodes, "keep", reads=("documents",), **collapse.count_short(job.threshold.least_size))
+
+
+def _count_rejects(job: Job) -> None:
+    """Count the rejects by reason, and stop where they are more than the run allows."""
     documents, rejected = job.metrics.rows["documents"], job.metrics.rows["rejects"]
     job.metrics.counts["records"] = documents + rejected
-    job.metrics.reasons = {
-        row["reason"]: row["count"] for row in job.tables["rejects"].groupBy("reason").count().collect()
-    }
+    if rejected:
+        reasons = job.tables["rejects"].groupBy("reason").count().collect()
+        job.metrics.reasons = {row["reason"]: row["count"] for row in reasons}
     limit = job.config.input.max_rejects
     if limit is not None and rejected > limit * (documents + rejected):
         raise NddupError(
             f"{rejected} of {documents + rejected} records are rejects, more than input.max_rejects {limit}:"
             f" {job.metrics.reasons}"
         )
-    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
-    job.save("nodes", nodes, "keep", reads=("documents",))
 
 
 def _files_without_records(
@@ -222,19 +232,16 @@ def _files_without_records(
 def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"])
-    features = sketches.agg(F.count("*").alias("n"), F.sum(F.size("sketch")).alias("features")).first()
-    job.metrics.counts["distinct_sketches"] = int(features["n"]) if features else 0
-    partitions = _partitions(job, int(features["features"] or 0) if features else 0)
-    job.metrics.counts["postings"] = int(features["features"] or 0) if features else 0
+    partitions = _partitions(job, job.metrics.counts["postings"])
     postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
     matched = pairs.match(
         postings, sketches, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
     )
-    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",))
+    counters = {name: F.sum(name) for name in pairs.COUNTERS}
+    matches = job.save(
+        "matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters
+    )
     postings.unpersist()
-    counters = matches.agg(*[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in pairs.COUNTERS]).first()
-    job.metrics.counts.update(counters.asDict() if counters else {})
-    job.metrics.rows["matches"] = matches.where(F.col("node_a").isNotNull()).count()
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
     job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
@@ -267,7 +274,7 @@ def _partitions(job: Job, postings: int) -> int:
 
 def _save_clusters(job: Job) -> None:
     config, threshold, tables = job.config.clusters, job.threshold, job.tables
-    edges = job.metrics.rows["matches"]
+    edges = job.metrics.counts["edges"]
     if edges > graph.EDGE_LIMIT:
         raise CapacityError(
             f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} whose components this version"
@@ -277,7 +284,7 @@ def _save_clusters(job: Job) -> None:
     built = graph.build_graph(
         tables["matches"], tables["nodes"], miner=config.miner, fpgrowth_limit=config.fpgrowth_limit, **budget
     )
-    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"))
+    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
     near = tables["matches"].where(F.col("node_a").isNotNull())
@@ -291,13 +298,17 @@ def _save_clusters(job: Job) -> None:
     sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
     problems.unpersist()
     named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=threshold.least_size)
-    kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"))
+    covered = F.count_if(F.col("coverage") == "pairs")
+    kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered)
     job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
-    _count_clusters(job)
+    _count_covered(job)
 
 
 def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
     """The frequent sets of each FP-Growth fit; most runs have one, or none."""
+    job.metrics.counts["fpgrowth_fits"] = 0
+    if job.metrics.counts["fpgrowth_components"] == 0:
+        return
     transactions = clusters.list_transactions(problems, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     for fit in sorted(fits, key=lambda row: int(row["fit"])):
@@ -306,32 +317,11 @@ def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
     job.metrics.counts["fpgrowth_fits"] = len(fits)
 
 
-def _count_clusters(job: Job) -> None:
-    counts, components = job.metrics.counts, job.tables["graph"].where("position = 0")
-    row = components.agg(
-        F.count("*").alias("components"),
-        F.count("batch").alias("fpgrowth_components"),
-        F.coalesce(F.max("component_size"), F.lit(0)).alias("largest_component"),
-    ).first()
-    counts.update(row.asDict() if row else {})
-    covered = (
-        job.tables["clusters"]
-        .where("coverage = 'pairs'")
-        .agg(F.countDistinct("component").alias("covered_components"), F.count("*").alias("covered_clusters"))
-        .first()
-    )
-    counts.update(covered.asDict() if covered else {})
-
-
-def _count_shorts(job: Job) -> None:
-    """Documents that can be in no pair: without a feature, or under a count of features."""
-    nodes, least = job.tables["nodes"], job.threshold.least_size
-    row = nodes.agg(
-        F.count_if(F.col("size") == 0).alias("empty_sketches"),
-        F.count_if((F.col("size") > 0) & (F.col("size") < least)).alias("below_count"),
-        F.count_if(F.col("doc_id") != F.col("group")).alias("equal_sketches"),
-    ).first()
-    job.metrics.counts.update(row.asDict() if row else {})
+def _count_covered(job: Job) -> None:
+    """Count the components that were covered: an action of its own, where there are any."""
+    covered = job.tables["clusters"].where("coverage = 'pairs'")
+    is_any = job.metrics.counts["covered_clusters"] > 0
+    job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
 
 
 def read_kept(job: Job, source: Source) -> DataFrame:
