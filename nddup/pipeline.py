@@ -9,9 +9,8 @@ matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, ke
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from pyspark import StorageLevel
@@ -19,19 +18,14 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import schemas
-from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
-from nddup.algorithms.heads import read_head
 from nddup.algorithms.thresholds import Threshold
+from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.config import Config
-from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, expand, graph, keep, pairs, read, sketch
-from nddup.storage import InputFile, Listing, Storage
+from nddup.stages import clusters, collapse, expand, graph, keep, pairs, sketch
 from nddup.store import Store
-
-HEAD_BYTES = 1 << 18
-"""Bytes of each file looked at before the run, decompressed."""
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -40,15 +34,6 @@ LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings. Stopping early is exact."""
 
 MOST_ROUNDS = 20
-
-
-@dataclass(frozen=True)
-class Source:
-    """The files of a run, grouped by how they are read, and those that cannot be."""
-
-    groups: dict[FileHead, list[InputFile]]
-    unread: tuple[tuple[str, str], ...]
-    listing: Listing
 
 
 @dataclass
@@ -102,72 +87,15 @@ class Job:
         return kept
 
 
-def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
-    """List the inputs and read the head of each file.
-
-    Raises:
-        ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
-    """
-    listing = storage.list_inputs(inputs)
-    if not listing.files:
-        raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
-    groups: dict[FileHead, list[InputFile]] = {}
-    unread: list[tuple[str, str]] = []
-    unknown: str | None = None
-    for file in listing.files:
-        try:
-            groups.setdefault(_head_of(storage, file, config), []).append(file)
-        except FormatError as error:
-            if not isinstance(error, NoRecordsError):
-                unknown = unknown or f"{file.path}: {error}"
-            unread.append((file.source, str(error)))
-    if unknown and not groups:
-        raise ConfigError(unknown)
-    return Source(groups, tuple(unread), listing)
-
-
-def _head_of(storage: Storage, file: InputFile, config: Config) -> FileHead:
-    """How to read one file. Where its first bytes do not tell, as much as a record may have is looked at.
-
-    Raises:
-        FormatError: if that does not tell either.
-    """
-    options = config.input
-    for size in (HEAD_BYTES, int(options.max_record)):
-        head = storage.read_head(file.path, size)
-        try:
-            return read_head(
-                head,
-                format=options.format,
-                record=options.record,
-                id=options.id,
-                url=options.url,
-                content=tuple(options.content.split("+")) if options.content else None,
-                charset=options.charset,
-            )
-        except FormatError:
-            if len(head) < size or size >= int(options.max_record):
-                raise
-    raise AssertionError  # the second size always returns or raises
-
-
-def read_files(job: Job, source: Source) -> DataFrame:
-    """RECORDS of all files, lazily."""
-    parts = [
-        sketch.sketch_chunks(_chunks(job, head, files), head=head, rule=job.rule)
-        for head, files in source.groups.items()
-    ]
-    return reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(job.spark, schemas.RECORDS)
-
-
-def _chunks(job: Job, head: FileHead, files: list[InputFile]) -> DataFrame:
-    return read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
-
-
-def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
-    """Every table of a run, from its records. The tables are left in `job.tables` and in the store."""
+def run_stages(job: Job, source: Collection | DataFrame) -> None:
+    """Every table of a run, from its files or from RECORDS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
-        _save_documents(job, records, unread, sources)
+        if isinstance(source, Collection):
+            silent = _files_without_records(job, source, _save_files(job, source))
+        else:
+            job.save("records", source, "input", "shingle", "sketch", reads=("input",))
+            silent = schemas.local_table(job.spark, schemas.REJECTS)
+        _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
     with job.progress.stage("pairs") as notes, job.metrics.stage("pairs"):
         _save_matches(job)
@@ -181,11 +109,30 @@ def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], 
         notes += [f"{job.metrics.counts['kept']:,} kept"]
 
 
-def _save_documents(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
+def _save_files(job: Job, collection: Collection) -> DataFrame:
+    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
+    expansion = job.config.input.max_expansion
+    records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
     kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+    short = [
+        row["source"]
+        for count in seen
+        if count.is_short
+        for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
+    ]
+    if short:
+        job.metrics.counts["files_read_again"] = len(short)
+        again = collection.read_whole(set(short))
+        records, _ = read_records(job.spark, again, rule=job.rule, max_expansion=expansion)
+        kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+    return kept
+
+
+def _save_documents(job: Job, silent: DataFrame) -> None:
+    """Documents, rejects and nodes from the records; `silent` are rejects of whole files."""
+    kept = job.tables["records"]
     numbered = collapse.number(kept)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
-    silent = _files_without_records(job, kept, unread, sources)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
     documents = collapse.collapse(numbered, repeats)
     job.save("documents", documents, "input", "shingle", "sketch", reads=("records",), **collapse.count_sketches())
@@ -211,19 +158,21 @@ def _count_rejects(job: Job) -> None:
         )
 
 
-def _files_without_records(
-    job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]
-) -> DataFrame:
+def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
     """REJECTS of whole files: those whose head said so, and those in which no record was found."""
-    known = list(unread)
-    heads = {source for source, _ in known}
-    rest = [(source, "no record was found in the file") for source in sources if source not in heads]
-    files = schemas.local_table(job.spark, schemas.table("source string, detail string"), known + rest)
+    known = {source for source, _, _ in collection.unread}
+    rest = [
+        (file.source, "no records", "no record was found in the file")
+        for file in collection.listing.files
+        if file.source not in known
+    ]
+    schema = schemas.table("source string, reason string, detail string")
+    files = schemas.local_table(job.spark, schema, [*collection.unread, *rest])
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
         "source",
         F.lit(1).cast("long").alias("record"),
         F.lit(None).cast("string").alias("doc_id"),
-        F.lit("no records").alias("reason"),
+        "reason",
         "detail",
         F.lit("").alias("excerpt"),
     )
@@ -238,9 +187,7 @@ def _save_matches(job: Job) -> None:
         postings, sketches, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
     )
     counters = {name: F.sum(name) for name in pairs.COUNTERS}
-    matches = job.save(
-        "matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters
-    )
+    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
     postings.unpersist()
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
@@ -324,17 +271,13 @@ def _count_covered(job: Job) -> None:
     job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
 
 
-def read_kept(job: Job, source: Source) -> DataFrame:
+def read_kept(job: Job, collection: Collection) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
-    parts = [
-        sketch.read_contents(_chunks(job, head, files), offsets, head=head, rule=job.rule)
-        for head, files in source.groups.items()
-    ]
-    empty = schemas.local_table(job.spark, schemas.table("doc_key long, content string, line string"))
-    return documents.join(reduce(DataFrame.unionByName, parts, empty), "doc_key")
+    contents = read_contents(job.spark, collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
+    return documents.join(sketch.read_contents(contents, offsets), "doc_key")
 
 
 def settings_of(config: Config) -> dict[str, Any]:

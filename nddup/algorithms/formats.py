@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-Kind = Literal["xml", "jsonl"]
+Kind = Literal["xml", "jsonl", "warc", "csv", "parquet", "html"]
 
 
 class FormatError(ValueError):
@@ -95,6 +95,10 @@ FORMATS: dict[str, Format] = {
         ),
         Format(name="xml"),
         Format(name="jsonl", kind="jsonl"),
+        Format(name="warc", kind="warc"),
+        Format(name="csv", kind="csv"),
+        Format(name="parquet", kind="parquet"),
+        Format(name="html", kind="html", is_markup=True),
     )
 }
 

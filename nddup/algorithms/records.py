@@ -42,12 +42,14 @@ class Record:
     """A document as found: id and URL stripped (None when absent or empty), the content fields as they came.
 
     A field is bytes when it was base64 (its charset is not known yet), text when the file's encoding gave it.
+    `charset` is what a header outside the document says of its bytes, as HTTP's does.
     """
 
     doc_id: str | None
     url: str | None
     fields: tuple[bytes | str, ...]
     is_markup: bool | None
+    charset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ def record_text(record: Record, charset: str | None = None, markup: Markup = "au
     if markup not in ("auto", "html", "text"):
         raise ValueError(f"markup: expected auto, html or text, got {markup!r}")
     is_markup = record.is_markup if markup == "auto" else markup == "html"
+    charset = charset or record.charset
     if charset is None and len(record.fields) > 1:
         charset = _charset_of_longest(record.fields)
     texts = []

@@ -147,14 +147,14 @@ class _Frames(io.RawIOBase):
 
 def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
-        return gzip.GzipFile(fileobj=_Small(raw))  # type: ignore[arg-type, return-value]
+        return gzip.GzipFile(fileobj=_Small(raw))  # type: ignore[return-value]
     if compression == "bz2":
-        return bz2.BZ2File(_Small(raw))  # type: ignore[arg-type, return-value]
+        return bz2.BZ2File(_Small(raw))  # type: ignore[return-value]
     if compression == "xz":
         return lzma.LZMAFile(_Small(raw))  # type: ignore[arg-type, return-value]
     if compression == "zstd":
         return _Frames(raw)  # type: ignore[return-value]
-    return io.BufferedReader(raw, PIECE)  # type: ignore[arg-type, return-value]
+    return io.BufferedReader(raw, PIECE)  # type: ignore[type-var]
 
 
 def expand_head(raw: bytes, size: int) -> bytes:
