@@ -27,11 +27,20 @@ class _Section(BaseModel):
 class InputConfig(_Section):
     """What the records are and where their fields lie. Unset: detected from the head of each file."""
 
-    format: Literal["romip", "xml", "jsonl"] | None = Field(None, description="how records are laid out")
+    format: (
+        Literal["romip", "xml", "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "jsonl"]
+        | None
+    ) = Field(None, description="how records are laid out")
     record: str | None = Field(None, description="local name of the record element")
-    id: str | None = Field(None, description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b)")
+    id: str | None = Field(
+        None,
+        description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b); a|b: the first filled",
+    )
     url: str | None = Field(None, description="path of the address")
-    content: str | None = Field(None, description="path of the text; several, joined, with + between")
+    content: str | None = Field(
+        None,
+        description="path of the text; several, joined, with + between; html(a), text(a), base64(a): what it holds",
+    )
     charset: str | None = Field(None, description="encoding of the content, before any declaration")
     markup: Literal["auto", "html", "text"] = Field(
         "auto", description="remove markup: always, never, or where a document looks like HTML"
@@ -143,9 +152,7 @@ LATER_KEYS = frozenset(
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "input.format": (
-        "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "warc", "html", "csv", "parquet",
-    ),
+    "input.format": ("warc", "html", "csv", "parquet"),
     "shingle.unit": ("char",),
     "sketch.kind": ("min-perm", "mod-m", "mod-pow2", "super", "minhash", "lexicon", "i-match", "keywords"),
     "sketch.fingerprint": ("rabin",),

@@ -134,7 +134,7 @@ def test_values_of_later_versions_are_refused_by_name(key: str, value: str) -> N
         ("input.id=7", "--set: input.id: Input should be a valid string, got 7"),
         ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
         ("keep.policy=best", "--set: keep.policy: Input should be 'longest', 'first-id', 'first' or 'shortest-url'"),
-        ("input.format=docx", "--set: input.format: Input should be 'romip', 'xml' or 'jsonl', got 'docx'"),
+        ("input.format=docx", "--set: input.format: Input should be 'romip', 'xml', 'trec', 'mediawiki'"),
     ],
 )
 def test_wrong_values_are_refused_with_what_was_expected(assignment: str, said: str) -> None:

@@ -107,7 +107,7 @@ _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*(
 _META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:+-]{1,40})", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
-_NON_ASCII_WORD = re.compile(rb"[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
+_NON_ASCII_WORD = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
 _FOREIGN_RUN = re.compile(rb"[\xc0-\xff]{3}")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _BLANKS = re.compile(rb"\s+")
