@@ -195,7 +195,7 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
         known = next((other for other in FORMATS.values() if root in other.roots), None)
         if known is None:
             raise
-        message = f"<{root}> is of {known.name}, but there is no <{known.record}> in the first part of the file"
+        message = f"<{root}> is the root of {known.name}, but no <{known.record}> was seen; {SETTINGS}"
         raise NoRecordsError(message) from error
 
 
