@@ -44,7 +44,7 @@ def timed(work: Callable[[bytes], object], data: bytes) -> float:
 def test_reading_is_linear(start: bytes) -> None:
     """100 KB of any one thing repeated: each reader is ready in a fraction of a second."""
     strip_markup("<b>" * 2000)  # compiled, if it is not yet
-    readers = {
+    readers: dict[str, Callable[[bytes], object]] = {
         "head": read_head,
         "head of a record": lambda data: read_head(b"<r><doc><text>" + data),
         "record": lambda data: parse_record(b"<doc>" + data, XML, is_last=True),
