@@ -1,7 +1,6 @@
 """Formats: the same pages in every format: the job's pass against a loop over the same functions in one process."""
 
 import argparse
-import base64
 import bz2
 import csv
 import gzip
@@ -13,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Self
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
@@ -65,7 +64,9 @@ def run(options: argparse.Namespace) -> None:
     title = f"formats: {size / 1e6:,.0f} MB of HTML in {FILES} files each, local[{options.cores}], MB of HTML a second"
     show(title, ["format", "stored MB", "documents", "loop", "job", f"of {options.cores} loops"], rows)
     share = values["warc.gz"]["loop"] / (size / 1e6 / alone)
-    print(f"  FastWARC and markup removal alone: {size / 1e6 / alone:.1f} MB/s; the loop over warc.gz makes {share:.0%}")
+    print(
+        f"  FastWARC and markup removal alone: {size / 1e6 / alone:.1f} MB/s; the loop over warc.gz makes {share:.0%}"
+    )
     record("formats", options, megabytes=round(size / 1e6), megabytes_per_second=values,
            fastwarc_alone=round(size / 1e6 / alone, 1), warc_share=round(share, 3))  # fmt: skip
     drop(folder)
@@ -96,15 +97,15 @@ def _write_all(folder: Path, pages: list[Page]) -> int:
 
 
 def _open(path: Path) -> Any:  # noqa: ANN401 - a file of one of five libraries
-    openers: dict[str, Callable[[Path], BinaryIO]] = {
-        ".gz": lambda path: gzip.open(path, "wb", 6),  # type: ignore[dict-item, return-value]
-        ".bz2": lambda path: bz2.open(path, "wb"),  # type: ignore[dict-item, return-value]
-        ".xz": lambda path: lzma.open(path, "wb", preset=1),  # type: ignore[dict-item, return-value]
-        ".zst": lambda path: zstandard.open(path, "wb"),
-    }
     if path.name.endswith(".warc.gz"):
         return _Members(path)
-    return openers.get(path.suffix, lambda path: path.open("wb"))(path)
+    openers: dict[str, Callable[..., Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": zstandard.open,
+    }
+    return openers.get(path.suffix, open)(path, "wb")
 
 
 class _Members:
@@ -113,7 +114,7 @@ class _Members:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
 
-    def __enter__(self) -> "_Members":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -137,9 +137,7 @@ def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
         return read_records(job.spark, found, rule=job.rule, max_expansion=job.config.input.max_expansion)[0]
 
     def chunks(path: Path) -> DataFrame:
-        return read_chunks(
-            job.spark, [(path.absolute().as_uri(), path.name)], head, max_record=job.rule.max_record
-        )
+        return read_chunks(job.spark, [(path.absolute().as_uri(), path.name)], head, max_record=job.rule.max_record)
 
     return {
         "job: read, sketch, noop": lambda path: _to_nothing(records(path)),

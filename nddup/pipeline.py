@@ -69,6 +69,7 @@ class Job:
             config.input.charset,
             config.input.min_tokens,
             int(config.input.max_record),
+            config.input.text,
         )
 
     def save(
@@ -93,7 +94,7 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
         if isinstance(source, Collection):
             silent = _files_without_records(job, source, _save_files(job, source))
         else:
-            job.save("records", source, "input", "shingle", "sketch", reads=("input",))
+            _save_records(job, source)
             silent = schemas.local_table(job.spark, schemas.REJECTS)
         _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
@@ -113,7 +114,7 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
     """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
     expansion = job.config.input.max_expansion
     records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
-    kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+    kept = _save_records(job, records)
     short = [
         row["source"]
         for count in seen
@@ -124,8 +125,12 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
         job.metrics.counts["files_read_again"] = len(short)
         again = collection.read_whole(set(short))
         records, _ = read_records(job.spark, again, rule=job.rule, max_expansion=expansion)
-        kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+        kept = _save_records(job, records)
     return kept
+
+
+def _save_records(job: Job, records: DataFrame) -> DataFrame:
+    return job.save("records", records, "input", "shingle", "sketch", reads=("input",), **collapse.count_replaced())
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 
 from nddup.algorithms.normalising import tokenise
-from nddup.algorithms.records import Record, record_text
+from nddup.algorithms.records import Record, read_text
 from nddup.collection import Collection, Group, find_files, most_expanded
 from nddup.config import Config
 from nddup.stages.whole import read_file
@@ -58,7 +58,8 @@ def _describe(file: InputFile, compression: str, group: Group, config: Config) -
         f"{file.source}",
         f"  format     {declared.name}: {head.why}" if head.why else f"  format     {declared.name}",
         f"  stored     {stored}; {tasks}",
-        f"  encoding   {head.encoding}" + (" (of the file; each document has its own)" if declared.has_own_charset else ""),
+        f"  encoding   {head.encoding}"
+        + (" (of the file; each document has its own)" if declared.has_own_charset else ""),
         f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
     ]
     return "\n".join([*lines, *_first_records(file, compression, group, config), ""])
@@ -71,7 +72,7 @@ def _first_records(file: InputFile, compression: str, group: Group, config: Conf
     good = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Record)]
     lines = []
     for place, record in good[:SHOWN_RECORDS]:
-        text = record_text(record, config.input.charset, config.input.markup)
+        text = read_text(record, config.input.charset, config.input.markup, config.input.text).text
         name = record.doc_id or f"{file.source}#{place}"
         lines.append(f"  record {place:<4}{name}  {record.url or ''}".rstrip())
         lines.append(f"             {len(tokenise(text)):,} tokens: {_short(text)}")

@@ -75,10 +75,11 @@ TEXTS = table("doc_id string, url string, text string, source string, split long
 
 RECORDS = table(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string, detail string,"
-    " excerpt string"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string,"
+    " detail string, excerpt string"
 )
-"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0."""
+"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
+`n_replaced` the undecodable places of its text."""
 
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""

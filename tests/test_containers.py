@@ -15,7 +15,9 @@ from nddup.algorithms.records import Record, Reject
 NOTHING = {"id": None, "url": None, "content": None, "charset": None}
 
 
-def read(data: bytes, name: str, compression: str = "", limit: int = 1 << 20, **options: object) -> list[Record | Reject]:
+def read(
+    data: bytes, name: str, compression: str = "", limit: int = 1 << 20, **options: object
+) -> list[Record | Reject]:
     """The records of a file of this name."""
     expanded = gzip.decompress(data) if compression else data
     head = container_head(expanded[:5000], name, None, {**NOTHING, **options})
@@ -115,12 +117,14 @@ def test_a_damaged_parquet_file_is_a_reject() -> None:
 )
 def test_a_page_is_a_record(name: str, data: bytes, url: str | None) -> None:
     """Its path is its id; the address is what a mirror was made from, if that can be told."""
-    assert read(data, name) == [Record(name, url, (data,), True)]
+    assert read(data, name) == [Record(name, url, (data,), is_markup=True)]
 
 
 def test_a_compressed_page_and_one_that_is_too_long() -> None:
     """A page is expanded like any file, and has the limit of a record."""
-    assert read(gzip.compress(b"<html>a"), "a.html.gz", "gzip")[0] == Record("a.html.gz", None, (b"<html>a",), True)
+    assert read(gzip.compress(b"<html>a"), "a.html.gz", "gzip")[0] == Record(
+        "a.html.gz", None, (b"<html>a",), is_markup=True
+    )
     assert [item.reason for item in read(b"<html>" + b"x" * 2000, "a.html", limit=100) if isinstance(item, Reject)] == [
         "too large"
     ]

@@ -91,12 +91,12 @@ def test_a_file_beside_a_collection_is_read_when_it_is_named(storage: Storage, t
     assert sources(storage, fill(tmp_path, "README.md") / "README.md") == ["README.md"]
 
 
-def test_a_hidden_file_that_is_named_is_refused(storage: Storage, tmp_path: Path) -> None:
-    """Spark would read nothing of it, in silence."""
-    fill(tmp_path, "_a.xml")
+def test_a_hidden_file_that_is_named_is_listed(storage: Storage, tmp_path: Path) -> None:
+    """In a folder it is skipped; named on its own it is meant."""
+    fill(tmp_path, "_a.xml", "b.xml")
 
-    with pytest.raises(ConfigError, match="Spark does not read files named with a leading _"):
-        storage.list_inputs([str(tmp_path / "_a.xml")])
+    assert sources(storage, tmp_path / "_a.xml") == ["_a.xml"]
+    assert sources(storage, tmp_path) == ["b.xml"]
 
 
 def test_the_same_file_twice_is_read_once_and_said(storage: Storage, tmp_path: Path) -> None:

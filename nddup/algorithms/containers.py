@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.algorithms.charsets import canonical_charset, decode_content
-from nddup.algorithms.formats import FORMATS, FileHead, FormatError
-from nddup.algorithms.heads import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES
-from nddup.algorithms.records import EXCERPT_LENGTH, Record, Reject
+from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError
+from nddup.algorithms.found import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.algorithms.shapes import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES, first_of
 from nddup.algorithms.streams import PIECE, Expanded, StoppedError
 from nddup.algorithms.warc import cut_warc, parse_warc
 
@@ -47,24 +47,26 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
     Raises:
         FormatError: if the columns of a table cannot be told.
     """
-    kind = format or _detect(head, name)
+    kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
         return None
     settings = {key: value for key, value in options.items() if value and key != "charset"}
     declared = replace(FORMATS[kind], **settings)
     if kind == "csv":
-        return _csv_head(head, declared, options.get("charset"))
-    return FileHead(format=declared, encoding="utf-8", separator=b"")
+        return _csv_head(head, declared, options.get("charset"), why)
+    return FileHead(format=declared, encoding="utf-8", separator=b"", why=why)
 
 
-def _detect(head: bytes, name: str) -> str | None:
+def _detect(head: bytes, name: str) -> tuple[str, str]:
     if head.startswith(b"PAR1"):
-        return "parquet"
+        return "parquet", "begins with PAR1"
     if head.startswith(b"WARC/"):
-        return "warc"
+        return "warc", "begins with WARC/"
     if _TABLE_NAME.search(name):
-        return "csv"
-    return "html" if _PAGE.match(head[:4096]) or _PAGE_NAME.search(name) else None
+        return "csv", "its name"
+    if _PAGE_NAME.search(name):
+        return "html", "its name"
+    return ("html", "begins as a page") if _PAGE.match(head[:4096]) else ("", "")
 
 
 def is_page(name: str) -> bool:
@@ -72,7 +74,7 @@ def is_page(name: str) -> bool:
     return _PAGE_NAME.search(name) is not None
 
 
-def _csv_head(head: bytes, declared: Any, charset: str | None) -> FileHead:  # noqa: ANN401 - a Format
+def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
@@ -87,28 +89,21 @@ def _csv_head(head: bytes, declared: Any, charset: str | None) -> FileHead:  # n
         format=_table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,
         separator=delimiter.encode(),
+        why=why,
     )
 
 
-def _table_format(declared: Any, columns: list[str]) -> Any:  # noqa: ANN401 - Formats
+def _table_format(declared: Format, columns: list[str]) -> Format:
     """The format with its columns chosen by name, or checked."""
-    spelled = {column.lower(): column for column in reversed(columns)}
-
-    def first_of(names: tuple[str, ...]) -> str | None:
-        return next((spelled[name] for name in names if name in spelled), None)
-
-    body = first_of(BODY_NAMES)
-    title = first_of(TITLE_NAMES)
+    body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
     content = declared.content or tuple(name for name in (title, body) if name and body)
-    chosen = [name for name in (declared.id, declared.url, *content) if name]
-    missing = [name for name in chosen if name not in columns]
+    missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
         raise FormatError(f"no column {', '.join(missing)}; there are {', '.join(columns)}")
     if not content:
         raise FormatError(f"cannot tell which column is the text; there are {', '.join(columns)}; set input.content")
-    return replace(
-        declared, id=declared.id or first_of(ID_NAMES), url=declared.url or first_of(URL_NAMES), content=content
-    )
+    doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
+    return replace(declared, id=doc_id, url=url, content=content)
 
 
 def read_container(
@@ -182,9 +177,8 @@ def _read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Rec
         elif len(row) != len(columns):
             yield Reject("malformed", f"{len(row)} fields, expected {len(columns)}", "|".join(row)[:EXCERPT_LENGTH])
         else:
-            doc_id = row[id_at].strip() or None if id_at is not None else None
-            url = row[url_at].strip() or None if url_at is not None else None
-            yield Record(doc_id, url, tuple(row[at] for at in places), head.format.is_markup)
+            doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
+            yield make_record(doc_id, url, [(row[at], head.format.is_markup) for at in places])
 
 
 def _place(columns: list[str], name: str | None) -> int | None:
@@ -204,7 +198,7 @@ def _read_parquet(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Re
         yield Reject("damaged", str(error).splitlines()[0], "")
 
 
-def _parquet_row(row: Mapping[str, Any], declared: Any, max_record: int) -> Record | Reject:  # noqa: ANN401
+def _parquet_row(row: Mapping[str, Any], declared: Format, max_record: int) -> Record | Reject:
     doc_id = row.get(declared.id) if declared.id else None
     doc_id = doc_id.decode("utf-8", "replace") if isinstance(doc_id, bytes) else doc_id
     url = row.get(declared.url) if declared.url else None
@@ -214,7 +208,7 @@ def _parquet_row(row: Mapping[str, Any], declared: Any, max_record: int) -> Reco
         return Reject("no content", f"{' and '.join(declared.content)} are null", "", doc_id)
     if sum(map(len, fields)) > max_record:
         return Reject("too large", "more than input.max_record", str(fields[0][:EXCERPT_LENGTH]), doc_id)
-    return Record((doc_id or "").strip() or None, url or None, fields, declared.is_markup)
+    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields])
 
 
 def _texts(column: pa.Array) -> list[Any]:

@@ -14,13 +14,15 @@ Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from fastwarc.warc import WarcRecord
 
-from nddup.algorithms.records import EXCERPT_LENGTH, Record, Reject
+from nddup.algorithms.found import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
 from nddup.algorithms.streams import PIECE, Chunk, Expanded, StoppedError
 
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
+EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
 """Bytes of the header of a record, its blank line included; more is no header."""
 
@@ -84,7 +86,7 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
         while _skip_blank(window):
             yield from _next_record(window, max_record)
     except StoppedError as error:
-        yield Reject(error.reason, str(error), _excerpt(window.held))
+        yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])))
 
 
 def _skip_blank(window: _Window) -> bool:
@@ -115,11 +117,11 @@ def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
     if not is_document:
         window.drop(size)
     elif size > max_record:
-        yield Reject("too large", f"{size:,} bytes, more than input.max_record", _excerpt(header))
+        yield Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
         window.drop(size)
     elif not window.fill(size):
         missing = size - len(window.held)
-        yield Reject("truncated", f"the file ends {missing:,} bytes before the record", _excerpt(header))
+        yield Reject("truncated", f"the file ends {missing:,} bytes before the record", excerpt(header))
         window.drop(size)
     else:
         yield Chunk(bytes(window.held[:size]), is_last=False)
@@ -128,13 +130,13 @@ def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
 
 def _lost(window: _Window) -> Reject:
     """Go on to the next start of a record; what is passed is one reject."""
-    excerpt, passed = _excerpt(window.held), 0
+    begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
     while True:
         at = window.held.find(b"\n" + _START, 1)
         if at >= 0 or window.is_ended:
             step = at + 1 if at >= 0 else len(window.held)
             window.drop(step)
-            return Reject("malformed", f"{passed + step:,} bytes that begin no WARC record", excerpt)
+            return Reject("malformed", f"{passed + step:,} bytes that begin no WARC record", begin)
         step = max(len(window.held) - len(_START), 0)
         passed += step
         window.drop(step)
@@ -152,41 +154,38 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
     try:
         return _parse(chunk, max_record)
     except Exception as error:  # noqa: BLE001 - a parser of foreign bytes: whatever it says is the reason
-        return Reject("malformed", str(error) or type(error).__name__, _excerpt(chunk))
+        return Reject("malformed", str(error) or type(error).__name__, excerpt(chunk))
 
 
 def _parse(chunk: bytes, max_record: int) -> Record | Reject:
     record = WarcRecord.from_bytes(chunk)
     headers = record.headers
-    doc_id = headers.get("WARC-TREC-ID") or record.record_id or ""
-    doc_id = doc_id.strip("<> \t") or None
+    doc_id = (headers.get("WARC-TREC-ID") or record.record_id or "").strip("<> \t")
     if (headers.get("WARC-Type") or "").lower() == "revisit":
         refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
-        return Reject("no content", f"a revisit of {refers}", _excerpt(chunk), doc_id)
+        return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
     content_type, charset, payload = _read_payload(chunk, max_record)
     if not _TEXTS.match(content_type.lower()):
-        return Reject("not text", content_type[:EXCERPT_LENGTH], _excerpt(chunk), doc_id)
+        return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
     if len(payload) > max_record:
-        return Reject("too large", "its content encoding expands past input.max_record", _excerpt(chunk), doc_id)
+        return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
     is_plain = content_type.lower().startswith(("text/plain", "application/json"))
-    return Record(doc_id, headers.get("WARC-Target-URI"), (payload,), not is_plain, charset)
+    url = headers.get("WARC-Target-URI")
+    return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk))
 
 
 def _read_payload(chunk: bytes, max_record: int) -> tuple[str, str | None, bytes]:
     """Content type, charset and payload; the payload as stored where it is not encoded as its header says."""
-    for decode in ("all", "none"):
-        record = WarcRecord.from_bytes(chunk)
-        content_type = str(record.headers.get("Content-Type") or "")
-        try:
-            if not content_type.lower().startswith("application/http"):
-                return content_type, None, record.reader.read(max_record + 1)
-            record.parse_http(auto_decode=decode)
-            return record.http_content_type or "", record.http_charset, record.reader.read(max_record + 1)
-        except OSError:
-            if decode == "none":
-                raise
-    raise AssertionError  # the second way returns or raises
+    try:
+        return _decode_payload(chunk, max_record, "all")
+    except OSError:
+        return _decode_payload(chunk, max_record, "none")
 
 
-def _excerpt(data: bytes | bytearray) -> str:
-    return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]
+def _decode_payload(chunk: bytes, max_record: int, decode: Literal["all", "none"]) -> tuple[str, str | None, bytes]:
+    record = WarcRecord.from_bytes(chunk)
+    content_type, charset = str(record.headers.get("Content-Type") or ""), None
+    if content_type.lower().startswith("application/http"):
+        record.parse_http(auto_decode=decode)
+        content_type, charset = str(record.http_content_type or ""), record.http_charset
+    return content_type, charset, record.reader.read(max_record + 1)

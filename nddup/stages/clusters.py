@@ -287,8 +287,8 @@ def _mine_block(batches: Batches, *, threshold: Threshold, max_sets: int, max_me
         )
         sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
         if sets.is_full:
-            yield sets.take()
-    yield sets.take()
+            yield sets.release()
+    yield sets.release()
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
@@ -335,8 +335,8 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
         bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
         sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
         if sets.is_full:
-            yield sets.take()
-    yield sets.take()
+            yield sets.release()
+    yield sets.release()
 
 
 class _Sets:
@@ -374,7 +374,7 @@ class _Sets:
         self._coverage += [coverage] * len(sizes)
         self._n_members += len(members)
 
-    def take(self) -> pa.RecordBatch:
+    def release(self) -> pa.RecordBatch:
         """The rows gathered, as one batch; they are forgotten here."""
         sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
         members = np.concatenate([np.zeros(0, np.int32), *self._members])

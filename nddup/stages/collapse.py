@@ -155,6 +155,11 @@ def distinct_sketches(documents: DataFrame) -> DataFrame:
     )
 
 
+def count_replaced() -> dict[str, Column]:
+    """What is counted of RECORDS in passing: those with undecodable bytes, and the places where they were."""
+    return {"undecodable_records": F.count_if(F.col("n_replaced") > 0), "undecodable_places": F.sum("n_replaced")}
+
+
 def count_sketches() -> dict[str, Column]:
     """What is counted of DOCUMENTS in passing: the distinct sketches to pair, and the postings they make."""
     is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)

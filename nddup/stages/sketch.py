@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, record_text
+from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.algorithms.sketching import Sketches, sketch_texts
 from nddup.schemas import CHUNKS, CONTENTS, RECORDS, TEXTS, require
 
@@ -42,6 +42,7 @@ class Rule:
     charset: str | None
     min_tokens: int
     max_record: int
+    part: Literal["all", "main"] = "all"
 
 
 class _Row(NamedTuple):
@@ -57,6 +58,7 @@ class _Row(NamedTuple):
     detail: str
     excerpt: str
     text: str
+    n_replaced: int = 0
 
 
 def sketch_chunks(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
@@ -189,8 +191,8 @@ def _sketch_texts(batches: Batches, *, rule: Rule) -> Batches:
 def _row(place: Place, found: Record | Reject, rule: Rule) -> _Row:
     if isinstance(found, Reject):
         return _Row(*place, found.doc_id, None, None, found.reason, found.detail, found.excerpt, "")
-    text = record_text(found, rule.charset, rule.markup)
-    return _Row(*place, found.doc_id, found.url, content_fingerprint(found), None, "", "", text)
+    text, replaced = read_text(found, rule.charset, rule.markup, rule.part)
+    return _Row(*place, found.doc_id, found.url, content_fingerprint(found), None, "", "", text, replaced)
 
 
 def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
@@ -204,6 +206,7 @@ def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
     arrays = {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
+        "n_replaced": pa.array(by_row["n_replaced"], pa.int32()),
         "content_fingerprint": pa.array(by_row["content"], pa.binary()),
         "sketch_fingerprint": pa.array(_fingerprints(made.offsets, made.ids), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
