@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from nddup.algorithms.charsets import canonical_charset, decode_content
 from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError
-from nddup.algorithms.found import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.algorithms.outcome import EXCERPT_LENGTH, Record, Reject, make_record
 from nddup.algorithms.shapes import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES, first_of
 from nddup.algorithms.streams import PIECE, Expanded, StoppedError
 from nddup.algorithms.warc import cut_warc, parse_warc

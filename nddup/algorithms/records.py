@@ -8,7 +8,7 @@
 A chunk is what stands between two separators (see `formats.FileHead`), the separator itself removed: blanks
 and comments, then the record without its end tag. The first chunk of a file begins with the whole prolog, the
 last one holds what follows the last record. How the record in it is read is said in `xml_records` (with
-`wrapping`), `sgml_records` and `json_records`; the outcomes are in `found`.
+`wrapping`), `sgml_records` and `json_records`; the outcomes are in `outcome`.
 
 An XML record is wrapped in one element that carries the namespaces in force, closed, and parsed strictly. The
 DOCTYPE is never passed on, so no entity can be declared, expanded or fetched. The parser's own recovery is never
@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 
 from nddup.algorithms.charsets import decode_content
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.found import Record, Reject, Value, decode_base64, excerpt
+from nddup.algorithms.outcome import Record, Reject, Value, decode_base64, excerpt
 from nddup.algorithms.json_records import parse_json
 from nddup.algorithms.markup import looks_like_markup, main_text, strip_markup
 from nddup.algorithms.sgml_records import parse_sgml

@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 import zstandard
 
-from nddup.algorithms.found import EXCERPT_LENGTH, Reject
+from nddup.algorithms.outcome import EXCERPT_LENGTH, Reject
 
 INPUT_PIECE = 8 << 10
 """Compressed bytes given to a decoder at a time: at most so many are lost before a damage."""

@@ -18,7 +18,7 @@ from typing import Literal
 
 from fastwarc.warc import WarcRecord
 
-from nddup.algorithms.found import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
+from nddup.algorithms.outcome import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
 from nddup.algorithms.streams import PIECE, Chunk, Expanded, StoppedError
 
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
