@@ -32,26 +32,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.algorithms.compiled import compiled
-from nddup.algorithms.neighbourhoods import (
+from nddup.algorithms.bitmaps import (
     Bits,
-    Component,
-    Found,
-    Neighbourhood,
-    add_found,
     add_slot,
     copy_bits,
     count_all,
     count_bits,
     count_common,
     count_outside,
-    empty_found,
-    find_later_slots,
     has_slot,
     keep_common,
     keep_outside,
     list_slots,
     remove_slot,
+)
+from nddup.algorithms.compiled import compiled
+from nddup.algorithms.found import Found, add_found, empty_found
+from nddup.algorithms.neighbourhoods import (
+    Component,
+    Neighbourhood,
+    count_visit,
+    find_later,
+    make_lookup,
+    place_row,
     visit_neighbourhood,
 )
 
@@ -290,19 +293,75 @@ def search_pivot(
 
 
 @compiled
-def mine_pivots(component: Component, min_support: int, limits: tuple[int, int, int]) -> Found:
-    """Search every pivot in canonical order; the counts tell whether a limit was passed."""
-    positions = np.full(component.n_features, -1, np.int64)
-    local_words = np.full((component.bounds.size + 63) >> 6, -1, np.int64)
+def is_past(counts: NDArray[np.int64], limits: tuple[int, int, int]) -> bool:
+    """Tell whether sets, member rows or work are past their limit."""
+    return bool(counts[0] > limits[0] or counts[1] > limits[1] or counts[2] > limits[2])
+
+
+@compiled
+def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
+    """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
+    for i in range(first, found.counts[0]):
+        start = found.ends[i - 1] if i > 0 else 0
+        for j in range(start, found.ends[i]):
+            best = largest[found.members[j]]
+            size = 0
+            if best >= 0:
+                size = found.ends[best] - (found.ends[best - 1] if best > 0 else 0)
+            if found.ends[i] - start > size:
+                largest[found.members[j]] = i
+
+
+@compiled
+def is_inside(component: Component, pivot: int, later: Bits, found: Found, which: int, seen: NDArray[np.int64]) -> bool:
+    """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
+    if which < 0:
+        return False
+    for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
+        seen[found.members[j]] = pivot
+    scratch = np.empty(64, np.int64)
+    first = component.word_offsets[pivot]
+    for i in range(later.size):
+        for k in range(list_slots(later[i : i + 1], scratch)):
+            if seen[(component.words[first + i] << 6) + scratch[k]] != pivot:
+                return False
+    return True
+
+
+@compiled
+def mine_pivots(
+    component: Component, pivots: NDArray[np.int64], min_support: int, limits: tuple[int, int, int]
+) -> Found:
+    """
+    Search some pivots; the counts tell whether a limit was passed.
+
+    Each maximal set is found by its first member only, so pivots are independent: the sets of all pivots are those of
+    the parts of any partition of them. A pivot whose later neighbours all lie in one set already found, with it, is
+    first in no other maximal set, and is not searched.
+
+    Args:
+        component: sketches, bounds and pair graph.
+        pivots: shape (p,), ascending.
+        min_support: least joint support, 0 for none.
+        limits: of sets, member rows and work.
+    """
+    room = make_lookup(component)
+    largest = np.full(component.bounds.size, -1, np.int64)
+    seen = np.full(component.bounds.size, -1, np.int64)
     found = empty_found()
-    for pivot in range(component.bounds.size):
-        first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
-        later = np.empty(last - first, np.uint64)
-        find_later_slots(component, pivot, later)
-        if count_all(later) == 0:
+    for pivot in pivots:
+        later = find_later(component, pivot)
+        if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
             continue
-        place = visit_neighbourhood(component, pivot, positions, local_words)
-        found = search_pivot(place, later, max(min_support, component.bounds[pivot]), found, limits)
-        if found.counts[0] > limits[0] or found.counts[1] > limits[1] or found.counts[2] > limits[2]:
+        found.counts[2] += count_visit(component, pivot)
+        if is_past(found.counts, limits):
             break
+        place = visit_neighbourhood(component, pivot, room)
+        later_slots = np.empty(place.neighbours.size, np.uint64)
+        place_row(place, later, later_slots)
+        before = found.counts[0]
+        found = search_pivot(place, later_slots, max(min_support, component.bounds[pivot]), found, limits)
+        if is_past(found.counts, limits):
+            break
+        note_largest(found, before, largest)
     return found
