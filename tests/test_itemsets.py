@@ -378,7 +378,7 @@ def test_share_past_its_budget_is_none() -> None:
 
 
 def test_memory_bound_follows_neighbours_not_documents() -> None:
-    """A star of 1,000 documents scattered over 100,000 is bounded by its 1,000 neighbours, not by the words they touch."""
+    """A star of 1,000 documents among 100,000 is bounded by its neighbours, not by the words they touch."""
     offsets = np.arange(100_001) * 4
     scattered = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001) * 99], axis=1).astype(np.int32)
     dense = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001)], axis=1).astype(np.int32)

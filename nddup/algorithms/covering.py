@@ -26,7 +26,7 @@ from nddup.algorithms.bitmaps import (
     list_slots,
 )
 from nddup.algorithms.compiled import compiled
-from nddup.algorithms.found import Found, add_found, empty_found
+from nddup.algorithms.found import Found, add_found, empty_found, is_past
 from nddup.algorithms.neighbourhoods import (
     Component,
     Neighbourhood,
@@ -36,7 +36,6 @@ from nddup.algorithms.neighbourhoods import (
     place_row,
     visit_neighbourhood,
 )
-from nddup.algorithms.pivots import is_past
 
 
 @compiled

@@ -66,3 +66,9 @@ def add_found(found: Found, place: Neighbourhood, members: Bits, support: int, s
     supports[counts[0]] = support
     counts[0] += 1
     return found
+
+
+@compiled
+def is_past(counts: NDArray[np.int64], limits: tuple[int, int, int]) -> bool:
+    """Tell whether sets, member rows or work are past their limit."""
+    return bool(counts[0] > limits[0] or counts[1] > limits[1] or counts[2] > limits[2])

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.algorithms.covering import cover_pairs
-from nddup.algorithms.found import Found
+from nddup.algorithms.found import Found, is_past
 from nddup.algorithms.neighbourhoods import Component, pack_graph
 from nddup.algorithms.overlap import number_keys
-from nddup.algorithms.pivots import is_past, mine_pivots
+from nddup.algorithms.pivots import mine_pivots
 
 NO_LIMIT = 2**62
 COVER_SHARE = 10

@@ -245,7 +245,7 @@ def count_visit(component: Component, pivot: int) -> int:
     degree = 0
     for i in range(first, last):
         degree += count_bits(component.word_bits[i])
-    return 1 + ((degree * (size + last - first)) >> 9)
+    return int(1 + ((degree * (size + last - first)) >> 9))
 
 
 @compiled
@@ -282,7 +282,7 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
 
         >>> a, b = np.triu_indices(5000, 1)
         >>> bound_memory(np.arange(5001) * 100, np.stack([a, b], axis=1)) // 10**6
-        456
+        366
     """
     m = feature_offsets.size - 1
     if m == 0:
@@ -295,6 +295,7 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
     feature_words = (sizes + 63) // 64
     slots = 64 * width * 8 * (feature_words + width + 5)
     stack = 3 * (degrees + 8) * 8 * (feature_words + 4 * width + 1)
-    graph = 16 * edges.size // 2 + 16 * int(row_words.sum()) + 8 * 4 * m
-    features = 28 * int(feature_offsets[-1])
-    return graph + features + int((slots + stack).max()) + 8 * (all_words + int(feature_offsets[-1]))
+    largest = int((slots + stack).max())
+    graph = 24 * edges.size // 2 + 16 * int(row_words.sum()) + 8 * 4 * m
+    features = 36 * int(feature_offsets[-1])
+    return int(graph + features + largest + 8 * all_words)
