@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "reading", "formats", "pairing", "peers", "scale")
+NAMES = ("quality", "reading", "formats", "pairing", "peers", "scale", "mining")
 
 
 def build_parser() -> argparse.ArgumentParser:

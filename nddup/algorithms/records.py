@@ -24,9 +24,9 @@ from typing import Literal, NamedTuple
 
 from nddup.algorithms.charsets import decode_content
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.outcome import Record, Reject, Value, decode_base64, excerpt
 from nddup.algorithms.json_records import parse_json
 from nddup.algorithms.markup import looks_like_markup, main_text, strip_markup
+from nddup.algorithms.outcome import Record, Reject, Value, decode_base64, excerpt
 from nddup.algorithms.sgml_records import parse_sgml
 from nddup.algorithms.wrapping import wrapper_of
 from nddup.algorithms.xml_records import parse_xml
