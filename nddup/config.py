@@ -85,7 +85,7 @@ class PairsConfig(_Section):
 
     measure: Literal["resemblance", "overlap"] = Field("resemblance", description="what the threshold is about")
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
-    max_postings: int = Field(10_000, ge=2, description="documents of one prefix feature; more are cut, and counted")
+    max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
 
     @field_validator("threshold")
@@ -111,7 +111,10 @@ class PairsConfig(_Section):
 class ClustersConfig(_Section):
     """How clusters are mined. Past its budget a component is covered: every pair in a maximal set, not all sets."""
 
-    mode: Literal["all"] = Field("all", description="all maximal sets")
+    mode: Literal["all", "cover", "partition", "components"] = Field(
+        "all",
+        description="all maximal sets; few that hold every pair; a star of each kept document; connected components",
+    )
     miner: Literal["auto", "fpgrowth", "pivot"] = Field("auto", description="auto: fpgrowth for small components")
     fpgrowth_limit: int = Field(8, ge=2, le=20, description="distinct sketches; FP-Growth lists 2^m - 1 sets")
     max_sets: int = Field(1_000, ge=1, description="sets of a component, plus 4 per distinct sketch in it")
@@ -164,7 +167,6 @@ LATER_VALUES: dict[str, tuple[str, ...]] = {
     "sketch.fingerprint": ("rabin",),
     "sketch.permutation": ("gf2",),
     "pairs.measure": ("containment",),
-    "clusters.mode": ("cover", "partition", "components"),
     "output.kept": ("xml",),
 }  # fmt: skip
 

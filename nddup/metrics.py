@@ -61,13 +61,13 @@ class Metrics:
         }
         stages["pairs"] |= {"pruned_to": self.pruning} | {
             name: self.counts.get(name, 0)
-            for name in ("distinct_sketches", "postings", "candidates", "cut_features", "cut_postings")
+            for name in ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
         }
         stages["clusters"] |= {
             name: self.counts.get(name, 0)
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
-                "covered_components", "covered_clusters",
+                "covered_components", "covered_clusters", "led_components", "led_clusters",
             )
         }  # fmt: skip
         stages["keep"] |= {

@@ -24,7 +24,7 @@ from nddup.config import Config
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, expand, graph, keep, pairs, sketch
+from nddup.stages import clusters, collapse, expand, graph, keep, lead, pairs, sketch
 from nddup.store import Store
 
 POSTINGS_PER_TASK = 4_000_000
@@ -76,7 +76,7 @@ class Job:
         self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = (), **counts: Column
     ) -> DataFrame:
         """Compute a table once, under the settings of these sections; its rows and `counts` are taken in passing."""
-        schema = schemas.TABLES.get(name) or getattr(schemas, name.upper())
+        schema = schemas.TABLES.get(name) or schemas.WORKING[name]
         settings = {section: getattr(self.config, section).model_dump() for section in sections}
         seen = Observation(name)
         columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
@@ -188,16 +188,38 @@ def _save_matches(job: Job) -> None:
     sketches = collapse.distinct_sketches(job.tables["documents"])
     partitions = _partitions(job, job.metrics.counts["postings"])
     postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    crowd = _find_crowd(job, postings)
     matched = pairs.match(
-        postings, sketches, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
+        postings, sketches, crowd, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
     )
     counters = {name: F.sum(name) for name in pairs.COUNTERS}
     matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
     postings.unpersist()
+    if crowd is not None:
+        matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
     job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
     job.metrics.counts["partitions"] = partitions
+
+
+def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
+    """The sketches whose pairs among each other are too many to make; None where there are none."""
+    limit = job.config.pairs.max_postings
+    job.metrics.counts["crowd"] = 0
+    if job.metrics.counts["distinct_sketches"] <= limit:
+        return None
+    crowd = job.save("crowd", pairs.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
+    return crowd if job.metrics.rows["crowd"] else None
+
+
+def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions: int) -> DataFrame:
+    """The matches with those of families with a crowd replaced by the ones that leaders find."""
+    families = job.save("families", lead.find_families(matches), "pairs", reads=("matches",))
+    led = lead.lead(families, sketches, job.tables["nodes"], threshold=job.threshold, partitions=partitions)
+    whole = lead.replace_led(matches, families, led)
+    return job.save("led", whole, "pairs", "keep", reads=("families", "nodes"), edges=F.count("node_a"))
 
 
 def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
@@ -233,25 +255,31 @@ def _save_clusters(job: Job) -> None:
             " finds in memory; raise pairs.threshold, or split the collection"
         )
     budget = {"max_sets": config.max_sets, "max_members": config.max_members}
+    matches = tables.get("led", tables["matches"])
+    miner = config.miner if config.mode == "all" else "pivot"
     built = graph.build_graph(
-        tables["matches"], tables["nodes"], miner=config.miner, fpgrowth_limit=config.fpgrowth_limit, **budget
+        matches, tables["nodes"], tables.get("families"), miner=miner, fpgrowth_limit=config.fpgrowth_limit, **budget
     )
     job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
-    near = tables["matches"].where(F.col("node_a").isNotNull())
+    near = matches.where(F.col("node_a").isNotNull())
     problems = clusters.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
         StorageLevel.DISK_ONLY
     )
-    mined = clusters.mine_by_pivot(problems, threshold=threshold, **budget)
+    mined = clusters.mine_by_pivot(problems, threshold=threshold, mode=config.mode, **budget)
     for frequent in _list_frequent(job, problems):
         listed = clusters.keep_clusters(frequent, problems, threshold=threshold, partitions=partitions)
         mined = mined.unionByName(listed)
     sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
     problems.unpersist()
-    named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=threshold.least_size)
-    covered = F.count_if(F.col("coverage") == "pairs")
-    kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered)
+    named = clusters.name_clusters(
+        sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
+    )
+    covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
+    kept = job.save(
+        "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
+    )
     job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
     _count_covered(job)
 

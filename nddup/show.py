@@ -142,6 +142,16 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
             f"{stages['clusters']['covered_components']:,} components passed their budget: covered by"
             f" {stages['clusters']['covered_clusters']:,} maximal sets, every pair in one of them"
         )
+    if stages["clusters"]["led_clusters"]:
+        notes.append(
+            f"{stages['clusters']['led_clusters']:,} clusters of families too large for all their sets were made around"
+            " kept documents: every document with a near-duplicate is in one"
+        )
+    if stages["clusters"]["led_components"]:
+        notes.append(
+            f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
+            " are not listed"
+        )
     return notes
 
 
