@@ -55,6 +55,9 @@ class Metrics:
             "files": files,
             "skipped_files": skipped,
             "rejected": self.reasons,
+            "files_read_again": self.counts.get("files_read_again", 0),
+            "undecodable_records": self.counts.get("undecodable_records", 0),
+            "undecodable_places": self.counts.get("undecodable_places", 0),
         }
         stages["pairs"] |= {"pruned_to": self.pruning} | {
             name: self.counts.get(name, 0)

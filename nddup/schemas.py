@@ -64,15 +64,22 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
+FILES = table("path string, source string, compression string, most long, task int")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+
+CONTENTS = table("source string, split long, seq long, content string, line string")
+"""The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
+
 TEXTS = table("doc_id string, url string, text string, source string, split long, seq long")
 """Documents given as a DataFrame: text already decoded, numbered within their partition."""
 
 RECORDS = table(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string, detail string,"
-    " excerpt string"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string,"
+    " detail string, excerpt string"
 )
-"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0."""
+"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
+`n_replaced` the undecodable places of its text."""
 
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""

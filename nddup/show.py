@@ -123,6 +123,11 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
     skipped = len(stages["sketch"]["skipped_files"])
     if skipped:
         notes.append(f"{skipped} files skipped, listed in metrics.json")
+    if stages["sketch"]["undecodable_records"]:
+        notes.append(
+            f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
+            f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
+        )
     if metrics["empty_sketches"]:
         notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
     if metrics["below_count"]:

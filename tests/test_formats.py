@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from nddup.algorithms.containers import CONTAINERS
 from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
-from nddup.algorithms.found import MAX_ID_LENGTH, make_record
 from nddup.algorithms.heads import read_head
+from nddup.algorithms.outcome import MAX_ID_LENGTH, make_record
 from nddup.algorithms.records import Record, Reject, parse_record, record_text
 
 TREC_WEB = b"""<DOC>
@@ -250,7 +251,7 @@ def test_the_named_format_reads_the_same(name: str, data: bytes) -> None:
 
 def test_every_declared_format_has_a_golden_file() -> None:
     """What is declared is tested; `romip`, `xml` and `jsonl` in `test_records`."""
-    assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl"} == set(FORMATS)
+    assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("declared", FORMATS.values(), ids=list(FORMATS))

@@ -20,8 +20,10 @@ SAMPLES = [*(data for _, data, _, _ in GOLDEN), MEDIAWIKI.encode("utf-16"), KOI8
 
 
 def test_every_format_is_damaged() -> None:
-    """A format without a sample here is not fuzzed."""
-    assert {read_head(sample).format.name for sample in SAMPLES} == set(FORMATS)
+    """A format that is cut at a separator and has no sample here would not be fuzzed."""
+    cut = {name for name, declared in FORMATS.items() if declared.kind in {"xml", "sgml", "jsonl"}}
+
+    assert {read_head(sample).format.name for sample in SAMPLES} == cut
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

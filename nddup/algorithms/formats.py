@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, cast
 
-Kind = Literal["xml", "sgml", "jsonl"]
+Kind = Literal["xml", "sgml", "jsonl", "warc", "csv", "parquet", "html"]
 FieldKind = Literal["auto", "html", "text", "base64", "typed"]
 
 
@@ -213,6 +213,10 @@ _DECLARED = (
     ),
     Format(name="xml"),
     Format(name="jsonl", kind="jsonl"),
+    Format(name="warc", kind="warc"),
+    Format(name="csv", kind="csv"),
+    Format(name="parquet", kind="parquet"),
+    Format(name="html", kind="html", is_markup=True),
 )
 FORMATS: dict[str, Format] = {declared.name: declared for declared in _DECLARED}
 

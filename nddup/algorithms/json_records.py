@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from nddup.algorithms.formats import FieldKind, FileHead, split_field
-from nddup.algorithms.found import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+from nddup.algorithms.outcome import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -1,13 +1,14 @@
 """One chunk of a collection file -> one record, or the reason why there is none.
 
     parse_record         chunk -> Record | Reject | None
+    read_text            Record -> plain text, and how much of it could not be decoded
     record_text          Record -> plain text
     content_fingerprint  Record -> 16 bytes, equal for equal content
 
 A chunk is what stands between two separators (see `formats.FileHead`), the separator itself removed: blanks
 and comments, then the record without its end tag. The first chunk of a file begins with the whole prolog, the
 last one holds what follows the last record. How the record in it is read is said in `xml_records` (with
-`wrapping`), `sgml_records` and `json_records`; the outcomes are in `found`.
+`wrapping`), `sgml_records` and `json_records`; the outcomes are in `outcome`.
 
 An XML record is wrapped in one element that carries the namespaces in force, closed, and parsed strictly. The
 DOCTYPE is never passed on, so no entity can be declared, expanded or fetched. The parser's own recovery is never
@@ -19,20 +20,28 @@ whole records inside one comment all but the first are read as records.
 """
 
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from nddup.algorithms.charsets import decode_content
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.found import Record, Reject, Value, decode_base64, excerpt
 from nddup.algorithms.json_records import parse_json
-from nddup.algorithms.markup import looks_like_markup, strip_markup
+from nddup.algorithms.markup import looks_like_markup, main_text, strip_markup
+from nddup.algorithms.outcome import Record, Reject, Value, decode_base64, excerpt
 from nddup.algorithms.sgml_records import parse_sgml
 from nddup.algorithms.wrapping import wrapper_of
 from nddup.algorithms.xml_records import parse_xml
 
-__all__ = ["Record", "Reject", "content_fingerprint", "decode_base64", "parse_record", "record_text"]
+__all__ = ["Record", "Reject", "content_fingerprint", "decode_base64", "parse_record", "read_text", "record_text"]
 
 Markup = Literal["auto", "html", "text"]
+Part = Literal["all", "main"]
+
+
+class PlainText(NamedTuple):
+    """The text of a record, and how many U+FFFD in it stand for bytes that could not be decoded."""
+
+    text: str
+    replaced: int
 
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
@@ -88,7 +97,12 @@ def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject
 
 
 def record_text(record: Record, charset: str | None = None, markup: Markup = "auto") -> str:
-    """Give the plain text of a record.
+    """Give the plain text of a record, as `read_text` does."""
+    return read_text(record, charset, markup).text
+
+
+def read_text(record: Record, charset: str | None = None, markup: Markup = "auto", part: Part = "all") -> PlainText:
+    """Give the plain text of a record, and say what could not be decoded.
 
     Args:
         record: as read by `parse_record`.
@@ -96,9 +110,11 @@ def record_text(record: Record, charset: str | None = None, markup: Markup = "au
             them, else what the bytes tell.
         markup: "html" strips markup, "text" leaves it; "auto" does as the format says, else strips a field
             that looks like HTML.
+        part: "main" leaves out the boilerplate of a page (`main_text`); other fields are taken whole.
 
     Returns:
-        The fields in order, one line break between them. Empty for empty content.
+        The fields in order, one line break between them; empty for empty content. And the U+FFFD put for bytes
+        that could not be decoded.
 
     Raises:
         ValueError: for another value of `markup`.
@@ -113,15 +129,18 @@ def record_text(record: Record, charset: str | None = None, markup: Markup = "au
     charset = charset or record.charset
     if charset is None and len(record.fields) > 1:
         charset = _charset_of_longest(record.fields)
-    texts = []
+    strip = main_text if part == "main" else strip_markup
+    texts, replaced = [], 0
     for field, is_markup in zip(record.fields, kinds, strict=True):
         if is_markup and charset is None and isinstance(field, bytes) and _is_plain_ascii(field):
-            texts.append(strip_markup(field))  # already what the parser wants
+            texts.append(strip(field))  # already what the parser wants
             continue
-        text = field if isinstance(field, str) else decode_content(field, charset).text
-        strip = looks_like_markup(text) if is_markup is None else is_markup
-        texts.append(strip_markup(text) if strip else text)
-    return texts[0] if len(texts) == 1 else "\n".join(texts)
+        decoded = decode_content(field, charset) if isinstance(field, bytes) else None
+        text = decoded.text if decoded is not None else str(field)
+        replaced += decoded.replaced if decoded is not None else 0
+        is_page = looks_like_markup(text) if is_markup is None else is_markup
+        texts.append(strip(text) if is_page else text)
+    return PlainText(texts[0] if len(texts) == 1 else "\n".join(texts), replaced)
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:

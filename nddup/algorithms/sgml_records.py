@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nddup.algorithms.formats import FileHead, Format, split_field
-from nddup.algorithms.found import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+from nddup.algorithms.outcome import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
 
 _HEADER = "DOCHDR"
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?([\w.:+-]{1,40})", re.IGNORECASE)

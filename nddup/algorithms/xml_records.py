@@ -6,7 +6,7 @@ from typing import Any
 from lxml import etree
 
 from nddup.algorithms.formats import FieldKind, Format, Path, Step, parse_path, split_field
-from nddup.algorithms.found import (
+from nddup.algorithms.outcome import (
     Record,
     Reject,
     Value,

@@ -38,6 +38,9 @@ from nddup.stages.exchange import (
     with_rows,
 )
 
+MEMBERS_PER_BATCH = 1_000_000
+"""Member rows that are gathered before a batch is sent: 4 MB."""
+
 Batches = Iterator[pa.RecordBatch]
 NODE_LAYOUT: Layout = {"ordinal": np.int64, "position": np.int32, "fit": np.int32, "size": np.int32, "ids": np.uint64}
 EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
@@ -270,6 +273,7 @@ def _read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> _Problem
 
 def _mine_block(batches: Batches, *, threshold: Threshold, max_sets: int, max_members: int) -> Batches:
     problems = _read_problems(with_rows(batches), threshold)
+    sets = _Sets()
     for index in np.flatnonzero(problems.fits == PIVOT):
         low, high = problems.node_offsets[index : index + 2]
         offsets = problems.sketches.offsets[low : high + 1]
@@ -281,7 +285,10 @@ def _mine_block(batches: Batches, *, threshold: Threshold, max_sets: int, max_me
             max_sets=max_sets,
             max_members=max_members,
         )
-        yield _set_rows(problems.ordinals[index], found.offsets, found.members, found.supports, found.coverage)
+        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
@@ -315,6 +322,7 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
+    sets = _Sets()
     for index in np.flatnonzero(high > low):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
@@ -325,21 +333,56 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
         np.bitwise_or.at(neighbours, edges[:, 1], 1 << edges[:, 0])
         is_cluster = keep_maximal(masks, supports, bounds, neighbours)
         bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
-        offsets = np.concatenate([[0], np.cumsum(bits.sum(axis=1))])
-        yield _set_rows(problems.ordinals[index], offsets, np.nonzero(bits)[1], supports[is_cluster], "all")
+        sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()
 
 
-def _set_rows(
-    ordinal: np.int64,
-    offsets: NDArray[np.int64],
-    members: NDArray[np.int64] | NDArray[np.int32],
-    supports: NDArray[np.int32],
-    coverage: str,
-) -> pa.RecordBatch:
-    """Sets of one component as rows of SETS."""
-    positions = pa.ListArray.from_arrays(offsets.astype(np.int32), pa.array(members.astype(np.int32)))
-    count = len(supports)
-    return pa.RecordBatch.from_arrays(
-        [pa.repeat(int(ordinal), count), positions, pa.array(supports), pa.repeat(coverage, count)],
-        names=SETS.fieldNames(),
-    )
+class _Sets:
+    """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ordinals: list[NDArray[np.int64]] = []
+        self._sizes: list[NDArray[np.int64]] = []
+        self._members: list[NDArray[np.int32]] = []
+        self._supports: list[NDArray[np.int32]] = []
+        self._coverage: list[str] = []
+        self._n_members = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be sent before more are gathered."""
+        return self._n_members >= MEMBERS_PER_BATCH
+
+    def add(
+        self,
+        ordinal: np.int64,
+        sizes: NDArray[np.int64],
+        members: NDArray[np.integer],
+        supports: NDArray[np.int32],
+        coverage: str,
+    ) -> None:
+        """Add the sets of one component."""
+        self._ordinals.append(np.repeat(ordinal, len(sizes)))
+        self._sizes.append(sizes)
+        self._members.append(members.astype(np.int32))
+        self._supports.append(supports)
+        self._coverage += [coverage] * len(sizes)
+        self._n_members += len(members)
+
+    def release(self) -> pa.RecordBatch:
+        """The rows gathered, as one batch; they are forgotten here."""
+        sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+        members = np.concatenate([np.zeros(0, np.int32), *self._members])
+        arrays = [
+            pa.array(np.concatenate([np.zeros(0, np.int64), *self._ordinals])),
+            pa.ListArray.from_arrays(np.cumsum(sizes).astype(np.int32), pa.array(members)),
+            pa.array(np.concatenate([np.zeros(0, np.int32), *self._supports])),
+            pa.array(self._coverage, pa.string()),
+        ]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.components import label_components
@@ -65,6 +65,16 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
     return whole.mapInArrow(partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members), GRAPH)
+
+
+def count_components() -> dict[str, Column]:
+    """What is counted of GRAPH in passing: components, those of FP-Growth, and the size of the largest."""
+    is_first = F.col("position") == 0
+    return {
+        "components": F.count_if(is_first),
+        "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
+        "largest_component": F.max("component_size"),
+    }
 
 
 def _graph_task(
