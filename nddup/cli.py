@@ -15,7 +15,7 @@ from nddup.config import load_config
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("evaluate", "truth", "sweep", "mine", "index", "report", "explain")
+LATER = ("evaluate", "truth", "sweep", "index", "report", "explain")
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
@@ -25,6 +25,7 @@ EPILOG = """examples:
   nddup show out/run                                          what was found, in the terminal
   nddup show out/run --doc 007                                one document and its clusters
   nddup check out/run                                         recount everything by another method
+  nddup mine context.fimi --support 85                        maximal sets of any FIMI file, without Spark
 """
 
 RUN_EPILOG = """what it leaves in DIR:
@@ -45,6 +46,26 @@ examples:
 INSPECT_EPILOG = """examples:
   nddup inspect pages/                                        what each file is, and why
   nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
+"""
+
+
+MINE_EPILOG = """a line of FILE is a transaction: its items, between blanks. For near-duplicates an item is a document
+and a line one feature, with the documents that hold it; then a maximal set is a cluster, and its support the features
+that all of them share.
+Items may be any words; items repeated on a line count once; blank lines are nothing; gzip is recognised.
+
+what comes out, one set a line: its items, then the number of lines that hold them all
+        by default every maximal set: no other frequent set contains it
+        --closed gives every set to which no item can be added without losing a line; more sets, and the same
+        for every support below. (The items that every line holds are not a set of their own.)
+sets and items are in one order, shorter items first, so that numbers come as numbers.
+
+memory: 8 bytes for every item of every line while it is read; then 24 for every pair of items that meet K times.
+
+examples:
+  nddup mine retail.dat.gz --support 88
+  nddup mine context.fimi --support 85 --min-size 2 --output clusters.txt
+  nddup mine chess.dat --support 1918 --closed --max-sets 1000      stops there, and says so on standard error
 """
 
 
@@ -96,11 +117,32 @@ def build_parser() -> argparse.ArgumentParser:
         description="Recount a finished run by a plain method; exit status 1 when a promise fails.",
     )  # fmt: skip
     check.add_argument("run", metavar="RUN", help="folder of a finished run")
+    _add_mine(commands.add_parser(
+        "mine", help="maximal sets of any FIMI file, without Spark",
+        description="Find all maximal (or closed) sets of items that K lines of a FIMI file have in common.",
+        epilog=MINE_EPILOG, formatter_class=raw,
+    ))  # fmt: skip
     for command in (run, inspect, show, check):
         command.add_argument("--master", metavar="URL", help="Spark master; default local[*], or spark-submit's")
     for name in LATER:
         commands.add_parser(name, add_help=False)
     return parser
+
+
+def _add_mine(mine: argparse.ArgumentParser) -> None:
+    mine.add_argument("file", metavar="FILE", help="transactions of items, plain or gzip")
+    mine.add_argument("--support", required=True, type=_positive, metavar="K", help="least number of lines")
+    mine.add_argument("--output", metavar="FILE", help="file of the sets; must not exist; default standard output")
+    mine.add_argument("--min-size", type=_positive, default=1, metavar="N",
+                      help="leave out smaller sets (default 1: frequent items in no larger set come out)")  # fmt: skip
+    mine.add_argument("--closed", action="store_true", help="all closed sets, not only the maximal ones")
+    mine.add_argument("--max-sets", type=_positive, metavar="N", help="stop when there are more (default: never)")
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,6 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _dispatch(options: argparse.Namespace) -> int:
     if options.command == "run":
         return _run(options)
+    if options.command == "mine":
+        from nddup.mine import mine_file  # noqa: PLC0415 - numba is loaded only by commands that need it
+
+        mine_file(options.file, support=options.support, output=options.output, min_size=options.min_size,
+                  closed=options.closed, max_sets=options.max_sets)  # fmt: skip
+        return 0
     from nddup.session import start_session  # noqa: PLC0415 - Spark is loaded only by commands that need it
 
     if options.command == "inspect":

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.itemsets import Itemsets, cover_component, mine_component
+from nddup.algorithms.itemsets import Itemsets, cover_component, mine_component, mine_share
+from nddup.algorithms.neighbourhoods import bound_memory
 
 Sketch = frozenset[int]
 Members = tuple[int, ...]
@@ -305,7 +306,7 @@ def test_budget_of_sets_turns_to_the_cover() -> None:
     assert {pair for members, _ in as_list(first) for pair in combinations(members, 2)} == problem.edges
 
 
-@pytest.mark.parametrize(("max_members", "max_nodes"), [(10, None), (10**9, 10)])
+@pytest.mark.parametrize(("max_members", "max_nodes"), [(-20_000, None), (10**9, 500)])
 def test_other_budgets_turn_to_the_cover(max_members: int, max_nodes: int | None) -> None:
     """Too many member rows, or too much work, give the same cover as too many sets."""
     problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 85)
@@ -334,6 +335,56 @@ def test_cover_past_its_limit_is_none() -> None:
     assert cover_component(*arrays, max_sets=n_sets, max_members=n_rows) is not None
     assert cover_component(*arrays, max_sets=n_sets - 1) is None
     assert cover_component(*arrays, max_members=n_rows - 1) is None
+
+
+@pytest.mark.parametrize(("max_sets", "max_members", "max_nodes"), [(-239, 10**9, None), (0, -23_999, None), (0, 0, 9)])
+def test_past_ten_times_the_budget_there_are_no_sets(max_sets: int, max_members: int, max_nodes: int | None) -> None:
+    """A cover of more than ten times the sets, the member rows or the work is dropped whole, and that is said."""
+    arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 88))
+
+    given_up = mine_component(*arrays, max_sets=max_sets, max_members=max_members, max_nodes=max_nodes)
+
+    assert given_up.coverage == "documents"
+    assert given_up.offsets.tolist() == [0]
+    assert given_up.members.size == given_up.supports.size == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_of_any_partition_make_the_whole(seed: int) -> None:
+    """Pivots dealt to tasks at random give all sets, each once, whatever the order within a task."""
+    rng = np.random.default_rng(200 + seed)
+    for _ in range(30):
+        problem, min_support = draw_problem(rng), int(rng.integers(0, 5))
+        owners = rng.integers(0, 3, len(problem.sketches))
+        shares = [rng.permutation(np.flatnonzero(owners == task)) for task in range(3)]
+        mined = [mine_share(*as_arrays(problem), share, min_support=min_support) for share in shares]
+
+        found = [row for itemsets in mined if itemsets is not None for row in as_list(itemsets)]
+        assert len(mined) == 3
+        assert sorted(found) == as_list(mine(problem, min_support))
+
+
+def test_share_past_its_budget_is_none() -> None:
+    """A share is given in full or not at all."""
+    arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 90))
+    share = np.arange(0, 60, 2)
+    whole = mine_share(*arrays, share)
+
+    assert whole is not None
+    assert mine_share(*arrays, share, max_sets=whole.supports.size, max_members=whole.members.size) is not None
+    assert mine_share(*arrays, share, max_sets=whole.supports.size - 1) is None
+    assert mine_share(*arrays, share, max_members=whole.members.size - 1) is None
+    assert mine_share(*arrays, share, max_nodes=9) is None
+
+
+def test_memory_bound_follows_neighbours_not_documents() -> None:
+    """A star of 1,000 documents among 100,000 is bounded by its neighbours, not by the words they touch."""
+    offsets = np.arange(100_001) * 4
+    scattered = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001) * 99], axis=1).astype(np.int32)
+    dense = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001)], axis=1).astype(np.int32)
+
+    assert bound_memory(offsets, scattered) < 1.2 * bound_memory(offsets, dense) + 10**7
+    assert bound_memory(np.zeros(1, np.int64), np.empty((0, 2), np.int32)) == 0
 
 
 def test_large_family_is_covered_by_few_sets() -> None:
@@ -372,8 +423,9 @@ def test_identical_demands_make_one_set() -> None:
     problem = by_count(sketches, 10)
 
     assert as_list(mine(problem)) == [(tuple(range(200)), 10)]
-    assert mine(problem, max_sets=-1000).coverage == "pairs"
-    assert as_list(mine(problem, max_sets=-1000)) == [(tuple(range(200)), 10)]
+    covered = mine_component(*as_arrays(problem), max_sets=1000, max_members=-79_900)
+    assert covered.coverage == "pairs"
+    assert as_list(covered) == [(tuple(range(200)), 10)]
 
 
 @pytest.mark.parametrize("m", [0, 1, 3])

@@ -14,23 +14,26 @@ features are each kept with probability 0.97 (pairs at 50 common features).
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.algorithms.compiled import compiled
-from nddup.algorithms.neighbourhoods import (
+from nddup.algorithms.bitmaps import (
     Bits,
-    Component,
-    Found,
-    Neighbourhood,
-    add_found,
     add_slot,
     copy_bits,
     count_all,
     count_common,
-    empty_found,
-    find_later_slots,
     has_slot,
     keep_common,
     keep_outside,
     list_slots,
+)
+from nddup.algorithms.compiled import compiled
+from nddup.algorithms.found import Found, add_found, empty_found, is_past
+from nddup.algorithms.neighbourhoods import (
+    Component,
+    Neighbourhood,
+    count_visit,
+    find_later,
+    make_lookup,
+    place_row,
     visit_neighbourhood,
 )
 
@@ -68,19 +71,23 @@ def extend(
 
 @compiled
 def cover_seed(
-    component: Component, place: Neighbourhood, later: Bits, min_support: int, uncovered: Bits, found: Found
+    component: Component,
+    place: Neighbourhood,
+    later: Bits,
+    min_support: int,
+    uncovered: Bits,
+    found: Found,
+    limits: tuple[int, int, int],
 ) -> Found:
-    """Add sets until each pair of the pivot with a later neighbour lies in one; `uncovered` is a graph."""
+    """Add sets until each pair of the pivot with one of `later` lies in one; `uncovered` is a graph."""
     first = component.word_offsets[place.pivot]
     pivot_bound = max(min_support, component.bounds[place.pivot])
-    slots = np.empty(later.size << 6, np.int64)
-    seconds = np.empty(later.size << 6, np.int64)
-    members, allowed = np.zeros(later.size, np.uint64), np.empty(later.size, np.uint64)
-    open_pairs, joint = np.empty(later.size, np.uint64), np.empty(place.pivot_features.size, np.uint64)
-    for i in range(list_slots(later, seconds)):
+    slots, seconds = np.empty(place.documents.size, np.int64), np.empty(place.documents.size, np.int64)
+    members, allowed = np.zeros(place.neighbours.size, np.uint64), np.empty(place.neighbours.size, np.uint64)
+    open_pairs, joint = np.empty(place.neighbours.size, np.uint64), np.empty(place.pivot_features.size, np.uint64)
+    place_row(place, later, open_pairs)
+    for i in range(list_slots(open_pairs, seconds)):
         second = seconds[i]
-        copy_bits(open_pairs, later)
-        keep_common(open_pairs, uncovered[first : first + later.size])
         tau = max(pivot_bound, place.bounds[second])
         copy_bits(joint, place.shared[second])
         if not has_slot(open_pairs, second) or count_all(joint) < tau:
@@ -91,7 +98,12 @@ def cover_seed(
         tau = extend(place, open_pairs, tau, members, allowed, joint, slots)
         extend(place, place.neighbours, tau, members, allowed, joint, slots)
         found = add_found(found, place, members, count_all(joint), slots)
+        found.counts[2] += place.neighbours.size + ((count_all(members) * place.row.size) >> 9)
+        if is_past(found.counts, limits):
+            break
         mark_covered(component, found, uncovered)
+        keep_common(later, uncovered[first : first + later.size])
+        place_row(place, later, open_pairs)
     return found
 
 
@@ -110,33 +122,33 @@ def mark_covered(component: Component, found: Found, uncovered: Bits) -> None:
 
 
 @compiled
-def cover_pairs(component: Component, min_support: int, max_sets: int, max_members: int) -> Found:
+def cover_pairs(component: Component, min_support: int, limits: tuple[int, int, int]) -> Found:
     """
     Cover every pair of a component whose common features meet its own tau.
 
     Args:
         component: sketches, bounds and pair graph.
         min_support: least joint support, 0 for none.
-        max_sets: stop when there are more sets,
-        max_members: or more member rows; the counts tell, and the sets are then no cover.
+        limits: of sets, member rows and work; past one the search stops, the counts tell, and the sets are no cover.
 
     Returns:
         The sets, by seed; empty without pairs. Costs the bitmaps of every neighbourhood, and for each set one
         pass over the neighbours of its seed and the rows of its members.
     """
-    positions = np.full(component.n_features, -1, np.int64)
-    local_words = np.full((component.bounds.size + 63) >> 6, -1, np.int64)
-    uncovered = np.empty(component.word_bits.size, np.uint64)
-    copy_bits(uncovered, component.word_bits)
+    room = make_lookup(component)
+    uncovered = component.word_bits.copy()
     found = empty_found()
     for pivot in range(component.bounds.size):
-        first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
-        later = np.empty(last - first, np.uint64)
-        find_later_slots(component, pivot, later)
-        if count_common(later, uncovered[first:last]) == 0:
+        later = find_later(component, pivot)
+        first = component.word_offsets[pivot]
+        keep_common(later, uncovered[first : first + later.size])
+        if count_all(later) == 0:
             continue
-        place = visit_neighbourhood(component, pivot, positions, local_words)
-        found = cover_seed(component, place, later, min_support, uncovered, found)
-        if found.counts[0] > max_sets or found.counts[1] > max_members:
+        found.counts[2] += count_visit(component, pivot)
+        if is_past(found.counts, limits):
+            break
+        place = visit_neighbourhood(component, pivot, room)
+        found = cover_seed(component, place, later, min_support, uncovered, found, limits)
+        if is_past(found.counts, limits):
             break
     return found

@@ -8,7 +8,8 @@ Shingles are transactions, documents are items: a cluster is an *intent* (a set 
 
 Every two documents of a cluster are a pair, so nothing outside the component can be added to it.
 
-    mine_component   all maximal sets (`pivots`), or past a budget a cover
+    mine_component   all maximal sets (`pivots`), past a budget a cover, past ten times the budget neither
+    mine_share       the maximal sets of some pivots: a component spread over tasks
     cover_component  some maximal sets that hold every pair (`covering`)
 
 Source:
@@ -21,10 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.algorithms.covering import cover_pairs
-from nddup.algorithms.neighbourhoods import Component, Found, pack_graph
+from nddup.algorithms.found import Found, is_past
+from nddup.algorithms.neighbourhoods import Component, pack_graph
+from nddup.algorithms.overlap import number_keys
 from nddup.algorithms.pivots import mine_pivots
 
 NO_LIMIT = 2**62
+COVER_SHARE = 10
+"""The cover of a component may take this many times the component's budget."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Itemsets:
         offsets: shape (k+1,), int64; set i is `members[offsets[i]:offsets[i + 1]]`.
         members: int32, indices within the component, ascending in each set; sets ascend lexicographically.
         supports: shape (k,), int32, the features common to all members of each set.
-        coverage: `all` (every maximal set) or `pairs` (maximal sets that hold every pair).
+        coverage: `all` (every maximal set), `pairs` (maximal sets that hold every pair), or `documents`: no sets,
+            because even a cover would pass ten times the budget. The component is then one for `leaders`.
     """
 
     offsets: NDArray[np.int64]
@@ -70,15 +76,16 @@ def mine_component(
             neighbourhood spans. None is 2,000,000 and 100 for each sketch: some seconds.
 
     Returns:
-        All maximal sets of at least two documents; past any budget those of `cover_component`. A pair that
-        does not meet `min_support` lies in no set. Without edges, no sets. Same input, same sets.
+        All maximal sets of at least two documents; past any budget those of `cover_component`, within ten times each
+        budget; past that, no sets and the coverage `documents`. A pair that does not meet `min_support` lies in
+        no set. Without edges, no sets and the coverage `all`. Same input, same sets.
 
     Raises:
         ValueError: if lengths do not fit each other, or a pair is not two indices, the lower first.
 
     Cost:
         For every pair the sketches and the rows of the pair graph of both ends, then about 4 us a set for
-        families of 50 documents, 14-30 us for 500. Memory: the neighbourhood of one document at a time.
+        families of 50 documents, 14-30 us for 500. Memory: `neighbourhoods.bound_memory`, and the sets.
 
     Example:
         Three sketches; 0 and 2 have one feature in common, and both demand two.
@@ -99,10 +106,56 @@ def mine_component(
         max_members + 400 * m,
         2_000_000 + 100 * m if max_nodes is None else max_nodes,
     )
-    found = mine_pivots(component, min_support, limits)
-    if is_past(found, limits):
-        return sort_canonically(cover_pairs(component, min_support, NO_LIMIT, NO_LIMIT), "pairs")
-    return sort_canonically(found, "all")
+    found = mine_pivots(component, np.arange(m), min_support, limits)
+    if not is_past(found.counts, limits):
+        return sort_canonically(found, "all")
+    limits = (COVER_SHARE * limits[0], COVER_SHARE * limits[1], COVER_SHARE * limits[2])
+    found = cover_pairs(component, min_support, limits)
+    if not is_past(found.counts, limits):
+        return sort_canonically(found, "pairs")
+    return Itemsets(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), "documents")
+
+
+def mine_share(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    pivots: NDArray[np.int64],
+    *,
+    min_support: int = 0,
+    max_sets: int = NO_LIMIT,
+    max_members: int = NO_LIMIT,
+    max_nodes: int = NO_LIMIT,
+) -> Itemsets | None:
+    """
+    Find the maximal sets of a component whose first member is one of `pivots`.
+
+    Every maximal set has one first member, so the shares of any partition of 0 ... m-1 together are all maximal sets,
+    each once. Early pivots have more neighbours after them: `np.arange(i, m, n)` makes n shares of about equal work.
+
+    Args:
+        feature_offsets: as of `mine_component`, like the next three.
+        features: as above.
+        bounds: as above.
+        edges: as above, of the whole component: earlier neighbours decide what is maximal.
+        pivots: the indices of the share, in any order.
+        min_support: as above.
+        max_sets: budget of the share, exactly; like the next two.
+        max_members: as above.
+        max_nodes: as above.
+
+    Returns:
+        The sets, their `coverage` being `all`; None where a budget was passed. The cover is then made of the whole
+        component, in one task.
+
+    Raises:
+        ValueError: as `mine_component`.
+    """
+    component = gather_component(feature_offsets, features, bounds, edges)
+    limits = (max_sets, max_members, max_nodes)
+    found = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
+    return None if is_past(found.counts, limits) else sort_canonically(found, "all")
 
 
 def cover_component(
@@ -114,6 +167,7 @@ def cover_component(
     min_support: int = 0,
     max_sets: int = NO_LIMIT,
     max_members: int = NO_LIMIT,
+    max_nodes: int = NO_LIMIT,
 ) -> Itemsets | None:
     """
     Cover the pairs of a component with maximal sets, as `covering` describes.
@@ -126,6 +180,7 @@ def cover_component(
         min_support: as above; pairs that do not meet it are not covered.
         max_sets: the most sets the cover may have, exactly.
         max_members: the most member rows, exactly.
+        max_nodes: the most work, as of `mine_component`.
 
     Returns:
         The cover, its `coverage` being `pairs`; None where it would pass a limit. Without edges, no sets.
@@ -134,15 +189,9 @@ def cover_component(
         ValueError: as `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
-    found = cover_pairs(component, min_support, max_sets, max_members)
-    if is_past(found, (max_sets, max_members, NO_LIMIT)):
-        return None
-    return sort_canonically(found, "pairs")
-
-
-def is_past(found: Found, limits: tuple[int, int, int]) -> bool:
-    """Tell whether sets, member rows or work are past their limit."""
-    return any(count > limit for count, limit in zip(found.counts.tolist(), limits, strict=True))
+    limits = (max_sets, max_members, max_nodes)
+    found = cover_pairs(component, min_support, limits)
+    return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
 
 
 def gather_component(
@@ -161,11 +210,11 @@ def gather_component(
     pairs = edges.reshape(-1, 2)
     if pairs.size and not (pairs[:, 0].min() >= 0 and (pairs[:, 0] < pairs[:, 1]).all() and pairs[:, 1].max() < m):
         raise ValueError(f"a pair is two indices from 0 to {m - 1}, the lower first")
-    distinct, numbered = np.unique(features, return_inverse=True)
+    numbers, n_features = number_keys(np.ascontiguousarray(features).view(np.uint64))
     return Component(
         np.ascontiguousarray(feature_offsets, np.int64),
-        np.ascontiguousarray(numbered, np.int64),
-        distinct.size,
+        numbers,
+        n_features,
         np.ascontiguousarray(bounds, np.int32),
         *pack_graph(m, np.ascontiguousarray(pairs, np.int32)),
     )

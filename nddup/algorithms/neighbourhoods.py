@@ -6,11 +6,10 @@ canonical order. Around one of them, the *pivot* d with sketch U, every neighbou
     shared[e]   U ∩ sketch(e), bit i for the i-th feature of U
     near[e]     the neighbours of d that are near-duplicates of e
 
-A neighbour is called by its *slot*, its bit in a set of neighbours. A row of the pair graph is stored as its
-nonzero 64-bit words only; the slots of d are the bits of the nonzero words of its own row. So no m x m matrix
-exists, the rows of a dense graph are copied word by word, and ascending slots are ascending documents.
-
-Sets of bits are uint64 arrays. Counts and slots are int64: NumPy makes int64 with uint64 a float.
+A neighbour is called by its *slot*, its bit in a set of neighbours; ascending slots are ascending documents. A row of
+the pair graph is stored as its nonzero 64-bit words only, so no m x m matrix exists. Where the words of d's own row
+are at least a quarter full, its slots are the bits of these words, and other rows are copied word by word; where they
+are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents has at most 4n + 63 slots.
 """
 
 from typing import NamedTuple
@@ -18,24 +17,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.algorithms.bitmaps import ONE, Bits, add_slot, copy_bits, count_bits, list_slots
 from nddup.algorithms.compiled import compiled
 
-Bits = NDArray[np.uint64]
-
-ONE = np.uint64(1)
-PAIRS, FOURS, EIGHTS, BYTES = (
-    np.uint64(0x5555555555555555),
-    np.uint64(0x3333333333333333),
-    np.uint64(0x0F0F0F0F0F0F0F0F),
-    np.uint64(0x0101010101010101),
-)
+SPARSE = 4
+"""Slots that may be allotted for each neighbour before they are numbered without gaps."""
 
 
 class Component(NamedTuple):
     """The sketches of a component and its pair graph, both directions of every pair."""
 
     feature_offsets: NDArray[np.int64]  # shape (m+1,)
-    features: NDArray[np.int64]  # features of the sketches, numbered 0 ... f-1 within the component
+    features: NDArray[np.int32]  # features of the sketches, numbered 0 ... f-1 within the component
     n_features: int  # f
     bounds: NDArray[np.int32]  # shape (m,), the least overlap each sketch needs
     word_offsets: NDArray[np.int64]  # shape (m+1,), the words of each row of the graph
@@ -50,120 +43,38 @@ class Neighbourhood(NamedTuple):
     documents: NDArray[np.int64]  # shape (slots,), the document at each slot
     bounds: NDArray[np.int64]  # shape (slots,)
     shared: Bits  # shape (slots, ceil(|U| / 64))
-    near: Bits  # shape (slots, slots / 64)
-    neighbours: Bits  # shape (slots / 64,), the slots taken
+    near: Bits  # shape (slots, ceil(slots / 64))
+    neighbours: Bits  # shape (ceil(slots / 64),), the slots taken
     pivot_features: Bits  # shape (ceil(|U| / 64),), every feature of U
+    row: Bits  # the pivot's row of the graph
+    bases: NDArray[np.int64]  # the slot of the first neighbour in each word of the row
+    is_compact: bool  # slots have no gaps
 
 
-class Found(NamedTuple):
-    """Sets found so far, with room for more; `counts` holds sets, member rows, work."""
+class Room(NamedTuple):
+    """Arrays as long as the component, to look up what belongs to the pivot; all -1 between two pivots."""
 
-    ends: NDArray[np.int64]
-    members: NDArray[np.int32]
-    supports: NDArray[np.int32]
-    counts: NDArray[np.int64]
-
-
-@compiled
-def count_bits(word: np.uint64) -> int:
-    """Count the bits of one word; LLVM knows this form and makes it one instruction."""
-    word = word - ((word >> ONE) & PAIRS)
-    word = (word & FOURS) + ((word >> np.uint64(2)) & FOURS)
-    word = (word + (word >> np.uint64(4))) & EIGHTS
-    return int(np.int64((word * BYTES) >> np.uint64(56)))
+    positions: NDArray[np.int64]  # shape (n_features,), where a feature stands in the pivot's sketch
+    local_words: NDArray[np.int64]  # shape (ceil(m / 64),), where a word of the graph stands in the pivot's row
 
 
 @compiled
-def count_all(bits: Bits) -> int:
-    """Count the bits of a set."""
-    count = 0
-    for i in range(bits.size):
-        count += count_bits(bits[i])
-    return count
+def make_lookup(component: Component) -> Room:
+    """Make the lookup arrays of a component."""
+    positions = np.full(component.n_features, -1, np.int64)
+    return Room(positions, np.full((component.bounds.size + 63) >> 6, -1, np.int64))
 
 
 @compiled
-def count_common(left: Bits, right: Bits) -> int:
-    """Count left ∩ right."""
-    count = 0
-    for i in range(left.size):
-        count += count_bits(left[i] & right[i])
-    return count
-
-
-@compiled
-def count_outside(left: Bits, right: Bits) -> int:
-    """Count left minus right; 0 means that left lies inside right."""
-    count = 0
-    for i in range(left.size):
-        count += count_bits(left[i] & ~right[i])
-    return count
-
-
-@compiled
-def copy_bits(target: Bits, source: Bits) -> None:
-    """Make target = source, as a plain loop: an array expression costs the compiler ten times as long."""
-    for i in range(target.size):
-        target[i] = source[i]
-
-
-@compiled
-def keep_common(target: Bits, other: Bits) -> None:
-    """Make target = target ∩ other."""
-    for i in range(target.size):
-        target[i] &= other[i]
-
-
-@compiled
-def keep_outside(target: Bits, other: Bits) -> None:
-    """Make target = target minus other."""
-    for i in range(target.size):
-        target[i] &= ~other[i]
-
-
-@compiled
-def has_slot(bits: Bits, slot: int) -> bool:
-    """Tell whether a set holds a slot."""
-    return bool((bits[slot >> 6] >> np.uint64(slot & 63)) & ONE)
-
-
-@compiled
-def add_slot(bits: Bits, slot: int) -> None:
-    """Put a slot into a set."""
-    bits[slot >> 6] |= ONE << np.uint64(slot & 63)
-
-
-@compiled
-def remove_slot(bits: Bits, slot: int) -> None:
-    """Take a slot out of a set."""
-    bits[slot >> 6] &= ~(ONE << np.uint64(slot & 63))
-
-
-@compiled
-def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
-    """Write the slots of a set, ascending, into `slots`; returns how many."""
-    count = 0
-    for i in range(bits.size):
-        word = bits[i]
-        while word != 0:
-            slots[count] = (i << 6) + count_bits(~word & (word - ONE))
-            count += 1
-            word &= word - ONE
-    return count
-
-
-@compiled
-def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """List the neighbours of every document, ascending, as offsets (m+1,) and documents (2e,)."""
     offsets = np.zeros(n_documents + 1, np.int64)
     for i in range(edges.size):
         offsets[edges[i >> 1, i & 1] + 1] += 1
     for a in range(n_documents):
         offsets[a + 1] += offsets[a]
-    unsorted, ascending = np.empty(edges.size, np.int64), np.empty(edges.size, np.int64)
-    ends, sorted_ends = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
-    for a in range(n_documents):
-        ends[a] = sorted_ends[a] = offsets[a]
+    unsorted, ascending = np.empty(edges.size, np.int32), np.empty(edges.size, np.int32)
+    ends, sorted_ends = offsets[:-1].copy(), offsets[:-1].copy()
     for i in range(edges.size):
         a, b = edges[i >> 1, i & 1], edges[i >> 1, 1 - (i & 1)]
         unsorted[ends[a]] = b
@@ -187,172 +98,204 @@ def pack_graph(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.i
         edges: shape (e, 2), each pair once, in any order.
 
     Returns:
-        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost O(m + e).
+        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost O(m + e), 16 bytes a pair.
     """
     starts, neighbours = list_neighbours(n_documents, edges)
     offsets = np.zeros(n_documents + 1, np.int64)
-    words = np.empty(neighbours.size, np.int64)
-    bits = np.zeros(neighbours.size, np.uint64)
-    count = 0
+    for a in range(n_documents):
+        offsets[a + 1] = offsets[a]
+        for i in range(starts[a], starts[a + 1]):
+            offsets[a + 1] += i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6)
+    words = np.empty(offsets[-1], np.int64)
+    bits = np.zeros(offsets[-1], np.uint64)
+    at = -1
     for a in range(n_documents):
         for i in range(starts[a], starts[a + 1]):
-            word = neighbours[i] >> 6
-            if count == offsets[a] or words[count - 1] != word:
-                words[count] = word
-                count += 1
-            bits[count - 1] |= ONE << np.uint64(neighbours[i] & 63)
-        offsets[a + 1] = count
-    return offsets, words[:count], bits[:count]
+            if i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6):
+                at += 1
+                words[at] = neighbours[i] >> 6
+            bits[at] |= ONE << np.uint64(neighbours[i] & 63)
+    return offsets, words, bits
 
 
 @compiled
-def fill_shared(
-    component: Component,
-    pivot: int,
-    place: Neighbourhood,
-    slots: NDArray[np.int64],
-    positions: NDArray[np.int64],
-) -> None:
-    """Fill `place.shared`; `positions` holds -1 for every feature, before and after."""
-    first = component.feature_offsets[pivot]
-    size = component.feature_offsets[pivot + 1] - first
+def place_word(place: Neighbourhood, local: int, bits: np.uint64, target: Bits) -> None:
+    """Write one word of a row of the graph, `local` in the pivot's row, as slots into `target`, which held none."""
+    taken = place.row[local]
+    bits &= taken
+    if not place.is_compact:
+        target[local] = bits
+        return
+    while bits != 0:
+        below = ~bits & (bits - ONE)
+        add_slot(target, place.bases[local] + count_bits(taken & below))
+        bits &= bits - ONE
+
+
+@compiled
+def place_row(place: Neighbourhood, bits: Bits, target: Bits) -> None:
+    """Write a part of the pivot's own row as slots into `target`."""
+    for i in range(target.size):
+        target[i] = 0
+    for i in range(bits.size):
+        place_word(place, i, bits[i], target)
+
+
+@compiled
+def fill_shared(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
+    """Fill `place.shared`."""
+    first = component.feature_offsets[place.pivot]
+    size = component.feature_offsets[place.pivot + 1] - first
     for i in range(size):
-        positions[component.features[first + i]] = i
-    for k in range(slots.size):
-        document = place.documents[slots[k]]
-        row = place.shared[slots[k]]
+        room.positions[component.features[first + i]] = i
+    for slot in slots:
+        document = place.documents[slot]
+        row = place.shared[slot]
         for i in range(row.size):
             row[i] = 0
         for i in range(component.feature_offsets[document], component.feature_offsets[document + 1]):
-            position = positions[component.features[i]]
+            position = room.positions[component.features[i]]
             if position >= 0:
                 add_slot(row, position)
     for i in range(size):
-        positions[component.features[first + i]] = -1
+        room.positions[component.features[first + i]] = -1
 
 
 @compiled
-def fill_near(
-    component: Component,
-    pivot: int,
-    place: Neighbourhood,
-    slots: NDArray[np.int64],
-    local_words: NDArray[np.int64],
-) -> None:
-    """Fill `place.near`; `local_words` holds -1 for every word, before and after."""
-    first = component.word_offsets[pivot]
-    width = place.neighbours.size
-    for i in range(width):
-        local_words[component.words[first + i]] = i
-    for k in range(slots.size):
-        document = place.documents[slots[k]]
-        row = place.near[slots[k]]
+def fill_near(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
+    """Fill `place.near`."""
+    first = component.word_offsets[place.pivot]
+    for i in range(place.row.size):
+        room.local_words[component.words[first + i]] = i
+    for slot in slots:
+        document = place.documents[slot]
+        row = place.near[slot]
         for i in range(row.size):
             row[i] = 0
         for i in range(component.word_offsets[document], component.word_offsets[document + 1]):
-            local = local_words[component.words[i]]
+            local = room.local_words[component.words[i]]
             if local >= 0:
-                row[local] = component.word_bits[i]
-    for i in range(width):
-        local_words[component.words[first + i]] = -1
+                place_word(place, local, component.word_bits[i], row)
+    for i in range(place.row.size):
+        room.local_words[component.words[first + i]] = -1
 
 
 @compiled
-def visit_neighbourhood(
-    component: Component, pivot: int, positions: NDArray[np.int64], local_words: NDArray[np.int64]
-) -> Neighbourhood:
+def allot_slots(component: Component, pivot: int) -> Neighbourhood:
+    """Give every neighbour of a pivot its slot, its document and its bound; the bitmaps are not filled yet."""
+    first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
+    row, bases = component.word_bits[first:last], np.empty(last - first, np.int64)
+    count = 0
+    for i in range(row.size):
+        bases[i] = count
+        count += count_bits(row[i])
+    is_compact = row.size << 6 > SPARSE * count + 63
+    width = (count + 63) >> 6 if is_compact else row.size
+    size = component.feature_offsets[pivot + 1] - component.feature_offsets[pivot]
+    place = Neighbourhood(
+        pivot,
+        np.empty(width << 6, np.int64),
+        np.empty(width << 6, np.int64),
+        np.empty((width << 6, (size + 63) >> 6), np.uint64),
+        np.empty((width << 6, width), np.uint64),
+        np.empty(width, np.uint64),
+        np.zeros((size + 63) >> 6, np.uint64),
+        row,
+        bases,
+        is_compact,
+    )
+    for i in range(size):
+        add_slot(place.pivot_features, i)
+    place_row(place, row, place.neighbours)
+    scratch = np.empty(64, np.int64)
+    for i in range(row.size):
+        for k in range(list_slots(row[i : i + 1], scratch)):
+            slot = bases[i] + k if is_compact else (i << 6) + scratch[k]
+            place.documents[slot] = (component.words[first + i] << 6) + scratch[k]
+            place.bounds[slot] = component.bounds[place.documents[slot]]
+    return place
+
+
+@compiled
+def visit_neighbourhood(component: Component, pivot: int, room: Room) -> Neighbourhood:
     """
     Build the bitmaps of a pivot's neighbours.
 
     Args:
         component: the component.
         pivot: the document d.
-        positions: scratch, shape (n_features,), all -1.
-        local_words: scratch, shape (ceil(m / 64),), all -1.
+        room: the lookup arrays of the component.
 
     Returns:
         The neighbourhood. Costs the sketches of the neighbours and their rows of the graph, each read once.
     """
-    first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
-    width = last - first
-    size = component.feature_offsets[pivot + 1] - component.feature_offsets[pivot]
-    pivot_features = np.zeros((size + 63) >> 6, np.uint64)
-    for i in range(size):
-        add_slot(pivot_features, i)
-    documents = np.empty(width << 6, np.int64)
-    bounds = np.empty(width << 6, np.int64)
-    neighbours = component.word_bits[first:last]
-    scratch = np.empty(width << 6, np.int64)
-    slots = scratch[: list_slots(neighbours, scratch)]
-    for slot in slots:
-        documents[slot] = (component.words[first + (slot >> 6)] << 6) + (slot & 63)
-        bounds[slot] = component.bounds[documents[slot]]
-    shared = np.empty((width << 6, pivot_features.size), np.uint64)
-    near = np.empty((width << 6, width), np.uint64)
-    place = Neighbourhood(pivot, documents, bounds, shared, near, neighbours, pivot_features)
-    fill_shared(component, pivot, place, slots, positions)
-    fill_near(component, pivot, place, slots, local_words)
+    place = allot_slots(component, pivot)
+    scratch = np.empty(place.documents.size, np.int64)
+    slots = scratch[: list_slots(place.neighbours, scratch)]
+    fill_shared(component, place, slots, room)
+    fill_near(component, place, slots, room)
     return place
 
 
 @compiled
-def find_later_slots(component: Component, pivot: int, later: Bits) -> None:
-    """Write into `later` the neighbours that come after the pivot in canonical order."""
+def count_visit(component: Component, pivot: int) -> int:
+    """Say how much work it is to build a neighbourhood, in nodes of the search: one for 512 reads, at least one."""
+    first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
+    size = component.feature_offsets[pivot + 1] - component.feature_offsets[pivot]
+    degree = 0
+    for i in range(first, last):
+        degree += count_bits(component.word_bits[i])
+    return int(1 + ((degree * (size + last - first)) >> 9))
+
+
+@compiled
+def find_later(component: Component, pivot: int) -> Bits:
+    """Return the part of the pivot's row of the graph that comes after it in canonical order."""
     first = component.word_offsets[pivot]
+    later = np.empty(component.word_offsets[pivot + 1] - first, np.uint64)
+    copy_bits(later, component.word_bits[first : first + later.size])
     for i in range(later.size):
         start = component.words[first + i] << 6
-        later[i] = component.word_bits[first + i]
         if start + 63 <= pivot:
             later[i] = 0
         elif start <= pivot:
             # The bits above the pivot's own; shifting by 64 is undefined, hence in two steps.
             later[i] &= (~np.uint64(0) << np.uint64(pivot - start)) << ONE
+    return later
 
 
-@compiled
-def empty_found() -> Found:
-    """Start with nothing found and little room."""
-    return Found(np.empty(16, np.int64), np.empty(256, np.int32), np.empty(16, np.int32), np.zeros(3, np.int64))
+def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -> int:
+    """
+    Bound the memory that mining or covering a component takes, beside its arguments and the sets it returns.
 
+    Args:
+        feature_offsets: shape (m+1,), rows of features of the sketches.
+        edges: shape (e, 2), every pair once.
 
-@compiled
-def make_room(found: Found, size: int) -> Found:
-    """Return the same sets with room for one more of `size` members, at least doubled when full."""
-    ends, members, supports, counts = found
-    if counts[0] == ends.size:
-        ends = np.empty(2 * found.ends.size, np.int64)
-        supports = np.empty(2 * found.ends.size, np.int32)
-        for i in range(counts[0]):
-            ends[i] = found.ends[i]
-            supports[i] = found.supports[i]
-    if counts[1] + size > members.size:
-        members = np.empty(2 * (found.members.size + size), np.int32)
-        for i in range(counts[1]):
-            members[i] = found.members[i]
-    return Found(ends, members, supports, counts)
+    Returns:
+        Bytes: the numbered features, the packed graph while it is made, and the largest neighbourhood with
+        the stack of its search. n neighbours have at most 4n + 63 slots, of two bitmaps and five numbers each; the
+        search is at most n deep, and its stack up to three times that while it grows. Cost O(m + e).
 
+    Example:
+        A family of 5,000 documents of 100 features, all of them near-duplicates:
 
-@compiled
-def add_found(found: Found, place: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]) -> Found:
-    """Add the pivot and `members` as one set, ascending; the sets may move to more room."""
-    size = list_slots(members, slots)
-    found = make_room(found, size + 1)
-    ends, rows, supports, counts = found
-    at = counts[1]
-    pivot_written = False
-    for i in range(size):
-        document = place.documents[slots[i]]
-        if document > place.pivot and not pivot_written:
-            rows[at] = place.pivot
-            at += 1
-            pivot_written = True
-        rows[at] = document
-        at += 1
-    if not pivot_written:
-        rows[at] = place.pivot
-        at += 1
-    counts[1] = at
-    ends[counts[0]] = at
-    supports[counts[0]] = support
-    counts[0] += 1
-    return found
+        >>> a, b = np.triu_indices(5000, 1)
+        >>> bound_memory(np.arange(5001) * 100, np.stack([a, b], axis=1)) // 10**6
+        366
+    """
+    m = feature_offsets.size - 1
+    if m == 0:
+        return 0
+    sizes = np.diff(feature_offsets)
+    degrees = np.bincount(edges.reshape(-1), minlength=m).astype(np.int64)
+    all_words = (m + 63) // 64
+    row_words = np.minimum(degrees, all_words)
+    width = np.minimum((SPARSE * degrees + 126) // 64, all_words)
+    feature_words = (sizes + 63) // 64
+    slots = 64 * width * 8 * (feature_words + width + 5)
+    stack = 3 * (degrees + 8) * 8 * (feature_words + 4 * width + 1)
+    largest = int((slots + stack).max())
+    graph = 24 * edges.size // 2 + 16 * int(row_words.sum()) + 8 * 4 * m
+    features = 36 * int(feature_offsets[-1])
+    return int(graph + features + largest + 8 * all_words)

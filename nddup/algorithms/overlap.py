@@ -93,13 +93,13 @@ def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.
 
     Cost: linear; one open-addressing table.
     """
-    groups, count = _number_keys(keys)
+    groups, count = number_keys(keys)
     return _scatter(groups, count)
 
 
 def count_holders(features: NDArray[np.uint64]) -> NDArray[np.int32]:
     """How many of `features` (n,) equal each of them: (n,), int32. With one posting a sketch, its holders."""
-    groups, count = _number_keys(features)
+    groups, count = number_keys(features)
     holders: NDArray[np.int32] = np.bincount(groups, minlength=count).astype(np.int32)[groups]
     return holders
 
@@ -175,7 +175,7 @@ def match_prefixes(
     """
     slots = np.full(len(prefixes.values), -1, np.int32)
     owned = np.flatnonzero(is_owned)
-    groups, count = _number_keys(prefixes.values[owned])
+    groups, count = number_keys(prefixes.values[owned])
     slots[owned] = groups
     lengths = np.bincount(groups, minlength=count).astype(np.int64)
     cut = np.maximum(lengths - max_postings, 0)
@@ -189,7 +189,7 @@ def match_prefixes(
 
 
 @compiled
-def _number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
+def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
     """Number the distinct keys from 0 in order of first appearance: each row's number, and how many there are."""
     bits = 4
     while (1 << bits) < 2 * len(keys):

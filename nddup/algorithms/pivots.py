@@ -27,80 +27,34 @@ Sources:
     Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing what keeps the support, accepting a whole tail.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.algorithms.compiled import compiled
-from nddup.algorithms.neighbourhoods import (
+from nddup.algorithms.bitmaps import (
     Bits,
-    Component,
-    Found,
-    Neighbourhood,
-    add_found,
     add_slot,
     copy_bits,
     count_all,
-    count_bits,
     count_common,
     count_outside,
-    empty_found,
-    find_later_slots,
     has_slot,
     keep_common,
     keep_outside,
     list_slots,
     remove_slot,
+)
+from nddup.algorithms.compiled import compiled
+from nddup.algorithms.found import Found, add_found, empty_found, is_past
+from nddup.algorithms.neighbourhoods import (
+    Component,
+    Neighbourhood,
+    count_visit,
+    find_later,
+    make_lookup,
+    place_row,
     visit_neighbourhood,
 )
-
-
-class Node(NamedTuple):
-    """One node of the search, as views of one row of the stack."""
-
-    common: Bits  # I
-    candidates: Bits  # P
-    rejecters: Bits  # X
-    branches: Bits  # candidates still to branch on
-    members: Bits  # S without the pivot
-
-
-class Scratch(NamedTuple):
-    """Room for one neighbourhood, used within a node only."""
-
-    slots: NDArray[np.int64]
-    ranked: NDArray[np.int64]
-    kept: NDArray[np.int64]  # |I ∩ b_e| of every candidate and rejecter of the node filtered last
-    accepted: Bits  # S ∪ Q
-    left_out: Bits  # P minus Q
-    allowed: Bits  # candidates near all of Q
-    joint: Bits  # features common to S ∪ Q
-
-
-@compiled
-def node_at(stack: Bits, depth: int, n_features: int, width: int) -> Node:
-    """View one row of the stack as a node; the first two arguments after `depth` are counts of words."""
-    row = stack[depth]
-    at = n_features
-    return Node(
-        row[:at],
-        row[at : at + width],
-        row[at + width : at + 2 * width],
-        row[at + 2 * width : at + 3 * width],
-        row[at + 3 * width : at + 4 * width],
-    )
-
-
-@compiled
-def filter_slots(place: Neighbourhood, slots: Bits, common: Bits, tau: int, scratch: Scratch) -> None:
-    """Restore the invariant: keep in `slots` the e with |I ∩ b_e| >= max(tau, alpha_e)."""
-    for i in range(list_slots(slots, scratch.slots)):
-        slot = scratch.slots[i]
-        kept = count_common(common, place.shared[slot])
-        if kept < tau or kept < place.bounds[slot]:
-            remove_slot(slots, slot)
-        scratch.kept[slot] = kept
+from nddup.algorithms.search import Node, Scratch, make_root, make_scratch, node_at, step
 
 
 @compiled
@@ -208,101 +162,88 @@ def expand(place: Neighbourhood, node: Node, tau: int, found: Found, scratch: Sc
 
 
 @compiled
-def descend(place: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> None:
-    """Make the child that adds `slot` to a node, whose bounds now demand `tau`."""
-    copy_bits(child.common, node.common)
-    copy_bits(child.candidates, node.candidates)
-    copy_bits(child.rejecters, node.rejecters)
-    copy_bits(child.members, node.members)
-    keep_common(child.common, place.shared[slot])
-    keep_common(child.candidates, place.near[slot])
-    keep_common(child.rejecters, place.near[slot])
-    add_slot(child.members, slot)
-    filter_slots(place, child.candidates, child.common, tau, scratch)
-    filter_slots(place, child.rejecters, child.common, tau, scratch)
-
-
-@compiled
-def deepen(stack: Bits, taus: NDArray[np.int64]) -> tuple[Bits, NDArray[np.int64]]:
-    """Return the same nodes in a stack twice as deep."""
-    deeper = np.empty((2 * taus.size, stack.shape[1]), np.uint64)
-    deeper_taus = np.empty(2 * taus.size, np.int64)
-    for depth in range(taus.size):
-        copy_bits(deeper[depth], stack[depth])
-        deeper_taus[depth] = taus[depth]
-    return deeper, deeper_taus
-
-
-@compiled
 def search_pivot(
     place: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: tuple[int, int, int]
 ) -> Found:
     """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
+    scratch = make_scratch(place)
     width, n_features = place.neighbours.size, place.pivot_features.size
-    n_slots = width << 6
-    scratch = Scratch(
-        np.empty(n_slots, np.int64),
-        np.empty(n_slots, np.int64),
-        np.empty(n_slots, np.int64),
-        np.empty(width, np.uint64),
-        np.empty(width, np.uint64),
-        np.empty(width, np.uint64),
-        np.empty(n_features, np.uint64),
-    )
-    stack = np.empty((8, n_features + 4 * width), np.uint64)
-    taus = np.empty(8, np.int64)
-    taus[0] = pivot_bound
-    root = node_at(stack, 0, n_features, width)
-    copy_bits(root.common, place.pivot_features)
-    copy_bits(root.candidates, later)
-    copy_bits(root.rejecters, place.neighbours)
-    keep_outside(root.rejecters, later)
-    keep_outside(root.members, root.members)
-    filter_slots(place, root.candidates, root.common, pivot_bound, scratch)
-    filter_slots(place, root.rejecters, root.common, pivot_bound, scratch)
-    found = expand(place, root, pivot_bound, found, scratch)
+    stack, taus = make_root(place, later, pivot_bound, scratch)
+    found = expand(place, node_at(stack, 0, n_features, width), pivot_bound, found, scratch)
     depth = 0
-    while depth >= 0 and found.counts[0] <= limits[0] and found.counts[1] <= limits[1]:
-        node = node_at(stack, depth, n_features, width)
-        slot = -1
-        for i in range(width):
-            if node.branches[i] != 0:
-                slot = (i << 6) + count_bits(~node.branches[i] & (node.branches[i] - np.uint64(1)))
-                break
-        if slot < 0:
-            depth -= 1
-            continue
-        found.counts[2] += width
-        if found.counts[2] > limits[2]:
-            break
-        if depth + 1 == taus.size:
-            stack, taus = deepen(stack, taus)
-            node = node_at(stack, depth, n_features, width)
-        child = node_at(stack, depth + 1, n_features, width)
-        taus[depth + 1] = max(taus[depth], place.bounds[slot])
-        remove_slot(node.branches, slot)
-        remove_slot(node.candidates, slot)
-        descend(place, node, child, slot, taus[depth + 1], scratch)
-        add_slot(node.rejecters, slot)
-        depth += 1
-        found = expand(place, child, taus[depth], found, scratch)
+    while depth >= 0 and not is_past(found.counts, limits):
+        above = depth
+        stack, taus, depth = step(place, stack, taus, depth, scratch)
+        if depth > above:
+            found.counts[2] += width
+            found = expand(place, node_at(stack, depth, n_features, width), taus[depth], found, scratch)
     return found
 
 
 @compiled
-def mine_pivots(component: Component, min_support: int, limits: tuple[int, int, int]) -> Found:
-    """Search every pivot in canonical order; the counts tell whether a limit was passed."""
-    positions = np.full(component.n_features, -1, np.int64)
-    local_words = np.full((component.bounds.size + 63) >> 6, -1, np.int64)
+def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
+    """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
+    for i in range(first, found.counts[0]):
+        start = found.ends[i - 1] if i > 0 else 0
+        for j in range(start, found.ends[i]):
+            best = largest[found.members[j]]
+            size = 0
+            if best >= 0:
+                size = found.ends[best] - (found.ends[best - 1] if best > 0 else 0)
+            if found.ends[i] - start > size:
+                largest[found.members[j]] = i
+
+
+@compiled
+def is_inside(component: Component, pivot: int, later: Bits, found: Found, which: int, seen: NDArray[np.int64]) -> bool:
+    """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
+    if which < 0:
+        return False
+    for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
+        seen[found.members[j]] = pivot
+    scratch = np.empty(64, np.int64)
+    first = component.word_offsets[pivot]
+    for i in range(later.size):
+        for k in range(list_slots(later[i : i + 1], scratch)):
+            if seen[(component.words[first + i] << 6) + scratch[k]] != pivot:
+                return False
+    return True
+
+
+@compiled
+def mine_pivots(
+    component: Component, pivots: NDArray[np.int64], min_support: int, limits: tuple[int, int, int]
+) -> Found:
+    """
+    Search some pivots; the counts tell whether a limit was passed.
+
+    Each maximal set is found by its first member only, so pivots are independent: the sets of all pivots are those of
+    the parts of any partition of them. A pivot whose later neighbours all lie in one set already found, with it, is
+    first in no other maximal set, and is not searched.
+
+    Args:
+        component: sketches, bounds and pair graph.
+        pivots: shape (p,), ascending.
+        min_support: least joint support, 0 for none.
+        limits: of sets, member rows and work.
+    """
+    room = make_lookup(component)
+    largest = np.full(component.bounds.size, -1, np.int64)
+    seen = np.full(component.bounds.size, -1, np.int64)
     found = empty_found()
-    for pivot in range(component.bounds.size):
-        first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
-        later = np.empty(last - first, np.uint64)
-        find_later_slots(component, pivot, later)
-        if count_all(later) == 0:
+    for pivot in pivots:
+        later = find_later(component, pivot)
+        if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
             continue
-        place = visit_neighbourhood(component, pivot, positions, local_words)
-        found = search_pivot(place, later, max(min_support, component.bounds[pivot]), found, limits)
-        if found.counts[0] > limits[0] or found.counts[1] > limits[1] or found.counts[2] > limits[2]:
+        found.counts[2] += count_visit(component, pivot)
+        if is_past(found.counts, limits):
             break
+        place = visit_neighbourhood(component, pivot, room)
+        later_slots = np.empty(place.neighbours.size, np.uint64)
+        place_row(place, later, later_slots)
+        before = found.counts[0]
+        found = search_pivot(place, later_slots, max(min_support, component.bounds[pivot]), found, limits)
+        if is_past(found.counts, limits):
+            break
+        note_largest(found, before, largest)
     return found

@@ -1,0 +1,116 @@
+"""Mining: all maximal sets of real contexts, by nddup and by a C miner, one process, one core, from memory."""
+
+import argparse
+import math
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import fim
+import numpy as np
+
+from bench.debdocs import load_pages, texts_of
+from bench.recording import record, show
+from nddup.algorithms.contexts import Context
+from nddup.algorithms.fimi import read_fimi
+from nddup.algorithms.frequent import mine_context
+from nddup.algorithms.itemsets import Itemsets
+from nddup.algorithms.overlap import number_keys
+from nddup.algorithms.sketching import sketch_texts
+
+SIZE, LENGTH = 100, 5
+COUNTS = (95, 90, 85, 80, 70, 60, 50)
+LONG = 50
+"""At this count and below the C miner may need minutes: it is given up after LIMIT."""
+LIMIT = 300
+FILES = {"chess": (2397, 1918), "mushroom": (1625, 812), "T10I4D100K": (1000, 100), "retail": (882, 88)}
+ROUNDS = 3
+
+Sets = set[tuple[tuple[int, ...], int]]
+Listed = list[tuple[tuple[int, ...], int]]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Mine the pages at every count, then the benchmark files; print seconds, sets and ratios."""
+    mine_context(
+        Context(np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32), 2), 1
+    )  # compiles, or loads, the kernels
+    pages = sketch_context(options)
+    title = f"mining: debdocs, {pages.n_items:,} pages, s = {SIZE}, {pages.offsets.size - 1:,} shingles"
+    _compare(title, [("pages", pages, count) for count in COUNTS if not options.small or count > LONG], options)
+    contexts = {name: read_fimi(options.data / "fimi" / f"{name}.dat.gz").context for name in FILES}
+    rows = [(name, contexts[name], count) for name, counts in FILES.items() for count in counts]
+    _compare("mining: benchmark files", rows, options)
+
+
+def sketch_context(options: argparse.Namespace) -> Context:
+    """The min-s sketches of the pages, each shingle a transaction of the pages that hold it."""
+    data = [text.encode() for text in texts_of(load_pages(options))]
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
+    made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=LENGTH, size=SIZE)
+    owners = np.repeat(np.arange(len(data), dtype=np.int32), np.diff(made.offsets))
+    numbers, count = number_keys(made.ids)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=count))]).astype(np.int64)
+    return Context(starts, owners[np.argsort(numbers, kind="stable")], len(data))
+
+
+def _compare(title: str, problems: list[tuple[str, Context, int]], options: argparse.Namespace) -> None:
+    rows, values, ratios = [], {}, []
+    for name, context, support in problems:
+        lists = [row.tolist() for row in np.split(context.items, context.offsets[1:-1])]
+        ours, mined = _timed(lambda: mine_context(context, support).itemsets)  # noqa: B023 - called at once
+        loading, _ = _timed(lambda: _fpgrowth(lists, len(lists) + 1))  # noqa: B023
+        theirs, listed = _timed(lambda: _fpgrowth(lists, support)) if support > LONG else _limited(lists, support)  # noqa: B023
+        same = "over the limit" if listed is None else "yes" if _as_set(mined) == _normal(listed) else "NO"
+        ratios.append(theirs / ours)
+        row = {"sets": mined.supports.size, "nddup s": ours, "fpgrowth s": theirs, "of it loading": loading,
+               "times": ratios[-1], "net of loading": (theirs - loading) / ours, "same sets": same}  # fmt: skip
+        rows.append([f"{name} at {support}", *row.values()])
+        values[f"{name} at {support}"] = row
+    mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+    show(f"{title}: {mean:.1f} times in the geometric mean", ["context", *row], rows)
+    record("mining", options, title=title, problems=values, mean=mean)
+
+
+def _timed(mine: Callable[[], Any]) -> tuple[float, Any]:
+    """The median seconds of some rounds, one where it takes long, and what came out."""
+    seconds, found = [], None
+    while len(seconds) < ROUNDS and sum(seconds) < LIMIT / 10:
+        started = time.perf_counter()
+        found = mine()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds), found
+
+
+def _fpgrowth(lists: list[list[int]], support: int) -> Listed:
+    listed: Listed = fim.fpgrowth(lists, target="m", supp=-support, zmin=1, report="a")
+    return listed
+
+
+def _limited(lists: list[list[int]], support: int) -> tuple[float, Listed | None]:
+    """As `_timed` with the C miner, in a process that is ended after LIMIT seconds; then nothing came out."""
+
+    def report(pipe: Connection) -> None:
+        started = time.perf_counter()
+        listed = _fpgrowth(lists, support)
+        pipe.send((time.perf_counter() - started, listed))
+
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=report, args=(writer,))
+    child.start()
+    seconds, listed = reader.recv() if reader.poll(LIMIT) else (float(LIMIT), None)
+    child.kill()
+    child.join()
+    return seconds, listed
+
+
+def _as_set(itemsets: Itemsets) -> Sets:
+    rows = np.split(itemsets.members, itemsets.offsets[1:-1])
+    return {(tuple(row.tolist()), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)}
+
+
+def _normal(listed: Listed) -> Sets:
+    return {(tuple(sorted(items)), int(support)) for items, support in listed}

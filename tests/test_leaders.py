@@ -1,0 +1,233 @@
+"""Leaders: the kept documents of the whole pair graph, every pair with a kept end, clusters that keep their word."""
+
+import time
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.algorithms import stars
+from nddup.algorithms.itemsets import Itemsets
+from nddup.algorithms.keeping import keep_first
+from nddup.algorithms.leaders import Led, follow_leaders
+from nddup.algorithms.overlap import Ragged
+from nddup.algorithms.thresholds import Threshold
+
+Sketches = list[list[int]]
+Pairs = dict[tuple[int, int], Fraction]
+
+
+def as_ragged(sketches: Sketches) -> Ragged:
+    offsets = np.concatenate(([0], np.cumsum([len(sketch) for sketch in sketches]))).astype(np.int64)
+    return Ragged(offsets, np.array([i for sketch in sketches for i in sorted(sketch)], np.uint64))
+
+
+def sizes_of(sketches: Sketches) -> np.ndarray:
+    return np.array([len(sketch) for sketch in sketches], np.int32)
+
+
+def resemble(a: set[int], b: set[int], size: int) -> Fraction:
+    """Resemblance of two min-s sketches, by the definition."""
+    union = sorted(a | b)
+    if len(a) >= size or len(b) >= size:
+        union = union[:size]
+    return Fraction(len(a & b & set(union)), max(len(union), 1))
+
+
+def find_pairs(sketches: Sketches, threshold: Threshold) -> Pairs:
+    """Find all near-duplicate pairs by comparing all with all, and the resemblance of each."""
+    sets = [set(sketch) for sketch in sketches]
+    limit = Fraction(threshold.numerator, threshold.denominator)
+    found = {}
+    for a, b in combinations(range(len(sets)), 2):
+        common, likeness = len(sets[a] & sets[b]), resemble(sets[a], sets[b], threshold.size)
+        if threshold.is_count:
+            is_pair = common >= limit
+        elif threshold.measure == "overlap":
+            is_pair = common >= 1 and common >= limit * max(len(sets[a]), len(sets[b]))
+        else:
+            is_pair = common >= 1 and likeness >= limit
+        if is_pair:
+            found[a, b] = likeness
+    return found
+
+
+def as_lists(itemsets: Itemsets) -> list[tuple[list[int], int]]:
+    rows = np.split(itemsets.members, itemsets.offsets[1:-1]) if itemsets.supports.size else []
+    return [(row.tolist(), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)]
+
+
+def check_kept(led: Led, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
+    """The kept documents, and whose duplicates the others are, follow from the whole pair graph."""
+    ranks = np.empty(len(sketches), np.int32)
+    ranks[by_policy] = np.arange(len(sketches))
+    edges = np.array(sorted(pairs), np.int32).reshape(-1, 2)
+    expected = keep_first(edges, np.array([float(pairs[a, b]) for a, b in edges.tolist()]), ranks)
+
+    assert led.kept.tolist() == expected.kept.tolist()
+    assert led.duplicate_of.tolist() == expected.duplicate_of.tolist()
+    with_kept_end = {
+        (a, b) if led.kept[b] else (b, a): likeness for (a, b), likeness in pairs.items() if led.kept[a] or led.kept[b]
+    }
+    assert [tuple(pair) for pair in led.pairs.tolist()] == sorted(with_kept_end)
+    for (document, kept), overlap, likeness in zip(led.pairs.tolist(), led.overlap, led.resemblance, strict=True):
+        assert overlap == len(set(sketches[document]) & set(sketches[kept]))
+        assert likeness == float(with_kept_end[document, kept])
+
+
+def check_sets(led: Led, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
+    """Every promise about the sets, one by one."""
+    found = as_lists(led.itemsets)
+    enough = {pair for pair in pairs if len(set(sketches[pair[0]]) & set(sketches[pair[1]])) >= min_support}
+    in_sets = {member for members, _ in found for member in members}
+
+    assert led.itemsets.coverage == "documents"
+    assert [members for members, _ in found] == sorted(members for members, _ in found)
+    for members, support in found:
+        assert sum(led.kept[member] for member in members) == 1
+        assert set(combinations(members, 2)) <= set(pairs)
+        assert support == len(set.intersection(*(set(sketches[member]) for member in members)))
+        assert support >= max([min_support, *(bounds[member] for member in members)])
+    assert in_sets == {end for a, b in enough if led.kept[a] or led.kept[b] for end in (a, b)}
+    if min_support == 0:
+        assert in_sets == {end for pair in pairs for end in pair}
+    as_sets = [set(members) for members, _ in found]
+    assert not any(a <= b for a in as_sets for b in as_sets if a is not b)
+
+
+def draw_family(rng: np.random.Generator) -> Sketches:
+    """Draw sketches around one to three originals, short and full, so that bounds are often just met or missed."""
+    size = int(rng.integers(4, 14))
+    families = int(rng.integers(1, 4))
+    sketches = []
+    for _ in range(int(rng.integers(1, 25))):
+        base = int(rng.integers(families)) * size // 2
+        original = np.flatnonzero(rng.random(size) < rng.uniform(0.6, 1)) + base
+        extra = rng.choice(np.arange(40, 90), int(rng.integers(0, 3)), replace=False)
+        sketches.append(sorted({*original.tolist(), *extra.tolist()}))
+    return [list(sketch) for sketch in dict.fromkeys(map(tuple, sketches))]
+
+
+def draw_threshold(rng: np.random.Generator, form: str) -> Threshold:
+    size = int(rng.integers(4, 16))
+    if form == "count":
+        return Threshold("overlap", int(rng.integers(1, 9)), 1, is_count=True, size=size)
+    return Threshold(form, int(rng.integers(6, 20)), 20, is_count=False, size=size)
+
+
+@pytest.mark.parametrize("form", ["count", "overlap", "resemblance"])
+@pytest.mark.parametrize("seed", range(3))
+def test_leaders_keep_every_promise(form: str, seed: int) -> None:
+    """Kept documents, pairs and sets are as promised, on 250 families a seed, for counts, shares and resemblance."""
+    rng = np.random.default_rng(seed)
+    for _ in range(250):
+        threshold, min_support = draw_threshold(rng, form), int(rng.choice([0, 0, 3, 6]))
+        sketches = [sketch[: threshold.size] for sketch in draw_family(rng)]
+        by_policy, bounds = rng.permutation(len(sketches)), threshold.bounds(sizes_of(sketches))
+
+        led = follow_leaders(as_ragged(sketches), bounds, by_policy, threshold, min_support=min_support)
+
+        pairs = find_pairs(sketches, threshold)
+        check_kept(led, sketches, pairs, by_policy.tolist())
+        check_sets(led, sketches, pairs, bounds.tolist(), min_support)
+
+
+id_lists = st.lists(st.frozensets(st.integers(0, 11), min_size=1, max_size=10), min_size=1, max_size=12, unique=True)
+
+
+@settings(max_examples=300)
+@given(
+    sets=id_lists,
+    numerator=st.integers(5, 20),
+    form=st.sampled_from(["count", "overlap", "resemblance"]),
+    size=st.integers(3, 10),
+    seed=st.integers(0, 99),
+)
+def test_leaders_meet_the_definition(
+    sets: list[frozenset[int]], numerator: int, form: str, size: int, seed: int
+) -> None:
+    """The same on whatever hypothesis thinks of."""
+    threshold = Threshold(form, numerator, 20, is_count=False, size=size)
+    if form == "count":
+        threshold = Threshold("overlap", numerator // 4, 1, is_count=True, size=size)
+    sketches = [sorted(ids)[:size] for ids in sets]
+    by_policy, bounds = np.random.default_rng(seed).permutation(len(sketches)), threshold.bounds(sizes_of(sketches))
+
+    led = follow_leaders(as_ragged(sketches), bounds, by_policy, threshold)
+
+    pairs = find_pairs(sketches, threshold)
+    check_kept(led, sketches, pairs, by_policy.tolist())
+    check_sets(led, sketches, pairs, bounds.tolist(), 0)
+
+
+@pytest.mark.parametrize("form", ["overlap", "resemblance"])
+@pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
+def test_large_stars_keep_every_promise(form: str, changed: float, threshold: int) -> None:
+    """Stars of hundreds of documents: more clusters than are open, and larger ones than are checked by pairs."""
+    rng = np.random.default_rng(3)
+    kept_slots = rng.random((400, 70)) >= changed
+    kept_slots[0] = True
+    sketches = [
+        sorted([*np.flatnonzero(row).tolist(), *(1000 + 100 * i + np.flatnonzero(~row)).tolist()])
+        for i, row in enumerate(kept_slots)
+    ]
+    given = Threshold(form, threshold, 20, is_count=False, size=70)
+    bounds = given.bounds(sizes_of(sketches))
+
+    led = follow_leaders(as_ragged(sketches), bounds, np.arange(400), given)
+
+    pairs = find_pairs(sketches, given)
+    check_kept(led, sketches, pairs, list(range(400)))
+    check_sets(led, sketches, pairs, bounds.tolist(), 0)
+    sizes, led_by_first = np.diff(led.itemsets.offsets), np.count_nonzero(led.itemsets.members == 0)
+    assert sizes.max() > stars.CHECKED + 1 if threshold == 10 else led_by_first > stars.OPEN
+
+
+def draw_giant(n: int) -> Ragged:
+    """Draw documents of 100 slots, each slot the original's with probability 0.97, else a feature of its own."""
+    rng = np.random.default_rng(7)
+    kept = rng.random((n, 100)) < 0.97
+    ids = np.where(kept, np.arange(100), 1000 + np.arange(100 * n).reshape(n, 100)).astype(np.uint64)
+    return Ragged(np.arange(n + 1) * 100, np.sort(ids, axis=1).ravel())
+
+
+def test_cost_is_near_linear_while_leaders_are_few() -> None:
+    """Five times the documents of one family take at most eight times as long, and are led by one document."""
+    by_count = Threshold("overlap", 50, 1, is_count=True, size=100)
+    seconds = {}
+    for n in (100, 4_000, 20_000):
+        sketches = draw_giant(n)
+        started = time.process_time()
+        led = follow_leaders(sketches, np.full(n, 50, np.int32), np.arange(n), by_count)
+        seconds[n] = time.process_time() - started
+
+        assert np.flatnonzero(led.kept).tolist() == [0]
+        assert led.duplicate_of.tolist() == [-1] + [0] * (n - 1)
+        assert np.diff(led.itemsets.offsets).sum() == n - 1 + led.itemsets.supports.size
+    assert seconds[20_000] < 8 * seconds[4_000]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_strangers_are_all_kept(n: int) -> None:
+    """Where nothing is alike, all are kept; there are no pairs and no sets."""
+    threshold = Threshold("resemblance", 4, 5, is_count=False, size=5)
+    sketches = as_ragged([[10 * i, 10 * i + 1] for i in range(n)])
+
+    led = follow_leaders(sketches, np.full(n, 2, np.int32), np.arange(n), threshold)
+
+    assert led.kept.tolist() == [True] * n
+    assert led.pairs.shape == (0, 2)
+    assert as_lists(led.itemsets) == []
+
+
+def test_documents_without_enough_features_are_kept() -> None:
+    """Empty sketches, and equal ones smaller than a count, are near nobody: not even each other."""
+    by_count = Threshold("overlap", 3, 1, is_count=True, size=5)
+
+    led = follow_leaders(as_ragged([[], [1, 2], [], [1, 2]]), np.full(4, 3, np.int32), np.arange(4), by_count)
+
+    assert led.kept.all()
+    assert as_lists(led.itemsets) == []

@@ -1,0 +1,117 @@
+"""`nddup mine` as people run it: results, files, budgets, and mistakes in one line."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nddup.cli import main
+
+FAMILY = "1 2 3\n1 2 3\n1 2\n4 5\n4 5\n6\n6\n"
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Path:
+    """Three documents of common features, two of others, and one alone."""
+    path = tmp_path / "family.fimi"
+    path.write_text(FAMILY)
+    return path
+
+
+def mine(capfdbinary: pytest.CaptureFixture[bytes], *arguments: object) -> tuple[int, str, str]:
+    """Run the command: status, standard output, standard error."""
+    try:
+        status = main(["mine", *map(str, arguments)])
+    except SystemExit as exit_:
+        status = int(exit_.code or 0)
+    out, err = capfdbinary.readouterr()
+    return status, out.decode(), err.decode()
+
+
+def test_prints_maximal_sets(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Every maximal set is a line: its items, then its support; nothing else is said."""
+    assert mine(capfdbinary, family, "--support", 2) == (0, "1 2 3 2\n4 5 2\n6 2\n", "")
+    assert mine(capfdbinary, family, "--support", 3) == (0, "1 2 3\n", "")
+
+
+def test_options_choose_sets(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Closed sets, and larger sets only."""
+    assert mine(capfdbinary, family, "--support", 2, "--closed")[1] == "1 2 3\n1 2 3 2\n4 5 2\n6 2\n"
+    assert mine(capfdbinary, family, "--support", 2, "--min-size", 2)[1] == "1 2 3 2\n4 5 2\n"
+
+
+def test_gzip_and_output_file(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A packed file gives the same, and a file of results the same again; nothing is left beside it."""
+    packed, output = tmp_path / "family.gz", tmp_path / "sets.txt"
+    packed.write_bytes(gzip.compress(FAMILY.encode()))
+
+    assert mine(capfdbinary, packed, "--support", 2, "--output", output) == (0, "", "")
+    assert output.read_text() == "1 2 3 2\n4 5 2\n6 2\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["family.gz", "sets.txt"]
+
+
+def test_a_budget_is_announced(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Past --max-sets the sets found come out, and standard error says that there are more; at it, nothing is said."""
+    status, out, err = mine(capfdbinary, family, "--support", 2, "--max-sets", 2)
+
+    assert (status, len(out.splitlines())) == (0, 2)
+    assert err == f"nddup: stopped at --max-sets 2: {family} has more maximal sets than those given\n"
+    assert mine(capfdbinary, family, "--support", 2, "--max-sets", 3)[2] == ""
+
+
+def test_an_empty_file_is_no_mistake(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Without transactions there are no sets; it is said, since it is seldom meant."""
+    empty = tmp_path / "empty.fimi"
+    empty.write_text("\n\n")
+
+    assert mine(capfdbinary, empty, "--support", 1) == (0, "", f"nddup: {empty}: no transactions\n")
+
+
+@pytest.mark.parametrize("support", ["0", "-3", "1.5", "85%", "", "x", "²"])
+def test_support_is_a_positive_number(family: Path, capfdbinary: pytest.CaptureFixture[bytes], support: str) -> None:
+    """Anything else is wrong use, in one line."""
+    status, out, err = mine(capfdbinary, family, f"--support={support}")
+
+    assert (status, out) == (2, "")
+    assert "--support: expected a whole number of at least 1" in err
+    assert err.count("\n") == 1
+
+
+def test_mistakes_are_one_line(family: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """What is missing or in the way is named, with status 2; existing files are not touched."""
+    missing, taken = tmp_path / "nothing.fimi", tmp_path / "taken.txt"
+    taken.write_text("years of work")
+
+    assert mine(capfdbinary, missing, "--support", 2) == (2, "", f"nddup: {missing}: no such file\n")
+    assert mine(capfdbinary, tmp_path, "--support", 2) == (2, "", f"nddup: {tmp_path}: is a folder, not a FIMI file\n")
+    status, _, err = mine(capfdbinary, family, "--support", 2, "--output", taken)
+    assert (status, err) == (2, f"nddup: --output {taken}: exists already; give another file\n")
+    status, _, err = mine(capfdbinary, family, "--support", 2, "--output", tmp_path / "no" / "sets.txt")
+    assert (status, err) == (2, f"nddup: --output {tmp_path}/no/sets.txt: there is no folder {tmp_path}/no\n")
+    assert mine(capfdbinary, family)[0] == 2
+    assert taken.read_text() == "years of work"
+
+
+def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A gzip that ends too soon is a failure at work: one line, status 1, no output."""
+    packed, output = tmp_path / "family.gz", tmp_path / "sets.txt"
+    packed.write_bytes(gzip.compress(FAMILY.encode() * 1000)[:-20])
+
+    status, _, err = mine(capfdbinary, packed, "--support", 2, "--output", output)
+
+    assert status == 1
+    assert err.startswith(f"nddup: {packed}: damaged gzip")
+    assert err.count("\n") == 1
+    assert not output.exists()
+
+
+def test_needs_no_spark(family: Path) -> None:
+    """The command runs to its end without loading pyspark, and a reader that has enough is no error."""
+    code = "import sys; from nddup.cli import main; s = main(sys.argv[1:]); sys.exit(s or 'pyspark' in sys.modules)"
+    command = [sys.executable, "-c", code, "mine", str(family), "--support", "2"]
+
+    done = subprocess.run(command, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1 2 3 2\n4 5 2\n6 2\n", b"")
