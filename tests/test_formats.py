@@ -9,8 +9,8 @@ import pytest
 
 from nddup.algorithms.containers import CONTAINERS
 from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
-from nddup.algorithms.outcome import MAX_ID_LENGTH, make_record
 from nddup.algorithms.heads import read_head
+from nddup.algorithms.outcome import MAX_ID_LENGTH, make_record
 from nddup.algorithms.records import Record, Reject, parse_record, record_text
 
 TREC_WEB = b"""<DOC>

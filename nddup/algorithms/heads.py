@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nddup.algorithms.charsets import canonical_charset
+from nddup.algorithms.file_encodings import file_encoding
 from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.algorithms.shapes import (
     BODY_NAMES,
@@ -68,7 +68,7 @@ def read_head(
     if not head.strip():
         raise NoRecordsError("the file is empty")
     given = charset if format is None or not FORMATS[format].has_own_charset else None
-    encoding, mark = _file_encoding(head, given)
+    encoding, mark = file_encoding(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
     if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
@@ -78,7 +78,7 @@ def read_head(
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}")
     name, why = (format, "input.format") if format else _detect(shape, record)
     if given and FORMATS[name].has_own_charset:
-        encoding, mark = _file_encoding(head, None)
+        encoding, mark = file_encoding(head, None)
         text = head[mark:].decode(encoding, "replace")
         shape = scan(text)
     declared = replace(FORMATS[name], **settings)  # type: ignore[arg-type]
@@ -105,35 +105,6 @@ def _check_paths(declared: Format) -> None:
         for alternative in split_field(path)[1]:
             if len(parse_path(alternative)) != 1 and declared.kind == "sgml":
                 raise FormatError(f"expected a path of one element name or @attribute in {declared.name}, got {path!r}")
-
-
-# --- encoding ---
-
-_ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
-
-
-def _file_encoding(head: bytes, charset: str | None) -> tuple[str, int]:
-    """The codec of the file and the length of its byte order mark: mark, setting, XML declaration, UTF-8."""
-    for mark, encoding in (
-        (b"\xef\xbb\xbf", "utf-8"),
-        (b"\xff\xfe", "utf-16-le"),
-        (b"\xfe\xff", "utf-16-be"),
-    ):
-        if head.startswith(mark):
-            return encoding, len(mark)
-    if head.startswith((b"<\0", b"{\0")):
-        return "utf-16-le", 0
-    if head.startswith((b"\0<", b"\0{")):
-        return "utf-16-be", 0
-    label, source = charset, "input.charset"
-    if label is None:
-        found = _ENCODING.match(head[:1024].decode("latin-1"))
-        label, source = (found.group(1), "the XML declaration") if found else ("utf-8", "")
-    encoding_or_none = canonical_charset(label)
-    if encoding_or_none is None:
-        raise FormatError(f"unknown encoding {label!r} in {source}; set input.charset")
-    # No mark and no zero bytes at the start: readable as ASCII, whatever it says.
-    return ("utf-8" if encoding_or_none.startswith("utf-16") else encoding_or_none), 0
 
 
 # --- XML ---

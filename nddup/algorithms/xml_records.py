@@ -1,6 +1,7 @@
 """One record of an XML file, cut out -> its id, URL and content fields by the paths of its format."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -56,17 +57,17 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
     """The fields of a record, titles first; or reason and detail of a reject. No title is given twice."""
     if declared.deleted and _select(element, parse_path(declared.deleted)):
         return "deleted", f"marked as deleted ({declared.deleted})"
-    content = {path: _nodes(element, path) for path in declared.content}
-    missing = [path for path, (_, nodes) in content.items() if not nodes]
-    if is_last and missing:
-        return "truncated", f"the file ends inside this record, before {' and '.join(missing)}"
-    if len(missing) == len(content):
+    content = [_nodes(element, path) for path in declared.content]
+    if is_last and not all(nodes for _, nodes in content):
+        return "truncated", f"the file ends inside this record, without {' or '.join(declared.content)}"
+    if not any(nodes for _, nodes in content):
         return "no content", f"no {' or '.join(declared.content)}"
-    inside = {node for _, nodes in content.values() for node in nodes if not isinstance(node, str)}
     titles = [_nodes(element, path) for path in declared.title]
-    titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
+    if any(nodes for _, nodes in titles):
+        inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
+        titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
     fields: list[Field] = []
-    for kind, nodes in (*titles, *content.values()):
+    for kind, nodes in (*titles, *content):
         for node in nodes:
             field = _field(node, kind, declared.is_markup)
             if field is None:
@@ -89,15 +90,20 @@ def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Elem
     return None, detail
 
 
+@lru_cache(maxsize=1024)
+def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
+    """What a field holds, and its alternatives."""
+    kind, alternatives = split_field(path)
+    return kind, tuple(parse_path(alternative) for alternative in alternatives)
+
+
 def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
     """What a field holds, and its nodes: the first alternative that is not empty, else the first present."""
-    kind, alternatives = split_field(path)
-    if len(alternatives) == 1:
-        return kind, _select(element, parse_path(alternatives[0]))
+    kind, alternatives = _read_field(path)
     present: list[Node] = []
     for alternative in alternatives:
-        nodes = _select(element, parse_path(alternative))
-        if any(_has_text(node) for node in nodes):
+        nodes = _select(element, alternative)
+        if len(alternatives) == 1 or any(_has_text(node) for node in nodes):
             return kind, nodes
         present = present or nodes
     return kind, present
@@ -109,18 +115,15 @@ def _select(element: etree._Element, path: Path) -> list[Node]:
     for step in path:
         if step.is_attribute:
             return [value for node in nodes for key, value in node.attrib.items() if step.name in ("*", _local(key))]
-        nodes = [child for node in nodes for child in _children(node, step)]
+        nodes = _children(nodes[0], step) if len(nodes) == 1 else [c for node in nodes for c in _children(node, step)]
     return nodes
 
 
 def _children(node: etree._Element, step: Step) -> list[etree._Element]:
-    found = [
-        child
-        for child in node
-        if isinstance(child.tag, str)
-        and step.name in ("*", _local(child.tag))
-        and (step.where is None or _attribute(child, step.where[0]) == step.where[1])
-    ]
+    found = [child for child in node if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
+    if step.where is not None:
+        name, value = step.where
+        found = [child for child in found if _attribute(child, name) == value]
     return found if step.position is None else found[step.position :][:1]
 
 
@@ -153,8 +156,10 @@ def _first_text(element: etree._Element, path: str | None) -> str | None:
     """The first text at a path that is not empty, stripped; None when there is none."""
     kind, nodes = _nodes(element, path) if path else ("auto", [])
     for node in nodes:
-        value = declared_value(node if isinstance(node, str) else _text(node, ""), kind, None)
-        text = plain_text(value[0]).strip() if value else ""
+        text = node if isinstance(node, str) else _text(node, "")
+        if kind == "base64":
+            text = plain_text(decode_base64(text) or b"")
+        text = text.strip()
         if text:
             return text
     return None
