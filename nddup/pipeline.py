@@ -190,7 +190,12 @@ def _save_matches(job: Job) -> None:
     postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
     crowd = _find_crowd(job, postings)
     matched = pairs.match(
-        postings, sketches, crowd, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
+        postings,
+        sketches,
+        threshold=threshold,
+        max_postings=config.pairs.max_postings,
+        partitions=partitions,
+        crowd=crowd,
     )
     counters = {name: F.sum(name) for name in pairs.COUNTERS}
     matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)

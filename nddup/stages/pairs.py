@@ -115,11 +115,11 @@ def find_crowd(postings: DataFrame, *, max_postings: int) -> DataFrame:
 def match(  # noqa: PLR0913 - three tables and three numbers
     postings: DataFrame,
     sketches: DataFrame,
-    crowd: DataFrame | None,
     *,
     threshold: Threshold,
     max_postings: int,
     partitions: int,
+    crowd: DataFrame | None = None,
 ) -> DataFrame:
     """Find and verify the pairs of near-duplicate sketches; those within the crowd only link.
 
