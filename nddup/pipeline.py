@@ -24,7 +24,7 @@ from nddup.config import Config
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, expand, graph, keep, lead, pairs, sketch
+from nddup.stages import clusters, collapse, expand, graph, keep, lead, naming, pairs, problems, sketch
 from nddup.store import Store
 
 POSTINGS_PER_TASK = 4_000_000
@@ -263,38 +263,43 @@ def _save_clusters(job: Job) -> None:
     matches = tables.get("led", tables["matches"])
     miner = config.miner if config.mode == "all" else "pivot"
     built = graph.build_graph(
-        matches, tables["nodes"], tables.get("families"), miner=miner, fpgrowth_limit=config.fpgrowth_limit, **budget
+        matches,
+        tables["nodes"],
+        miner=miner,
+        fpgrowth_limit=config.fpgrowth_limit,
+        families=tables.get("families"),
+        **budget,
     )
     job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
     near = matches.where(F.col("node_a").isNotNull())
-    problems = clusters.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
+    gathered = problems.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
         StorageLevel.DISK_ONLY
     )
-    mined = clusters.mine_by_pivot(problems, threshold=threshold, mode=config.mode, **budget)
-    for frequent in _list_frequent(job, problems):
-        listed = clusters.keep_clusters(frequent, problems, threshold=threshold, partitions=partitions)
+    mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
+    for frequent in _list_frequent(job, gathered):
+        listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
         mined = mined.unionByName(listed)
     sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
-    problems.unpersist()
-    named = clusters.name_clusters(
+    gathered.unpersist()
+    named = naming.name_clusters(
         sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
     )
     covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
     kept = job.save(
         "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
     )
-    job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
+    job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
     _count_covered(job)
 
 
-def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
+def _list_frequent(job: Job, gathered: DataFrame) -> Iterator[DataFrame]:
     """The frequent sets of each FP-Growth fit; most runs have one, or none."""
     job.metrics.counts["fpgrowth_fits"] = 0
     if job.metrics.counts["fpgrowth_components"] == 0:
         return
-    transactions = clusters.list_transactions(problems, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
+    transactions = clusters.list_transactions(gathered, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     for fit in sorted(fits, key=lambda row: int(row["fit"])):
         chosen = transactions.where(F.col("fit") == fit["fit"])

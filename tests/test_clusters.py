@@ -13,16 +13,10 @@ from pyspark.sql import functions as F
 from nddup.algorithms.thresholds import Threshold
 from nddup.job import find_duplicates
 from nddup.schemas import CLUSTERS, MATCHES, NODES, SKETCHES
-from nddup.stages.clusters import (
-    gather_problems,
-    keep_clusters,
-    list_frequent,
-    list_members,
-    list_transactions,
-    mine_by_pivot,
-    name_clusters,
-)
+from nddup.stages.clusters import keep_clusters, list_frequent, list_transactions, mine_by_pivot
 from nddup.stages.graph import build_graph
+from nddup.stages.naming import list_members, name_clusters
+from nddup.stages.problems import gather_problems
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

@@ -48,7 +48,11 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
         NODES,
     )
     graph = spark.createDataFrame(
-        [(1, "a", 0, 0, 2, 0, True, None, 1.0, "a"), (3, "a", 0, 1, 2, 0, False, 1, 0.9, "d")], GRAPH
+        [
+            (1, "a", 0, 0, 2, 0, True, None, 1.0, "a", 0, 0, False),
+            (3, "a", 0, 1, 2, 0, False, 1, 0.9, "d", 0, 1, False),
+        ],
+        GRAPH,
     )
 
     rows = {tuple(row) for row in list_kept(nodes, graph, least_size=1).collect()}

@@ -29,12 +29,12 @@ LISTED_LIMIT = 10**7
 def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: DataFrame,
     nodes: DataFrame,
-    families: DataFrame | None,
     *,
     miner: str,
     fpgrowth_limit: int,
     max_sets: int,
     max_members: int,
+    families: DataFrame | None = None,
 ) -> DataFrame:
     """Label components, choose the kept nodes, and say who mines which component.
 
@@ -44,12 +44,12 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     Args:
         matches: near-duplicate distinct sketches.
         nodes: one row a document.
-        families: the FAMILIES whose matches are those of leaders; None where there are none.
         miner: `pivot`: none goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do.
             `fpgrowth`: all do for which it can list its sets (below `LISTED_LIMIT`).
         fpgrowth_limit: see `miner`.
         max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
         max_members: budget of member rows of a component.
+        families: the FAMILIES whose matches are those of leaders; None where there are none.
 
     Shuffles:  the nodes once on node; edges and their nodes to one task.    Actions:  none.
     """
