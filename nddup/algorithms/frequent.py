@@ -14,7 +14,7 @@ from nddup.algorithms.contexts import Context, Rows, number_rows, take_rows, tra
 from nddup.algorithms.cooccurrences import find_pairs
 from nddup.algorithms.found import Found
 from nddup.algorithms.itemsets import NO_LIMIT, Itemsets, sort_canonically
-from nddup.algorithms.neighbourhoods import Component, pack_graph
+from nddup.algorithms.neighbourhoods import Component, list_holders, pack_graph
 from nddup.algorithms.pivots import mine_pivots
 
 
@@ -88,7 +88,8 @@ def relate_rows(rows: Rows, least: int) -> Component:
     m = rows.items.size
     edges = find_pairs(rows.offsets, rows.transactions, rows.n_transactions, least)
     bounds = np.full(m, least, np.int32)
-    return Component(rows.offsets, rows.transactions, rows.n_transactions, bounds, *pack_graph(m, edges))
+    holders = list_holders(rows.offsets, rows.transactions, rows.n_transactions)
+    return Component(rows.offsets, rows.transactions, *holders, bounds, *pack_graph(m, edges))
 
 
 def add_lone_rows(found: Found, component: Component) -> Found:

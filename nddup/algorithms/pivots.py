@@ -174,8 +174,8 @@ def search_pivot(
     while depth >= 0 and not is_past(found.counts, limits):
         above = depth
         stack, taus, depth = step(place, stack, taus, depth, scratch)
+        found.counts[2] += width if depth >= above else 0
         if depth > above:
-            found.counts[2] += width
             found = expand(place, node_at(stack, depth, n_features, width), taus[depth], found, scratch)
     return found
 
