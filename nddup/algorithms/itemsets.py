@@ -73,7 +73,8 @@ def mine_component(
         max_members: budget of member rows; 400 more are allowed for each sketch.
         min_support: least number of features common to a set; 0 leaves it to the bounds.
         max_nodes: budget of work: the nodes of the search, each counted once for every 64 documents that its
-            neighbourhood spans. None is 2,000,000 and 100 for each sketch: some seconds.
+            neighbourhood spans, and one for every 512 features and words read while it is built. None is 2,000,000
+            and 100 for each sketch: some seconds.
 
     Returns:
         All maximal sets of at least two documents; past any budget those of `cover_component`, within ten times each
