@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "reading", "pairing", "peers", "scale", "mining")
+NAMES = ("quality", "reading", "pairing", "peers", "scale", "mining", "families")
 
 
 def build_parser() -> argparse.ArgumentParser:

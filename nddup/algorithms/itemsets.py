@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from nddup.algorithms.covering import cover_pairs
 from nddup.algorithms.found import Found, is_past
-from nddup.algorithms.neighbourhoods import Component, list_holders, pack_graph
 from nddup.algorithms.overlap import number_keys
+from nddup.algorithms.packing import Component, make_component
 from nddup.algorithms.pivots import mine_pivots
 
 NO_LIMIT = 2**62
@@ -212,14 +212,7 @@ def gather_component(
     if pairs.size and not (pairs[:, 0].min() >= 0 and (pairs[:, 0] < pairs[:, 1]).all() and pairs[:, 1].max() < m):
         raise ValueError(f"a pair is two indices from 0 to {m - 1}, the lower first")
     numbers, n_features = number_keys(np.ascontiguousarray(features).view(np.uint64))
-    offsets = np.ascontiguousarray(feature_offsets, np.int64)
-    return Component(
-        offsets,
-        numbers,
-        *list_holders(offsets, numbers, n_features),
-        np.ascontiguousarray(bounds, np.int32),
-        *pack_graph(m, np.ascontiguousarray(pairs, np.int32)),
-    )
+    return make_component(feature_offsets, numbers, n_features, bounds, pairs)
 
 
 def sort_canonically(found: Found, coverage: str) -> Itemsets:
