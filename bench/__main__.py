@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "reading", "pairing", "peers", "scale", "mining", "families")
+NAMES = ("quality", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "fuzz")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -16,11 +16,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--small", action="store_true", help="small inputs: does it work, not how fast it is")
     parser.add_argument("--cores", type=int, default=2, help="local[N] (default 2)")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
-    parser.add_argument("--megabytes", type=int, help="reading: size of the collection file (default 500; small 40)")
+    parser.add_argument("--megabytes", type=int, help="reading, formats: MB of input (default 500 and 100)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
-    parser.add_argument("--records", help="scale: two counts (default 250000,2000000; small 20000,80000)")
+    parser.add_argument("--records", help="scale: two counts (250000,2000000; small 20000,80000); fuzz: one (1000000)")
     return parser
 
 

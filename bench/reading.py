@@ -19,9 +19,10 @@ from nddup.algorithms.formats import FileHead
 from nddup.algorithms.heads import read_head
 from nddup.algorithms.records import Record, content_fingerprint, parse_record, record_text
 from nddup.algorithms.sketching import sketch_texts
+from nddup.collection import HEAD_BYTES, find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import HEAD_BYTES, Job, Source, find_files, read_files
+from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.session import start_session
 from nddup.stages.read import read_chunks
@@ -131,15 +132,16 @@ def _job(options: argparse.Namespace) -> Job:
 def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
     """What is timed: the job's pass into nothing and into Parquet, then its parts that do no work on the records."""
 
-    def source(path: Path) -> Source:
-        return find_files(Storage(job.spark), [str(path)], job.config)
+    def records(path: Path) -> DataFrame:
+        found = find_files(Storage(job.spark), [str(path)], job.config)
+        return read_records(job.spark, found, rule=job.rule, max_expansion=job.config.input.max_expansion)[0]
 
     def chunks(path: Path) -> DataFrame:
-        return read_chunks(job.spark, [(path.absolute().as_uri(), path.name)], head)
+        return read_chunks(job.spark, [(path.absolute().as_uri(), path.name)], head, max_record=job.rule.max_record)
 
     return {
-        "job: read, sketch, noop": lambda path: _to_nothing(read_files(job, source(path))),
-        "job: read, sketch, Parquet": lambda path: read_files(job, source(path)).write.parquet(
+        "job: read, sketch, noop": lambda path: _to_nothing(records(path)),
+        "job: read, sketch, Parquet": lambda path: records(path).write.parquet(
             str(BUILD / "records.parquet"), mode="overwrite"
         ),
         "part: cut in the JVM only": lambda path: _to_nothing(chunks(path)),

@@ -134,18 +134,43 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     sets, problems = check_clusters.prove(chosen.sets, chosen.sketches, evidence.rule)
     yield _find("clusters: all pairs near-duplicates, support as said and enough", problems, amount=amount)
     added = check_clusters.extend(evidence.sketches, chosen.names, chosen.cluster_ids, sets, evidence.rule)
+    added = check_clusters.maximal_only(added, placed)
     open_sets = check_clusters.extensible(added, placed, evidence.folded, is_cut=evidence.is_cut)
     broken = open_sets.unionAll(check_clusters.partial_groups(placed))
     yield _find("clusters: no document can be added", broken, amount=amount)
     ids = evidence.spark.createDataFrame([(cluster_id,) for cluster_id in chosen.cluster_ids], "cluster_id string")
     yield _find("clusters: none inside another", check_clusters.nested(placed, ids), amount=amount)
-    lost = check_clusters.uncovered(evidence.truth, evidence.twins, placed, evidence.probe_nodes)
-    yield _find("clusters: every pair of near-duplicates is in one", lost, amount=evidence.amount)
+    yield from _coverage(evidence)
     yield _components(evidence)
 
 
+def _coverage(evidence: Evidence) -> Iterator[Finding]:
+    """Who must be in a cluster, and with whom, by the mode; in led families, with whom is not promised."""
+    placed, amount = evidence.placed, evidence.amount
+    if evidence.mode == "partition":
+        wrong = check_clusters.wrong_stars(evidence.tables["clusters"], evidence.tables["keep"])
+        yield _find("clusters: each kept document with its duplicates, and no others", wrong)
+        return
+    led = evidence.led_nodes.select(F.col("node").alias("probe"))
+    due = evidence.truth.join(led, "probe", "left_anti")
+    twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti")
+    lost = check_clusters.uncovered(due, twins, placed, evidence.probe_nodes)
+    yield _find("clusters: every pair of near-duplicates is in one", lost, amount=amount)
+    lonely = check_clusters.left_out(evidence.truth, placed)
+    yield _find("clusters: every document with a near-duplicate is in one", lonely, amount=amount)
+    yield _find(
+        "clusters: those of led families hold a kept one", check_clusters.leaderless(placed, evidence.kept_nodes)
+    )
+
+
 def _components(evidence: Evidence) -> Finding:
-    """Names of components on everything; that they hang together, as far as `INCIDENCES` goes."""
+    """Names of components on everything; that they hang together, as far as `INCIDENCES` goes.
+
+    Clusters hold every pair, and so hang together as pairs do, but for those of a partition or of led families: there
+    the pairs themselves are looked at.
+    """
+    if evidence.mode == "partition" or evidence.led_nodes.limit(1).count():
+        return _components_by_pairs(evidence)
     nodes = evidence.placed.where("node is not null").select("cluster_id", "node", "component")
     parts = 1 + nodes.count() // INCIDENCES
     some = nodes.where(F.crc32(F.col("component").cast("binary")) % parts == 0).toArrow()
@@ -158,6 +183,18 @@ def _components(evidence: Evidence) -> Finding:
     amount = "all" if parts == 1 else f"connectedness of about one in {parts}, the rest of all"
     strays = check_clusters.straying_components(evidence.placed)
     return _find("clusters: component is the smallest id of a connected part", strays.unionAll(broken), amount=amount)
+
+
+def _components_by_pairs(evidence: Evidence) -> Finding:
+    promise = "clusters: component is the smallest id of a connected part"
+    pairs = evidence.folded.where("node_a is not null and node_a <> node_b").select("node_a", "node_b")
+    if pairs.count() > INCIDENCES:
+        return Finding(promise, f"not looked at: more than {INCIDENCES:,} pairs of sketches", 0)
+    ends = pairs.toArrow()
+    said = evidence.placed.where("node is not null").select("node", "component").distinct().toArrow()
+    named = zip(said["node"].to_pylist(), said["component"].to_pylist(), strict=True)
+    torn = check_clusters.misnamed_parts(ends["node_a"].to_pylist(), ends["node_b"].to_pylist(), list(named))
+    return _find(promise, torn)
 
 
 def _members(evidence: Evidence) -> Iterator[Finding]:

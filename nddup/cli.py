@@ -15,12 +15,13 @@ from nddup.config import load_config
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("inspect", "evaluate", "truth", "sweep", "index", "report", "explain")
+LATER = ("evaluate", "truth", "sweep", "index", "report", "explain")
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
   nddup run a.jsonl b.jsonl --output out/run --set pairs.threshold=0.9
   nddup run hdfs:///romip --output hdfs:///out --config conf/romip2005.yaml --master yarn
+  nddup inspect pages/                                        how files would be read, before a long run
   nddup show out/run                                          what was found, in the terminal
   nddup show out/run --doc 007                                one document and its clusters
   nddup check out/run                                         recount everything by another method
@@ -39,6 +40,12 @@ examples:
         85 is a count of common features, 0.85 a share of the larger sketch
   nddup run pages/ --output out --set keep.policy=first --set output.kept=jsonl
   nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
+"""
+
+
+INSPECT_EPILOG = """examples:
+  nddup inspect pages/                                        what each file is, and why
+  nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
 """
 
 
@@ -85,14 +92,22 @@ def build_parser() -> argparse.ArgumentParser:
         "run", help="a collection to clusters", description="Read a collection and find its near-duplicates.",
         epilog=RUN_EPILOG, formatter_class=raw,
     )  # fmt: skip
-    run.add_argument(
-        "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, taken literally"
-    )
     run.add_argument("--output", required=True, metavar="DIR", help="folder of the run; must not exist")
-    run.add_argument("--config", metavar="FILE", help="YAML, only what differs from the defaults (see conf/)")
-    run.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting")
     run.add_argument("--overwrite", action="store_true", help="replace the run that is in DIR")
     run.add_argument("--resume", action="store_true", help="not available in this version")
+    inspect = commands.add_parser(
+        "inspect", help="how files would be read, before a long run",
+        description="Show format, encoding, first records, and what would be rejected of the first 1,000 of each file.",
+        epilog=INSPECT_EPILOG, formatter_class=raw,
+    )  # fmt: skip
+    for command in (run, inspect):
+        command.add_argument(
+            "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, taken literally"
+        )
+        command.add_argument("--config", metavar="FILE", help="YAML, only what differs from the defaults (see conf/)")
+        command.add_argument(
+            "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting"
+        )
     show = commands.add_parser("show", help="results in the terminal", description="Show a finished run.")
     show.add_argument("run", metavar="RUN", help="folder of a finished run")
     show.add_argument("--cluster", metavar="ID", help="the members of one cluster")
@@ -107,7 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Find all maximal (or closed) sets of items that K lines of a FIMI file have in common.",
         epilog=MINE_EPILOG, formatter_class=raw,
     ))  # fmt: skip
-    for command in (run, show, check):
+    for command in (run, inspect, show, check):
         command.add_argument("--master", metavar="URL", help="Spark master; default local[*], or spark-submit's")
     for name in LATER:
         commands.add_parser(name, add_help=False)
@@ -159,6 +174,8 @@ def _dispatch(options: argparse.Namespace) -> int:
         return 0
     from nddup.session import start_session  # noqa: PLC0415 - Spark is loaded only by commands that need it
 
+    if options.command == "inspect":
+        return _inspect(options)
     spark = start_session(master=options.master, settings={})
     if options.command == "show":
         from nddup.show import show_run  # noqa: PLC0415
@@ -185,6 +202,17 @@ def _run(options: argparse.Namespace) -> int:
     spark = start_session(master=options.master, settings=config.spark)
     metrics = run_job(spark, options.inputs, options.output, config, overwrite=options.overwrite)
     sys.stdout.write(summarise(metrics, options.output))
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    config = load_config(options.config, options.assignments)
+    from nddup.preview import preview  # noqa: PLC0415 - as in _dispatch
+    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.storage import Storage  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings=config.spark)
+    sys.stdout.write(preview(Storage(spark), options.inputs, config))
     return 0
 
 

@@ -27,18 +27,34 @@ class _Section(BaseModel):
 class InputConfig(_Section):
     """What the records are and where their fields lie. Unset: detected from the head of each file."""
 
-    format: Literal["romip", "xml", "jsonl"] | None = Field(None, description="how records are laid out")
+    format: (
+        Literal[
+            "romip", "xml", "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "jsonl",
+            "warc", "html", "csv", "parquet",
+        ]
+        | None
+    ) = Field(None, description="how records are laid out")  # fmt: skip
     record: str | None = Field(None, description="local name of the record element")
-    id: str | None = Field(None, description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b)")
+    id: str | None = Field(
+        None,
+        description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b); a|b: the first filled",
+    )
     url: str | None = Field(None, description="path of the address")
-    content: str | None = Field(None, description="path of the text; several, joined, with + between")
+    content: str | None = Field(
+        None,
+        description="path of the text; several, joined, with + between; html(a), text(a), base64(a): what it holds",
+    )
     charset: str | None = Field(None, description="encoding of the content, before any declaration")
     markup: Literal["auto", "html", "text"] = Field(
         "auto", description="remove markup: always, never, or where a document looks like HTML"
     )
+    text: Literal["all", "main"] = Field("all", description="of a page all text, or the main text without boilerplate")
     min_tokens: int = Field(0, ge=0, description="shorter documents are rejects `short`")
     max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
     max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
+    max_expansion: int = Field(
+        200, ge=1, description="a compressed file may expand to so many times its size, or 1 GB; the rest is a reject"
+    )
 
     @field_validator("max_record")
     @classmethod
@@ -69,7 +85,7 @@ class PairsConfig(_Section):
 
     measure: Literal["resemblance", "overlap"] = Field("resemblance", description="what the threshold is about")
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
-    max_postings: int = Field(10_000, ge=2, description="documents of one prefix feature; more are cut, and counted")
+    max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
 
     @field_validator("threshold")
@@ -95,7 +111,10 @@ class PairsConfig(_Section):
 class ClustersConfig(_Section):
     """How clusters are mined. Past its budget a component is covered: every pair in a maximal set, not all sets."""
 
-    mode: Literal["all"] = Field("all", description="all maximal sets")
+    mode: Literal["all", "cover", "partition", "components"] = Field(
+        "all",
+        description="all maximal sets; few that hold every pair; a star of each kept document; connected components",
+    )
     miner: Literal["auto", "fpgrowth", "pivot"] = Field("auto", description="auto: fpgrowth for small components")
     fpgrowth_limit: int = Field(8, ge=2, le=20, description="distinct sketches; FP-Growth lists 2^m - 1 sets")
     max_sets: int = Field(1_000, ge=1, description="sets of a component, plus 4 per distinct sketch in it")
@@ -138,20 +157,16 @@ class Config(_Section):
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
 LATER_KEYS = frozenset(
     {
-        "input.max_expansion", "input.text", "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
+        "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
         "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes", "output.context",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "input.format": (
-        "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "warc", "html", "csv", "parquet",
-    ),
     "shingle.unit": ("char",),
     "sketch.kind": ("min-perm", "mod-m", "mod-pow2", "super", "minhash", "lexicon", "i-match", "keywords"),
     "sketch.fingerprint": ("rabin",),
     "sketch.permutation": ("gf2",),
     "pairs.measure": ("containment",),
-    "clusters.mode": ("cover", "partition", "components"),
     "output.kept": ("xml",),
 }  # fmt: skip
 

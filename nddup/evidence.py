@@ -37,10 +37,10 @@ MEMBERS = 50_000
 
 
 class Chosen(NamedTuple):
-    """Clusters to prove: their ids; (id, support, places of the nodes); the nodes' names and sketches."""
+    """Clusters to prove: their ids; (id, support, coverage, places of the nodes); the nodes' names and sketches."""
 
     cluster_ids: list[str]
-    sets: list[tuple[str, int, list[int]]]
+    sets: list[tuple[str, int, str, list[int]]]
     names: list[str]
     sketches: Rows
 
@@ -74,6 +74,26 @@ class Evidence:
     def is_cut(self) -> bool:
         """Whether the run cut candidates: then its promises are about the pairs found."""
         return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0)
+
+    @cached_property
+    def is_led(self) -> bool:
+        """Whether the run led families with a crowd: then pairs of two removed documents of these may be missing."""
+        return bool(self.metrics["stages"]["pairs"].get("crowd", 0) > 0)
+
+    @cached_property
+    def mode(self) -> str:
+        """What the clusters are."""
+        return str(self.metrics["settings"]["clusters"]["mode"])
+
+    @cached_property
+    def led_nodes(self) -> DataFrame:
+        """The sketches in clusters that leaders made."""
+        return self.placed.where("coverage = 'documents' and node is not null").select("node").distinct()
+
+    @cached_property
+    def kept_nodes(self) -> DataFrame:
+        """The sketches of which a document is kept."""
+        return self.keeping.where("kept").select("node").distinct()
 
     @cached_property
     def regrouped(self) -> DataFrame:
@@ -121,9 +141,12 @@ class Evidence:
     def truth(self) -> DataFrame:
         """The near-duplicates of the probes; where pairs were cut, those that were found."""
         recounted = self.keep(check_pairs.recount(self.sketches, *self.probes, self.rule))
-        if not self.is_cut:
+        if not self.is_cut and not self.is_led:
             return recounted
         found, lost = check_pairs.split_found(recounted, self.folded)
+        if self.is_led:
+            optional = check_pairs.between_removed(lost, self.led_nodes, self.kept_nodes)
+            found, lost = recounted.join(optional, ["probe", "other"], "left_anti"), optional
         self.not_found = lost.select(F.least("probe", "other"), F.greatest("probe", "other")).distinct().count()
         return found
 
@@ -154,13 +177,14 @@ class Evidence:
         """The clusters whose conditions are proved, and the sketches of their members."""
         clusters = self.tables["clusters"]
         number = sample_size(self.clusters, self.totals[0])
-        low = clusters.select("cluster_id", "support").distinct().sort("cluster_id").limit(number)
+        low = clusters.select("cluster_id", "support", "coverage").distinct().sort("cluster_id").limit(number)
         grouped = (
             self.placed.where("node is not null")
+            .drop("coverage")
             .join(low, "cluster_id")
-            .groupBy("cluster_id", "support")
+            .groupBy("cluster_id", "support", "coverage")
             .agg(F.sort_array(F.collect_list("node")).alias("nodes"))
-            .withColumn("so_far", F.sum(F.size("nodes")).over(Window.orderBy("cluster_id", "support")))
+            .withColumn("so_far", F.sum(F.size("nodes")).over(Window.orderBy("cluster_id", "support", "coverage")))
         )
         rows = grouped.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.size("nodes"))).collect()
         names = sorted({node for row in rows for node in row["nodes"]})
@@ -169,7 +193,9 @@ class Evidence:
         own = self.regrouped.where("doc_id = node").select("node", "sketch").join(F.broadcast(wanted), "node")
         found = own.dropDuplicates(["node"]).sort("node").toArrow().combine_chunks()
         ids = [row["cluster_id"] for row in rows]
-        sets = [(row["cluster_id"], row["support"], [at[node] for node in row["nodes"]]) for row in rows]
+        sets = [
+            (row["cluster_id"], row["support"], row["coverage"], [at[node] for node in row["nodes"]]) for row in rows
+        ]
         return Chosen(ids, sets, names, tables.sketch_rows(_one(found["sketch"])))
 
     @property

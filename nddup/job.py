@@ -7,10 +7,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.collection import find_files
 from nddup.config import Config, build_config
 from nddup.errors import ConfigError
 from nddup.metrics import Metrics
-from nddup.pipeline import Job, find_files, read_files, read_kept, run_stages, settings_of
+from nddup.pipeline import Job, read_kept, run_stages, settings_of
 from nddup.progress import Progress
 from nddup.schemas import TEXTS
 from nddup.session import RUNTIME
@@ -63,7 +64,7 @@ def run_job(
     described = {"paths": inputs, "files": {file.source: [file.size, file.modified] for file in files}}
     folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
     job = Job(spark, config, folder, Progress(spark), Metrics(spark))
-    run_stages(job, read_files(job, source), source.unread, [file.source for file in files])
+    run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     if config.output.kept != "none":
         with job.progress.stage("output") as notes:
@@ -107,7 +108,7 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
         spark.conf.set(key, value)
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     numbered = number_texts(df, id=id, text=text).select(*TEXTS.fieldNames())
-    run_stages(job, sketch_frame(numbered, rule=job.rule), [], [])
+    run_stages(job, sketch_frame(numbered, rule=job.rule))
     job.store.drop("records")
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}

@@ -55,16 +55,19 @@ class Metrics:
             "files": files,
             "skipped_files": skipped,
             "rejected": self.reasons,
+            "files_read_again": self.counts.get("files_read_again", 0),
+            "undecodable_records": self.counts.get("undecodable_records", 0),
+            "undecodable_places": self.counts.get("undecodable_places", 0),
         }
         stages["pairs"] |= {"pruned_to": self.pruning} | {
             name: self.counts.get(name, 0)
-            for name in ("distinct_sketches", "postings", "candidates", "cut_features", "cut_postings")
+            for name in ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
         }
         stages["clusters"] |= {
             name: self.counts.get(name, 0)
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
-                "covered_components", "covered_clusters",
+                "covered_components", "covered_clusters", "led_components", "led_clusters",
             )
         }  # fmt: skip
         stages["keep"] |= {

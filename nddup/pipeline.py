@@ -9,29 +9,23 @@ matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, ke
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import schemas
-from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
-from nddup.algorithms.heads import read_head
 from nddup.algorithms.thresholds import Threshold
+from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.config import Config
-from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, expand, graph, keep, pairs, read, sketch
-from nddup.storage import InputFile, Listing, Storage
+from nddup.stages import clusters, collapse, expand, graph, keep, lead, pairs, sketch
 from nddup.store import Store
-
-HEAD_BYTES = 1 << 18
-"""Bytes of each file looked at before the run, decompressed."""
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -40,15 +34,6 @@ LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings. Stopping early is exact."""
 
 MOST_ROUNDS = 20
-
-
-@dataclass(frozen=True)
-class Source:
-    """The files of a run, grouped by how they are read, and those that cannot be."""
-
-    groups: dict[FileHead, list[InputFile]]
-    unread: tuple[tuple[str, str], ...]
-    listing: Listing
 
 
 @dataclass
@@ -84,84 +69,34 @@ class Job:
             config.input.charset,
             config.input.min_tokens,
             int(config.input.max_record),
+            config.input.text,
         )
 
-    def save(self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = ()) -> DataFrame:
-        """Compute a table once, under the settings of these sections, and count it."""
-        schema = schemas.TABLES.get(name) or getattr(schemas, name.upper())
+    def save(
+        self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = (), **counts: Column
+    ) -> DataFrame:
+        """Compute a table once, under the settings of these sections; its rows and `counts` are taken in passing."""
+        schema = schemas.TABLES.get(name) or schemas.WORKING[name]
         settings = {section: getattr(self.config, section).model_dump() for section in sections}
-        kept = self.store.save(name, table, schema, settings=settings, reads=reads)
+        seen = Observation(name)
+        columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
+        kept = self.store.save(name, table.observe(seen, *columns), schema, settings=settings, reads=reads)
+        found = {key: int(value or 0) for key, value in seen.get.items()}
         self.tables[name] = kept
-        self.metrics.rows[name] = kept.count()
+        self.metrics.rows[name] = found.pop("rows", 0)
+        self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
         return kept
 
 
-def find_files(storage: Storage, inputs: list[str], config: Config) -> Source:
-    """List the inputs and read the head of each file.
-
-    Raises:
-        ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
-    """
-    listing = storage.list_inputs(inputs)
-    if not listing.files:
-        raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
-    groups: dict[FileHead, list[InputFile]] = {}
-    unread: list[tuple[str, str]] = []
-    unknown: str | None = None
-    for file in listing.files:
-        try:
-            groups.setdefault(_head_of(storage, file, config), []).append(file)
-        except FormatError as error:
-            if not isinstance(error, NoRecordsError):
-                unknown = unknown or f"{file.path}: {error}"
-            unread.append((file.source, str(error)))
-    if unknown and not groups:
-        raise ConfigError(unknown)
-    return Source(groups, tuple(unread), listing)
-
-
-def _head_of(storage: Storage, file: InputFile, config: Config) -> FileHead:
-    """How to read one file. Where its first bytes do not tell, as much as a record may have is looked at.
-
-    Raises:
-        FormatError: if that does not tell either.
-    """
-    options = config.input
-    for size in (HEAD_BYTES, int(options.max_record)):
-        head = storage.read_head(file.path, size)
-        try:
-            return read_head(
-                head,
-                format=options.format,
-                record=options.record,
-                id=options.id,
-                url=options.url,
-                content=tuple(options.content.split("+")) if options.content else None,
-                charset=options.charset,
-            )
-        except FormatError:
-            if len(head) < size or size >= int(options.max_record):
-                raise
-    raise AssertionError  # the second size always returns or raises
-
-
-def read_files(job: Job, source: Source) -> DataFrame:
-    """RECORDS of all files, lazily."""
-    parts = [
-        sketch.sketch_chunks(_chunks(job, head, files), head=head, rule=job.rule)
-        for head, files in source.groups.items()
-    ]
-    return reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(job.spark, schemas.RECORDS)
-
-
-def _chunks(job: Job, head: FileHead, files: list[InputFile]) -> DataFrame:
-    return read.read_chunks(job.spark, [(file.path, file.source) for file in files], head)
-
-
-def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
-    """Every table of a run, from its records. The tables are left in `job.tables` and in the store."""
+def run_stages(job: Job, source: Collection | DataFrame) -> None:
+    """Every table of a run, from its files or from RECORDS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
-        _save_documents(job, records, unread, sources)
+        if isinstance(source, Collection):
+            silent = _files_without_records(job, source, _save_files(job, source))
+        else:
+            _save_records(job, source)
+            silent = schemas.local_table(job.spark, schemas.REJECTS)
+        _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
     with job.progress.stage("pairs") as notes, job.metrics.stage("pairs"):
         _save_matches(job)
@@ -171,49 +106,78 @@ def run_stages(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], 
         notes += [f"{job.metrics.rows['clusters']:,} clusters"]
     with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
-        saved = job.save("keep", kept, "keep", reads=("nodes", "graph"))
-        job.metrics.counts["kept"] = saved.where("kept").count()
+        job.save("keep", kept, "keep", reads=("nodes", "graph"), kept=F.count_if("kept"))
         notes += [f"{job.metrics.counts['kept']:,} kept"]
-    _count_shorts(job)
 
 
-def _save_documents(job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]) -> None:
-    kept = job.save("records", records, "input", "shingle", "sketch", reads=("input",))
+def _save_files(job: Job, collection: Collection) -> DataFrame:
+    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
+    expansion = job.config.input.max_expansion
+    records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
+    kept = _save_records(job, records)
+    short = [
+        row["source"]
+        for count in seen
+        if count.is_short
+        for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
+    ]
+    if short:
+        job.metrics.counts["files_read_again"] = len(short)
+        again = collection.read_whole(set(short))
+        records, _ = read_records(job.spark, again, rule=job.rule, max_expansion=expansion)
+        kept = _save_records(job, records)
+    return kept
+
+
+def _save_records(job: Job, records: DataFrame) -> DataFrame:
+    return job.save("records", records, "input", "shingle", "sketch", reads=("input",), **collapse.count_replaced())
+
+
+def _save_documents(job: Job, silent: DataFrame) -> None:
+    """Documents, rejects and nodes from the records; `silent` are rejects of whole files."""
+    kept = job.tables["records"]
     numbered = collapse.number(kept)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
-    silent = _files_without_records(job, kept, unread, sources)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
-    job.save("documents", collapse.collapse(numbered, repeats), "input", "shingle", "sketch", reads=("records",))
+    documents = collapse.collapse(numbered, repeats)
+    job.save("documents", documents, "input", "shingle", "sketch", reads=("records",), **collapse.count_sketches())
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
+    _count_rejects(job)
+    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
+    job.save("nodes", nodes, "keep", reads=("documents",), **collapse.count_short(job.threshold.least_size))
+
+
+def _count_rejects(job: Job) -> None:
+    """Count the rejects by reason, and stop where they are more than the run allows."""
     documents, rejected = job.metrics.rows["documents"], job.metrics.rows["rejects"]
     job.metrics.counts["records"] = documents + rejected
-    job.metrics.reasons = {
-        row["reason"]: row["count"] for row in job.tables["rejects"].groupBy("reason").count().collect()
-    }
+    if rejected:
+        reasons = job.tables["rejects"].groupBy("reason").count().collect()
+        job.metrics.reasons = {row["reason"]: row["count"] for row in reasons}
     limit = job.config.input.max_rejects
     if limit is not None and rejected > limit * (documents + rejected):
         raise NddupError(
             f"{rejected} of {documents + rejected} records are rejects, more than input.max_rejects {limit}:"
             f" {job.metrics.reasons}"
         )
-    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
-    job.save("nodes", nodes, "keep", reads=("documents",))
 
 
-def _files_without_records(
-    job: Job, records: DataFrame, unread: Iterable[tuple[str, str]], sources: Iterable[str]
-) -> DataFrame:
+def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
     """REJECTS of whole files: those whose head said so, and those in which no record was found."""
-    known = list(unread)
-    heads = {source for source, _ in known}
-    rest = [(source, "no record was found in the file") for source in sources if source not in heads]
-    files = schemas.local_table(job.spark, schemas.table("source string, detail string"), known + rest)
+    known = {source for source, _, _ in collection.unread}
+    rest = [
+        (file.source, "no records", "no record was found in the file")
+        for file in collection.listing.files
+        if file.source not in known
+    ]
+    schema = schemas.table("source string, reason string, detail string")
+    files = schemas.local_table(job.spark, schema, [*collection.unread, *rest])
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
         "source",
         F.lit(1).cast("long").alias("record"),
         F.lit(None).cast("string").alias("doc_id"),
-        F.lit("no records").alias("reason"),
+        "reason",
         "detail",
         F.lit("").alias("excerpt"),
     )
@@ -222,23 +186,45 @@ def _files_without_records(
 def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"])
-    features = sketches.agg(F.count("*").alias("n"), F.sum(F.size("sketch")).alias("features")).first()
-    job.metrics.counts["distinct_sketches"] = int(features["n"]) if features else 0
-    partitions = _partitions(job, int(features["features"] or 0) if features else 0)
-    job.metrics.counts["postings"] = int(features["features"] or 0) if features else 0
+    partitions = _partitions(job, job.metrics.counts["postings"])
     postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    crowd = _find_crowd(job, postings)
     matched = pairs.match(
-        postings, sketches, threshold=threshold, max_postings=config.pairs.max_postings, partitions=partitions
+        postings,
+        sketches,
+        threshold=threshold,
+        max_postings=config.pairs.max_postings,
+        partitions=partitions,
+        crowd=crowd,
     )
-    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",))
+    counters = {name: F.sum(name) for name in pairs.COUNTERS}
+    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
     postings.unpersist()
-    counters = matches.agg(*[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in pairs.COUNTERS]).first()
-    job.metrics.counts.update(counters.asDict() if counters else {})
-    job.metrics.rows["matches"] = matches.where(F.col("node_a").isNotNull()).count()
+    if crowd is not None:
+        matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
     job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
     job.metrics.counts["partitions"] = partitions
+
+
+def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
+    """The sketches whose pairs among each other are too many to make; None where there are none."""
+    limit = job.config.pairs.max_postings
+    job.metrics.counts["crowd"] = 0
+    if job.metrics.counts["distinct_sketches"] <= limit:
+        return None
+    crowd = job.save("crowd", pairs.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
+    return crowd if job.metrics.rows["crowd"] else None
+
+
+def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions: int) -> DataFrame:
+    """The matches with those of families with a crowd replaced by the ones that leaders find."""
+    families = job.save("families", lead.find_families(matches), "pairs", reads=("matches",))
+    led = lead.lead(families, sketches, job.tables["nodes"], threshold=job.threshold, partitions=partitions)
+    whole = lead.replace_led(matches, families, led)
+    return job.save("led", whole, "pairs", "keep", reads=("families", "nodes"), edges=F.count("node_a"))
 
 
 def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
@@ -267,37 +253,47 @@ def _partitions(job: Job, postings: int) -> int:
 
 def _save_clusters(job: Job) -> None:
     config, threshold, tables = job.config.clusters, job.threshold, job.tables
-    edges = job.metrics.rows["matches"]
+    edges = job.metrics.counts["edges"]
     if edges > graph.EDGE_LIMIT:
         raise CapacityError(
             f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} whose components this version"
             " finds in memory; raise pairs.threshold, or split the collection"
         )
     budget = {"max_sets": config.max_sets, "max_members": config.max_members}
+    matches = tables.get("led", tables["matches"])
+    miner = config.miner if config.mode == "all" else "pivot"
     built = graph.build_graph(
-        tables["matches"], tables["nodes"], miner=config.miner, fpgrowth_limit=config.fpgrowth_limit, **budget
+        matches, tables["nodes"], tables.get("families"), miner=miner, fpgrowth_limit=config.fpgrowth_limit, **budget
     )
-    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"))
+    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
-    near = tables["matches"].where(F.col("node_a").isNotNull())
+    near = matches.where(F.col("node_a").isNotNull())
     problems = clusters.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
         StorageLevel.DISK_ONLY
     )
-    mined = clusters.mine_by_pivot(problems, threshold=threshold, **budget)
+    mined = clusters.mine_by_pivot(problems, threshold=threshold, mode=config.mode, **budget)
     for frequent in _list_frequent(job, problems):
         listed = clusters.keep_clusters(frequent, problems, threshold=threshold, partitions=partitions)
         mined = mined.unionByName(listed)
     sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
     problems.unpersist()
-    named = clusters.name_clusters(sets, tables["graph"], tables["nodes"], least_size=threshold.least_size)
-    kept = job.save("clusters", named, "clusters", reads=("sets", "graph", "nodes"))
+    named = clusters.name_clusters(
+        sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
+    )
+    covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
+    kept = job.save(
+        "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
+    )
     job.save("members", clusters.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
-    _count_clusters(job)
+    _count_covered(job)
 
 
 def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
     """The frequent sets of each FP-Growth fit; most runs have one, or none."""
+    job.metrics.counts["fpgrowth_fits"] = 0
+    if job.metrics.counts["fpgrowth_components"] == 0:
+        return
     transactions = clusters.list_transactions(problems, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     for fit in sorted(fits, key=lambda row: int(row["fit"])):
@@ -306,45 +302,20 @@ def _list_frequent(job: Job, problems: DataFrame) -> Iterator[DataFrame]:
     job.metrics.counts["fpgrowth_fits"] = len(fits)
 
 
-def _count_clusters(job: Job) -> None:
-    counts, components = job.metrics.counts, job.tables["graph"].where("position = 0")
-    row = components.agg(
-        F.count("*").alias("components"),
-        F.count("batch").alias("fpgrowth_components"),
-        F.coalesce(F.max("component_size"), F.lit(0)).alias("largest_component"),
-    ).first()
-    counts.update(row.asDict() if row else {})
-    covered = (
-        job.tables["clusters"]
-        .where("coverage = 'pairs'")
-        .agg(F.countDistinct("component").alias("covered_components"), F.count("*").alias("covered_clusters"))
-        .first()
-    )
-    counts.update(covered.asDict() if covered else {})
+def _count_covered(job: Job) -> None:
+    """Count the components that were covered: an action of its own, where there are any."""
+    covered = job.tables["clusters"].where("coverage = 'pairs'")
+    is_any = job.metrics.counts["covered_clusters"] > 0
+    job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
 
 
-def _count_shorts(job: Job) -> None:
-    """Documents that can be in no pair: without a feature, or under a count of features."""
-    nodes, least = job.tables["nodes"], job.threshold.least_size
-    row = nodes.agg(
-        F.count_if(F.col("size") == 0).alias("empty_sketches"),
-        F.count_if((F.col("size") > 0) & (F.col("size") < least)).alias("below_count"),
-        F.count_if(F.col("doc_id") != F.col("group")).alias("equal_sketches"),
-    ).first()
-    job.metrics.counts.update(row.asDict() if row else {})
-
-
-def read_kept(job: Job, source: Source) -> DataFrame:
+def read_kept(job: Job, collection: Collection) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
-    parts = [
-        sketch.read_contents(_chunks(job, head, files), offsets, head=head, rule=job.rule)
-        for head, files in source.groups.items()
-    ]
-    empty = schemas.local_table(job.spark, schemas.table("doc_key long, content string, line string"))
-    return documents.join(reduce(DataFrame.unionByName, parts, empty), "doc_key")
+    contents = read_contents(job.spark, collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
+    return documents.join(sketch.read_contents(contents, offsets), "doc_key")
 
 
 def settings_of(config: Config) -> dict[str, Any]:

@@ -64,15 +64,22 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
+FILES = table("path string, source string, compression string, most long, task int")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+
+CONTENTS = table("source string, split long, seq long, content string, line string")
+"""The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
+
 TEXTS = table("doc_id string, url string, text string, source string, split long, seq long")
 """Documents given as a DataFrame: text already decoded, numbered within their partition."""
 
 RECORDS = table(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string, detail string,"
-    " excerpt string"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string,"
+    " detail string, excerpt string"
 )
-"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0."""
+"""One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
+`n_replaced` the undecodable places of its text."""
 
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
@@ -84,19 +91,41 @@ POSTINGS = table("target int, node binary, feature binary, holders binary, bound
 """Blocks of columns (int64, uint64, int32, int32): the features that pruning left, grouped by node."""
 
 MATCHES = table(
-    "node_a long, node_b long, overlap int, resemblance double, candidates long, cut_features long, cut_postings long"
+    "node_a long, node_b long, overlap int, resemblance double, candidates long, cut_features long, cut_postings long,"
+    " link_a long, link_b long"
 )
-"""Near-duplicate distinct sketches, node_a < node_b; and a row of counters a task, whose node_a is null."""
+"""Near-duplicate distinct sketches, node_a < node_b. Where node_a is null: a row of counters a task, or a link of the
+crowd, two sketches that were not compared and may belong to one family."""
+
+CROWD = table("node long")
+"""Sketches with a feature in their prefix that more sketches have there than are compared with each other."""
+
+FAMILIES = table("node long, family long")
+"""The sketches of families with a crowd: closed under near-duplicates."""
 
 GRAPH = table(
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, best string"
+    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean"
 )
 """One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the
-components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy."""
+components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy,
+`rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family
+has a crowd."""
 
 SETS = table("ordinal long, positions array<int>, support int, coverage string")
 """A cluster as positions of nodes in component `ordinal`."""
+
+
+WORKING: dict[str, T.StructType] = {
+    "records": RECORDS,
+    "nodes": NODES,
+    "crowd": CROWD,
+    "matches": MATCHES,
+    "families": FAMILIES,
+    "led": MATCHES,
+    "graph": GRAPH,
+    "sets": SETS,
+}
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

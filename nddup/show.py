@@ -123,6 +123,11 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
     skipped = len(stages["sketch"]["skipped_files"])
     if skipped:
         notes.append(f"{skipped} files skipped, listed in metrics.json")
+    if stages["sketch"]["undecodable_records"]:
+        notes.append(
+            f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
+            f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
+        )
     if metrics["empty_sketches"]:
         notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
     if metrics["below_count"]:
@@ -136,6 +141,16 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
         notes.append(
             f"{stages['clusters']['covered_components']:,} components passed their budget: covered by"
             f" {stages['clusters']['covered_clusters']:,} maximal sets, every pair in one of them"
+        )
+    if stages["clusters"]["led_clusters"]:
+        notes.append(
+            f"{stages['clusters']['led_clusters']:,} clusters of families too large for all their sets were made around"
+            " kept documents: every document with a near-duplicate is in one"
+        )
+    if stages["clusters"]["led_components"]:
+        notes.append(
+            f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
+            " are not listed"
         )
     return notes
 

@@ -77,18 +77,16 @@ class Storage:
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes of a file, decompressed by its extension.
+        """The first `size` bytes of a file, as stored.
 
         Raises:
-            NddupError: if it cannot be opened or decompressed.
+            NddupError: if it cannot be opened.
         """
         try:
             where = self._path(path)
             stream = where.getFileSystem(self._hadoop).open(where)
             try:
-                factory = self._jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(self._hadoop)
-                codec = factory.getCodec(where)
-                return bytes((codec.createInputStream(stream) if codec else stream).readNBytes(size))
+                return bytes(stream.readNBytes(size))
             finally:
                 stream.close()
         except Exception as error:
@@ -188,8 +186,6 @@ class Storage:
         """Files at or below a status, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
         path = status.getPath()
         if not status.isDirectory():
-            if path.getName().startswith(("_", ".")):
-                raise ConfigError(f"INPUT {path}: Spark does not read files named with a leading _ or .; rename it")
             yield status
             return
         children = sorted(path.getFileSystem(self._hadoop).listStatus(path), key=lambda s: str(s.getPath().getName()))

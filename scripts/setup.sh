@@ -37,6 +37,17 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     rm -rf .venv
     "$python" -m venv .venv
 fi
+# One development package, pyfim, comes as C source.
+header=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h
+if [ "$1" = dev ] && ! { command -v cc >/dev/null && [ -e "$header" ]; }; then
+    echo "A C compiler and Python's headers not found: installing them with apt-get"
+    as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+    { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev; } >/dev/null 2>&1 || true
+    command -v cc >/dev/null && [ -e "$header" ] ||
+        fail "The tests compare with a C program: install a C compiler and Python's headers (Debian: apt-get install gcc python3-dev), then run this again."
+fi
 rm -f "$stamp"
 echo "Installing $lock into .venv (the first time some minutes: Spark alone is 490 MB)"
 

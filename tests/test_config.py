@@ -38,9 +38,11 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "content": None,
             "charset": None,
             "markup": "auto",
+            "text": "all",
             "min_tokens": 0,
             "max_rejects": None,
             "max_record": 64 << 20,
+            "max_expansion": 200,
         },
         "shingle": {"length": 5, "offset": 1, "unit": "word"},
         "sketch": {"kind": "min-s", "size": 200, "seed": 1, "fingerprint": "rolling", "permutation": "mix"},
@@ -134,7 +136,7 @@ def test_values_of_later_versions_are_refused_by_name(key: str, value: str) -> N
         ("input.id=7", "--set: input.id: Input should be a valid string, got 7"),
         ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
         ("keep.policy=best", "--set: keep.policy: Input should be 'longest', 'first-id', 'first' or 'shortest-url'"),
-        ("input.format=docx", "--set: input.format: Input should be 'romip', 'xml' or 'jsonl', got 'docx'"),
+        ("input.format=docx", "--set: input.format: Input should be 'romip', 'xml', 'trec', 'mediawiki'"),
     ],
 )
 def test_wrong_values_are_refused_with_what_was_expected(assignment: str, said: str) -> None:

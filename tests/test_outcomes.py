@@ -152,32 +152,62 @@ def test_too_many_rejects_fail_the_run(capsys: pytest.CaptureFixture[str], tmp_p
     assert not (output / "metrics.json").exists()
 
 
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("kind", ["head.bz2", "tail.bz2", "tail.gz"])
-def test_damaged_compression_fails_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str) -> None:
-    """A file cut off in its first block or later: one line that names it, status 1, no result."""
+@pytest.mark.parametrize("kind", ["bz2", "gz"])
+def test_of_a_damaged_file_all_that_decodes_is_kept(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """A file cut off: its records up to there, and one reject for the rest that names the last good one."""
     noise = [{"id": str(n), "text": os.urandom(20_000).hex()} for n in range(40)]
     whole = "".join(json.dumps(row) + "\n" for row in noise).encode()
-    packed = bz2.compress(whole, 9 if kind == "head.bz2" else 1) if kind.endswith("bz2") else gzip.compress(whole)
-    path = tmp_path / f"cut.jsonl.{kind[5:]}"
-    path.write_bytes(packed[: 1000 if kind == "head.bz2" else len(packed) * 4 // 5])
+    packed = bz2.compress(whole, 1) if kind == "bz2" else gzip.compress(whole)
+    (tmp_path / f"cut.jsonl.{kind}").write_bytes(packed[: len(packed) // 2])
+    write_lines(tmp_path / "good.jsonl", LINES)
 
-    said = failure(capsys, 1, path, "--output", tmp_path / "out")
+    metrics = run(spark, tmp_path, tmp_path)
 
-    assert f"{path.name}: cannot be read (" in said
-    assert "end of" in said
-    assert not (tmp_path / "out" / "_COMPLETE").exists()
+    good = metrics["rows"]["documents"] - len(LINES)
+    assert 10 < good <= 20
+    assert rejects(spark, tmp_path) == [(f"cut.jsonl.{kind}", good + 1, "damaged")]
+    detail = table(spark, tmp_path, "rejects").collect()[0]["detail"]
+    assert detail.endswith(f"; the last good record is {good} ({good - 1})")
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_truncated_romip_file_fails_the_run(capsys: pytest.CaptureFixture[str], shared: Path, tmp_path: Path) -> None:
-    """A real collection file cut in its only block is named."""
-    path = shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2"
+def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
+    """A real collection file cut in its only block: no document, one reject, and the run is finished."""
+    metrics = run(spark, tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2")
 
-    said = failure(capsys, 1, path, "--output", tmp_path / "out")
+    assert metrics["rows"]["documents"] == 0
+    assert rejects(spark, tmp_path) == [("romip_truncated.xml.bz2", 1, "damaged")]
 
-    assert "romip_truncated.xml.bz2: cannot be read" in said
-    assert not (tmp_path / "out").exists()
+
+@pytest.mark.parametrize("form", ["xml", "jsonl"])
+def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """Spark passes it over without a word; it is found by the bytes that are missing, in its place."""
+    rows = [{"id": str(n), "text": f"page {n} " + ("x " * 60_000 if n == 5 else "of many")} for n in range(50)]
+    if form == "jsonl":
+        write_lines(tmp_path / "a.jsonl", rows)
+    else:
+        records = "".join(f"<doc><id>{row['id']}</id><text>{row['text']}</text></doc>" for row in rows)
+        (tmp_path / "a.xml").write_text(f"<docs>{records}</docs>")
+    write_lines(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
+
+    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 50_000})
+
+    assert metrics["rows"]["documents"] == 52
+    assert rejects(spark, tmp_path) == [(f"a.{form}", 6, "too large")]
+    places = table(spark, tmp_path, "documents").where("source != 'b.jsonl'").select("doc_id", "record").collect()
+    assert {int(row["doc_id"]): row["record"] for row in places} == {n: n + 1 for n in range(50) if n != 5}
+
+
+def test_a_bomb_stops_at_its_limit(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed file that expands too far: its records up to there, and one reject."""
+    monkeypatch.setattr("nddup.collection.LEAST_EXPANSION", 1 << 20)
+    line = json.dumps({"text": "x " * 500}) + "\n"
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(line.encode() * 20_000))
+
+    metrics = run(spark, tmp_path, tmp_path / "bomb.jsonl.gz", input={"max_expansion": 2})
+
+    assert 500 < metrics["rows"]["documents"] < 2_100
+    found = rejects(spark, tmp_path)
+    assert [reason for _, _, reason in found] == ["too large"]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """From files to numbered records: every record once, whatever the splits, names and encodings."""
 
-import base64
 import bz2
 import gzip
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from nddup.collection import find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import Job, find_files, read_files
+from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.schemas import REJECTS
 from nddup.stages import collapse
@@ -41,7 +40,7 @@ def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> Data
     config = build_config(settings, origin="test")
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     found = find_files(Storage(spark), [str(path) for path in inputs], config)
-    return collapse.number(read_files(job, found))
+    return collapse.number(read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)[0])
 
 
 def rows(table: DataFrame) -> list[Row]:
@@ -109,19 +108,6 @@ def test_every_record_is_read_once_however_a_file_is_split(spark: SparkSession, 
     assert [row["record"] for row in found] == list(range(1, 101)) * 3
     assert {row["reason"] for row in found} == {None}
     assert len({row["split"] for row in found if row["source"] == f"a.{form}"}) > 4
-
-
-@pytest.mark.usefixtures("small_splits")
-def test_a_bz2_of_many_blocks_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Splits of a compressed file cut it between blocks, and no record is lost there."""
-    noise = [base64.b64encode(os.urandom(3000)).decode() for _ in range(100)]
-    lines = "".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(noise))
-    (tmp_path / "a.jsonl.bz2").write_bytes(bz2.compress(lines.encode(), 1))
-
-    found = rows(read(spark, tmp_path))
-
-    assert [row["doc_id"] for row in found] == [str(n) for n in range(100)]
-    assert len({row["split"] for row in found}) > 1
 
 
 def test_files_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> None:

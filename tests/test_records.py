@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError, parse_path
+from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
 from nddup.algorithms.heads import read_head
 from nddup.algorithms.records import (
     Record,
@@ -175,7 +175,7 @@ def test_romip_by_hand() -> None:
         (b"<r><document><id>1</id><text>a</text></document ></r>", b"</document >", "id"),
         (b"<posts>\n<row Id='1' Body='a'/>\n<row Id='2' Body='b' />\n</posts>\n", b"\n", "@Id"),
         (b"<rss><channel><item><guid>1</guid><description>a</description></item></channel></rss>",
-         b"</item>", "guid"),
+         b"</item>", "guid|@about|link"),
         (b"<newsitem itemid='1'><title>t</title><text>a</text></newsitem>", b"</newsitem>", "@itemid"),
     ],
 )  # fmt: skip
@@ -260,11 +260,13 @@ def test_says_what_to_set(data: bytes, settings_: dict[str, str], error: type[Ex
         read_head(data, **settings_)
 
 
-@pytest.mark.parametrize("path", ["", "a//b", "@a/b", "a[1]", "a b"])
+@pytest.mark.parametrize(
+    "path", ["", "a//b", "@a/b", "a[2]", "a b", "a|", "html(a", "xml(a)", "html(text(a))", "a/text()"]
+)
 def test_refuses_bad_paths(path: str) -> None:
     """A path that cannot be read is refused by name."""
     with pytest.raises(FormatError, match="path"):
-        parse_path(path)
+        read_head(b"<r><doc><id>1</id></doc></r>", record="doc", content=(path or " ",))
 
 
 # --- records ---
@@ -286,15 +288,41 @@ def test_chunks_without_record() -> None:
         assert parse_record(chunk, HEAD, is_last=True) is None
 
 
-def test_truncated_even_if_it_would_parse() -> None:
-    """In the last chunk of a file with a root, a record that starts has no end tag."""
-    chunk = b"<doc><id>1</id><text>a</text>"
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("<id>1</id><text>a</text>", None),
+        ("<id>1</id><text>a</text><url>u</url>\n", None),
+        ("<id>1</id><text>a</text><url>u", "truncated"),
+        ("<id>1</id><text>a</tex", "truncated"),
+        ("<id>1</id><text>a &", "truncated"),
+        ("<id>1</id>", "truncated"),
+        ("", "truncated"),
+    ],
+)
+def test_the_end_of_the_file_is_the_end_tag_or_a_cut(body: str, reason: str | None) -> None:
+    """What lacks only its end tag, which may be where the file ends, is a record; what lacks more is truncated."""
+    chunk = f"<doc>{body}".encode()
 
     result = parse_record(chunk, HEAD, is_last=True)
 
-    assert isinstance(result, Reject)
-    assert (result.reason, result.excerpt) == ("truncated", chunk.decode())
-    assert isinstance(parse_record(chunk, HEAD, is_last=False), Record)
+    assert getattr(result, "reason", None) == reason
+    if isinstance(result, Reject):
+        assert "ends inside this record" in result.detail
+        assert result.excerpt == chunk.decode()
+    else:
+        assert result == parse_record(chunk, HEAD, is_last=False)
+
+
+def test_a_title_alone_is_not_the_content_of_a_cut_record() -> None:
+    """Of the fields that were chosen as the text, each must be there before the cut."""
+    head = read_head(b"<r><doc><id>1</id><title>t</title><text>a</text></doc></r>")
+
+    cut = parse_record(b"<doc><id>1</id><title>t</title>", head, is_last=True)
+
+    assert head.format.content == ("title", "text")
+    assert isinstance(cut, Reject)
+    assert cut.reason == "truncated"
 
 
 def test_cut_row_is_truncated() -> None:
@@ -380,12 +408,36 @@ def test_entities_are_never_expanded(doctype: str, body: str) -> None:
 
 
 def test_end_tag_inside_cdata_cuts() -> None:
-    """A known limit: the file is cut at every end tag, also in CDATA; the record is rejected."""
-    data = b"<r><doc><id>1</id><text><![CDATA[</doc>]]></text></doc><doc><id>2</id><text>b</text></doc></r>"
+    """A known limit: the file is cut at every end tag, also in CDATA and comments; the reject says so."""
+    for opening, closing in (("<![CDATA[", "]]>"), ("<!--", "-->"), ("<?", "?>")):
+        cut = f"<text>{opening}</doc>{closing}</text>"
+        data = f"<r><doc><id>1</id>{cut}</doc><doc><id>2</id><text>b</text></doc></r>"
 
-    results = read_all(data)
+        bad, good = read_all(data.encode())
 
-    assert [getattr(r, "reason", None) for r in results] == ["malformed", None]
+        assert isinstance(bad, Reject)
+        assert (bad.reason, bad.detail[:34]) == ("malformed", "a comment, CDATA section or instru")
+        assert isinstance(good, Record)
+
+
+def test_a_record_inside_another_is_said() -> None:
+    """Of nested records of one name the outer is a reject; what follows it is read."""
+    data = b"<r><doc><id>1</id><doc><text>a</text></doc><text>b</text></doc><doc><id>2</id><text>c</text></doc></r>"
+
+    bad, good = read_all(data)
+
+    assert isinstance(bad, Reject)
+    assert bad.detail.startswith("another record starts before the end tag")
+    assert isinstance(good, Record)
+    assert good.doc_id == "2"
+
+
+def test_a_record_inside_a_comment_is_none() -> None:
+    """The first record of a comment is passed over; records around it are read."""
+    data = b"""<r><!-- <doc><id>0</id><text>x</text></doc> --><doc><id>1</id><text>a</text></doc>
+    <!-- <doc><id>0</id><text>x</text></doc> --><doc><id>2</id><text>b</text></doc></r>"""
+
+    assert [record.doc_id for record in records_of(data)] == ["1", "2"]
 
 
 def test_no_content_and_bad_base64() -> None:

@@ -107,9 +107,10 @@ _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*(
 _META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:+-]{1,40})", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
-_NON_ASCII_WORD = re.compile(rb"[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
+_NON_ASCII_WORD = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
 _FOREIGN_RUN = re.compile(rb"[\xc0-\xff]{3}")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
+_CONTROL = re.compile(rb"[\x80-\x9f]")
 _BLANKS = re.compile(rb"\s+")
 _ASCII = bytes(range(128))
 
@@ -245,4 +246,6 @@ def _detect(raw: bytes) -> str:
     if is_latin:  # single accented letters: the words around them help
         sample = _BLANKS.sub(b" ", window)
     guess = chardet.detect(sample[:DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB)["encoding"]
-    return (canonical_charset(guess) if guess else None) or FALLBACK
+    charset = (canonical_charset(guess) if guess else None) or FALLBACK
+    # They share most letters, but š, ť, ž, ś, ź and the quotation marks of cp1250 are controls in ISO 8859-2.
+    return "iso8859-2" if charset == "cp1250" and not _CONTROL.search(window) else charset

@@ -1,6 +1,7 @@
 """HTML -> text.
 
     strip_markup       text nodes of the body joined by one space, hidden elements (HIDDEN) left out
+    main_text          the same without navigation and other boilerplate
     looks_like_markup  is this HTML at all? A cheap test for documents of unknown kind
 
 The parser is Lexbor (through selectolax), a browser's algorithm, so broken pages give what a browser would
@@ -16,6 +17,7 @@ import re
 
 import numpy as np
 from numpy.typing import NDArray
+from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
 from nddup.algorithms.compiled import compiled
@@ -75,6 +77,35 @@ def strip_markup(html: str | bytes) -> str:
         for node in parser.tags(name):
             node.decompose()
     return body.text(separator=" ")
+
+
+def main_text(html: str | bytes) -> str:
+    """Take the main text of an HTML page, without navigation, headers, footers and the like.
+
+    Args:
+        html: as of `strip_markup`.
+
+    Returns:
+        What Resiliparse's rules take for the content, blanks as they are shown; all text, as `strip_markup` gives it,
+        where they find nothing, or where the page is nested too deep to be parsed. Never raises on any text.
+
+    Cost: linear; about half the speed of `strip_markup`.
+
+    Example:
+        >>> main_text("<nav>Home</nav><main><p>The article itself.</p></main><footer>Contact</footer>")
+        'The article itself.'
+    """
+    data = html if isinstance(html, bytes) else _utf8(html)
+    if data.count(b"<") - data.count(b"</") > MAX_DEPTH and _is_too_nested(data):
+        return _strip_flat(data.decode("utf-8", "replace"))
+    found = extract_plain_text(
+        data.decode("utf-8", "replace").replace("\0", ""),
+        main_content=True,
+        preserve_formatting=False,
+        list_bullets=False,
+        alt_texts=False,
+    )
+    return str(found) if found.strip() else strip_markup(data)
 
 
 def looks_like_markup(text: str) -> bool:

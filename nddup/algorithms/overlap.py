@@ -39,7 +39,7 @@ class Ragged(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Near-duplicate pairs (k of them) as positions of sketches, and what the search cost."""
+    """Near-duplicate pairs (k of them) as positions of sketches, the search's cost, (l, 2) links of the crowd."""
 
     first: NDArray[np.int32]
     second: NDArray[np.int32]
@@ -48,6 +48,7 @@ class Matches(NamedTuple):
     candidates: int
     cut_features: int
     cut_postings: int
+    links: NDArray[np.int32]
 
 
 def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:
@@ -154,6 +155,7 @@ def match_prefixes(
     size: int,
     share: tuple[int, int] | None,
     max_postings: int,
+    crowd: NDArray[np.bool_] | None = None,
 ) -> Matches:
     """The near-duplicate pairs whose first common prefix feature this partition owns.
 
@@ -166,26 +168,53 @@ def match_prefixes(
         size: s of the min-s sketches, for the resemblance.
         share: exact threshold of the resemblance as (numerator, denominator); None: the overlap alone decides.
         max_postings: longest list of holders of a prefix feature; later sketches are cut from it, and counted.
+        crowd: (m,), bool: sketches that are not compared with each other, because a feature of their prefix has too
+            many holders. All holders of such a feature must be of the crowd; then nothing is cut.
 
     Returns:
-        Matches, first < second, each pair once.
+        Matches, first < second, each pair once; and for every owned feature its holders of the crowd, linked one to
+        the next: any two near-duplicates of the crowd are joined by such links.
 
     Cost: owned prefix postings times the sketches they meet within the size bound; each meeting costs one comparison
         of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
     """
+    if crowd is None:
+        crowd = np.zeros(len(prefixes.offsets) - 1, np.bool_)
     slots = np.full(len(prefixes.values), -1, np.int32)
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(prefixes.values[owned])
     slots[owned] = groups
-    lengths = np.bincount(groups, minlength=count).astype(np.int64)
-    cut = np.maximum(lengths - max_postings, 0)
+    in_crowd = np.repeat(crowd, np.diff(prefixes.offsets))[owned]
+    lengths = np.bincount(2 * groups + in_crowd, minlength=2 * count).astype(np.int64)
+    cut = np.maximum(lengths[::2] - max_postings, 0)
     starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, max_postings))]).astype(np.int64)
     first, second, overlap, shared, united, candidates = _join(
-        sketches.offsets, sketches.values, prefixes.offsets, prefixes.values, holders, slots, starts, bounds,
+        sketches.offsets, sketches.values, prefixes.offsets, prefixes.values, holders, slots, starts, bounds, crowd,
         size, share is not None, share[0] if share else 0, share[1] if share else 1,
     )  # fmt: skip
     resemblance = shared / np.maximum(united, 1)
-    return Matches(first, second, overlap, resemblance, candidates, int(np.count_nonzero(cut)), int(cut.sum()))
+    links = _link(prefixes.offsets, slots, crowd, count) if crowd.any() else np.empty((0, 2), np.int32)
+    return Matches(first, second, overlap, resemblance, candidates, int(np.count_nonzero(cut)), int(cut.sum()), links)
+
+
+@compiled
+def _link(
+    prefix_offsets: NDArray[np.int64], slots: NDArray[np.int32], crowd: NDArray[np.bool_], count: int
+) -> NDArray[np.int32]:
+    """Each sketch of the crowd with the one before it in the list of each of its owned features, (l, 2)."""
+    last = np.full(count, -1, np.int32)
+    links = np.empty((np.count_nonzero(slots >= 0), 2), np.int32)
+    n_links = 0
+    for i in np.flatnonzero(crowd):
+        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
+            slot = slots[at]
+            if slot < 0:
+                continue
+            if last[slot] >= 0 and (n_links == 0 or links[n_links - 1, 0] != last[slot] or links[n_links - 1, 1] != i):
+                links[n_links, 0], links[n_links, 1] = last[slot], i
+                n_links += 1
+            last[slot] = i
+    return links[:n_links].copy()
 
 
 @compiled
@@ -289,6 +318,7 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
     slots: NDArray[np.int32],
     starts: NDArray[np.int64],
     bounds: NDArray[np.int32],
+    crowd: NDArray[np.bool_],
     size: int,
     by_resemblance: bool,  # noqa: FBT001
     numerator: int,
@@ -298,7 +328,8 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
 
     A list of holders is filled in order of size, so sketches too small for the probing one are at its front for good
     and `starts` moves past them. `met[j] == i` marks that i met j in this partition: only their first meeting can be
-    the first over all partitions, and it is if no earlier feature of the two prefixes is common.
+    the first over all partitions, and it is if no earlier feature of the two prefixes is common. A feature has two
+    lists, of its holders outside the crowd and in it; those in the crowd probe the first only.
     """
     sketches = len(id_offsets) - 1
     begin = starts[:-1].copy()
@@ -312,39 +343,41 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
     for i in range(sketches):
         low, high = id_offsets[i], id_offsets[i + 1]
         for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            slot = slots[at]
-            if slot < 0:
+            if slots[at] < 0:
                 continue
-            while begin[slot] < end[slot]:
-                j = posted[begin[slot]]
-                if id_offsets[j + 1] - id_offsets[j] >= bounds[i]:
-                    break
-                begin[slot] += 1
-            for entry in range(begin[slot], end[slot]):
-                j = posted[entry]
-                if met[j] == i:
-                    continue
-                met[j] = i
-                if _shares_earlier(prefix, holders, prefix_offsets[i], at, prefix_offsets[j], posted_at[entry]):
-                    continue
-                candidates += 1
-                need = max(bounds[i], bounds[j])
-                overlap = overlap_or_less(ids, low, high, id_offsets[j], id_offsets[j + 1], need)
-                if overlap < 0:
-                    continue
-                shared, united = resemblance_parts(ids, low, high, id_offsets[j], id_offsets[j + 1], size)
-                if by_resemblance and shared * denominator < numerator * united:
-                    continue
-                if count == len(found):
-                    larger = np.empty((2 * count, 5), np.int32)
-                    larger[:count] = found
-                    found = larger
-                found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
-                found[count, 3], found[count, 4] = shared, united
-                count += 1
+            for slot in range(2 * slots[at], 2 * slots[at] + 2 - crowd[i]):
+                while begin[slot] < end[slot]:
+                    j = posted[begin[slot]]
+                    if id_offsets[j + 1] - id_offsets[j] >= bounds[i]:
+                        break
+                    begin[slot] += 1
+                for entry in range(begin[slot], end[slot]):
+                    j = posted[entry]
+                    if met[j] == i:
+                        continue
+                    met[j] = i
+                    if _shares_earlier(prefix, holders, prefix_offsets[i], at, prefix_offsets[j], posted_at[entry]):
+                        continue
+                    candidates += 1
+                    need = max(bounds[i], bounds[j])
+                    overlap = overlap_or_less(ids, low, high, id_offsets[j], id_offsets[j + 1], need)
+                    if overlap < 0:
+                        continue
+                    shared, united = resemblance_parts(ids, low, high, id_offsets[j], id_offsets[j + 1], size)
+                    if by_resemblance and shared * denominator < numerator * united:
+                        continue
+                    if count == len(found):
+                        larger = np.empty((2 * count, 5), np.int32)
+                        larger[:count] = found
+                        found = larger
+                    found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
+                    found[count, 3], found[count, 4] = shared, united
+                    count += 1
         for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            slot = slots[at]
-            if slot >= 0 and end[slot] < starts[slot + 1]:
+            if slots[at] < 0:
+                continue
+            slot = 2 * slots[at] + crowd[i]
+            if end[slot] < starts[slot + 1]:
                 posted[end[slot]] = i
                 posted_at[end[slot]] = at
                 end[slot] += 1

@@ -17,7 +17,7 @@ from lxml import etree
 SKIPPED = (
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
     r"|<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*+"
-    r"(?:\[(?:<!--.*?-->|<\?.*?\?>|\"[^\"]*\"|'[^']*'|[^\]\"'])*+\]\s*)?>"
+    r"(?:\[(?:<!--.*?-->|<\?.*?\?>|\"[^\"]*\"|'[^']*'|(?!<!--|<\?)[^\]\"'])*+\]\s*+)?>"
 )
 UNFINISHED = r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE"
 ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*\"|'[^'<]*')*+"
@@ -63,6 +63,15 @@ class Wrapper:
                 return None
         return None
 
+    def explain(self, body: bytes) -> str:
+        """Why a record that cannot be parsed was cut where it was, if its tags tell; else nothing."""
+        for token in self.anywhere.finditer(body, 1):
+            if token["start"] is not None:
+                return "another record starts before the end tag: one is inside the other, or an end tag is missing"
+            if token["unfinished"] is not None:
+                return "a comment, CDATA section or instruction holds the end tag, or is not closed"
+        return ""
+
     def parse(self, body: bytes, closing: bytes) -> etree._Element:
         """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
 
@@ -97,20 +106,15 @@ def _plain(uri: str) -> str:
     return uri
 
 
-# A reference that XML knows is left as it is; CDATA sections hold no references.
-_AMPERSAND = re.compile(
-    rb"(?P<keep><!\[CDATA\[.*?\]\]>|&(?:amp|lt|gt|quot|apos|#[0-9]+|#[xX][0-9a-fA-F]+);)|&(?:(?P<name>[A-Za-z]\w*);)?",
-    re.DOTALL,
-)
+# CDATA sections hold no references; elsewhere one that XML knows is left as it is.
+_CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
+_STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
+_NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
 
 
-def _repair_ampersand(found: re.Match[bytes]) -> bytes:
-    """What to put for one `&` (see `escape_ampersands`)."""
-    if found["keep"] is not None:
-        return found["keep"]
-    if found["name"] is None:
-        return b"&amp;"
-    characters = html5.get(found["name"].decode("ascii", "replace") + ";")
+def _number(found: re.Match[bytes]) -> bytes:
+    """The numbers of the characters that HTML gives this name; the reference itself if it gives it to none."""
+    characters = html5.get(found[1].decode("ascii", "replace") + ";")
     return "".join(f"&#{ord(c)};" for c in characters).encode() if characters else found[0]
 
 
@@ -119,8 +123,12 @@ def escape_ampersands(body: bytes) -> bytes:
 
     HTML's named characters (`&nbsp;`) become numbers. Other entities stay, and the parser refuses them.
 
+    Cost: linear; an unclosed CDATA section reaches to the end.
+
     Example:
         >>> escape_ampersands(b"?x=1&b=2 &amp; <![CDATA[&]]>")
         b'?x=1&amp;b=2 &amp; <![CDATA[&]]>'
     """
-    return _AMPERSAND.sub(_repair_ampersand, body)
+    parts = _CDATA.split(body)
+    parts[::2] = [_NAMED.sub(_number, _STRAY.sub(b"&amp;", part)) for part in parts[::2]]
+    return b"".join(parts)

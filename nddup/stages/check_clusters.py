@@ -28,6 +28,9 @@ Batches = Iterator[pa.RecordBatch]
 MAXIMAL = ("all", "pairs")
 """Values of `coverage` that promise maximal sets and every pair in one."""
 
+JOINT = (*MAXIMAL, "documents")
+"""Those that promise near-duplicates only, and enough features common to all."""
+
 
 def place(clusters: DataFrame, docs: DataFrame) -> DataFrame:
     """The nodes of each cluster, and how many documents of each are members.
@@ -49,24 +52,26 @@ def partial_groups(placed: DataFrame) -> DataFrame:
     )
 
 
-def prove(rows: Sequence[tuple[str, int, list[int]]], nodes: Rows, rule: Rule) -> tuple[Sets, list[str]]:
-    """Prove the conditions of clusters whose sketches are at hand.
+def prove(rows: Sequence[tuple[str, int, str, list[int]]], nodes: Rows, rule: Rule) -> tuple[Sets, list[str]]:
+    """Prove the conditions of clusters whose sketches are at hand; in `partition` and `components`, the support only.
 
     Args:
-        rows: cluster_id, support, places of its nodes in `nodes`; each.
+        rows: cluster_id, support, coverage, places of its nodes in `nodes`; each.
         nodes: the sketches.
         rule: what a near-duplicate is.
 
     Returns:
         The sets for `extend`, and what is wrong with them.
     """
-    members = [np.array(places, np.int64) for _, _, places in rows]
+    members = [np.array(places, np.int64) for *_, places in rows]
     proofs: list[Proof] = [prove_cluster(gather([nodes.row(int(i)) for i in places]), rule) for places in members]
     problems: list[str] = []
-    for (cluster_id, support, _), proof in zip(rows, proofs, strict=True):
+    for (cluster_id, support, coverage, _), proof in zip(rows, proofs, strict=True):
         shared = len(proof.joint)
         if shared != support:
             problems.append(f"{cluster_id}: support {support}, its members share {shared}")
+        if coverage not in JOINT:
+            continue
         if shared < proof.bound:
             problems.append(f"{cluster_id}: its members share {shared}, fewer than {proof.bound}")
         if proof.bad_pair is not None:
@@ -138,6 +143,48 @@ def nested(placed: DataFrame, chosen: DataFrame) -> DataFrame:
     return met.select(problem("cluster_id", text(": lies inside "), "outer_id"))
 
 
+def maximal_only(rows: DataFrame, placed: DataFrame) -> DataFrame:
+    """The rows of clusters that promise to be maximal.
+
+    Schema in:   cluster_id, ...; as `place` gives
+    """
+    promised = placed.where(F.col("coverage").isin(*MAXIMAL)).select("cluster_id").distinct()
+    return rows.join(promised, "cluster_id", "left_semi")
+
+
+def left_out(truth: DataFrame, placed: DataFrame) -> DataFrame:
+    """Sketches that have a near-duplicate and are in no cluster.
+
+    Schema in:   TRUTH; as `place` gives
+    """
+    lonely = truth.select(F.col("probe").alias("node")).distinct().join(placed.select("node"), "node", "left_anti")
+    return lonely.select(problem("node", text(": has a near-duplicate, and is in no cluster")))
+
+
+def leaderless(placed: DataFrame, kept: DataFrame) -> DataFrame:
+    """Clusters made around kept documents that hold none.
+
+    Schema in:   as `place` gives; node
+    """
+    led = placed.where("coverage = 'documents'")
+    with_kept = led.join(kept, "node", "left_semi").select("cluster_id").distinct()
+    bare = led.select("cluster_id").distinct().join(with_kept, "cluster_id", "left_anti")
+    return bare.select(problem("cluster_id", text(": holds no kept document")))
+
+
+def wrong_stars(clusters: DataFrame, keep: DataFrame) -> DataFrame:
+    """Where a partition is not that of the keep-list: each kept document with those whose `duplicate_of` it is.
+
+    Schema in:   CLUSTERS; KEEP
+    """
+    star = F.coalesce("duplicate_of", "doc_id").alias("star")
+    stars = keep.groupBy(star).agg(F.sort_array(F.collect_list("doc_id")).alias("members")).where("size(members) > 1")
+    had = clusters.select("members", F.lit(1).alias("had"))
+    met = stars.select("members", F.lit(1).alias("due")).join(had, "members", "full")
+    named = problem(F.col("members")[0], text(", …: "), F.when(F.col("due").isNull(), "no star").otherwise("missing"))
+    return met.where("due is null or had is null").select(named)
+
+
 def uncovered(truth: DataFrame, within: DataFrame, placed: DataFrame, probes: DataFrame) -> DataFrame:
     """Near-duplicates that no cluster holds together; a node with itself is a group of equal documents.
 
@@ -187,3 +234,26 @@ def split_components(clusters: NDArray[np.int64], nodes: NDArray[np.int64], labe
     for label, part in zip(labels, parts.tolist(), strict=True):
         seen.setdefault(label, set()).add(part)
     return [f"{label}: falls into {len(found)} parts" for label, found in sorted(seen.items()) if len(found) > 1]
+
+
+def misnamed_parts(first: Sequence[str], second: Sequence[str], named: Sequence[tuple[str, str]]) -> list[str]:
+    """Nodes whose component is not the smallest node of their connected part.
+
+    Args:
+        first: one end of each pair of nodes.
+        second: the other.
+        named: (node, the component it says) of nodes in clusters; one without a pair is its own part.
+
+    Returns:
+        A problem for each such node.
+    """
+    names = sorted({*first, *second, *(node for node, _ in named)})
+    place = {name: at for at, name in enumerate(names)}
+    rows, columns = ([place[name] for name in side] for side in (first, second))
+    graph = coo_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(names), len(names)))
+    parts = connected_components(graph, directed=False)[1]
+    smallest: dict[int, str] = {}
+    for name, part in zip(names, parts.tolist(), strict=True):
+        smallest.setdefault(part, name)
+    wrong = ((node, component, smallest[parts[place[node]]]) for node, component in named)
+    return [f"{node}: component {said}, smallest id of its part {low}" for node, said, low in wrong if said != low]

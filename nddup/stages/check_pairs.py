@@ -179,6 +179,18 @@ def wrong_pairs(expected: DataFrame, folded: DataFrame, probes: DataFrame) -> Da
     return met.select(why.alias("problem")).where(F.col("problem").isNotNull())
 
 
+def between_removed(lost: DataFrame, led: DataFrame, kept: DataFrame) -> DataFrame:
+    """Of recounted pairs that are missing, those that need not be there: of one led family, neither end kept.
+
+    Schema in:   TRUTH; node; node
+    Schema out:  TRUTH
+    """
+    for end in ("probe", "other"):
+        lost = lost.join(led.select(F.col("node").alias(end)), end, "left_semi")
+        lost = lost.join(kept.select(F.col("node").alias(end)), end, "left_anti")
+    return lost
+
+
 def split_found(truth: DataFrame, folded: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The recounted pairs of nodes of which `pairs` has a row, and those of which it has none.
 

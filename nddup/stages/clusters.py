@@ -21,8 +21,8 @@ from pyspark.ml.fpm import FPGrowth
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.algorithms.itemsets import mine_component
 from nddup.algorithms.maximality import keep_maximal
+from nddup.algorithms.modes import Problem, find_sets
 from nddup.algorithms.overlap import Ragged
 from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import CLUSTERS, GRAPH, MATCHES, MEMBERS, SETS, SKETCHES, require, table
@@ -38,13 +38,30 @@ from nddup.stages.exchange import (
     with_rows,
 )
 
+MEMBERS_PER_BATCH = 1_000_000
+"""Member rows that are gathered before a batch is sent: 4 MB."""
+
 Batches = Iterator[pa.RecordBatch]
-NODE_LAYOUT: Layout = {"ordinal": np.int64, "position": np.int32, "fit": np.int32, "size": np.int32, "ids": np.uint64}
+NODE_LAYOUT: Layout = {
+    "ordinal": np.int64,
+    "position": np.int32,
+    "fit": np.int32,
+    "rank": np.int32,
+    "leader": np.int32,
+    "led": np.int32,
+    "size": np.int32,
+    "ids": np.uint64,
+}
 EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
 PROBLEM_LAYOUT: Layout = {**NODE_LAYOUT, **EDGE_LAYOUT}
 LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
 PIVOT = -1
 """In the column `fit`: a component for the pivot miner."""
+
+NAMED_MODES = ("partition", "components")
+"""Modes whose sets are no maximal sets, and bear the mode's own name as their coverage."""
+
+PLACE = ("ordinal", "position", "fit", "rank", "leader", "led")
 
 ITEM_BITS = 5
 """An item of a transaction is `ordinal << ITEM_BITS | position`: FP-Growth's components have at most 23 nodes."""
@@ -63,10 +80,11 @@ def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *
     require(graph, GRAPH, stage="clusters")
     require(sketches, SKETCHES, stage="clusters")
     require(matches, MATCHES, stage="clusters")
-    place = graph.select("node", "ordinal", "position", F.coalesce("batch", F.lit(PIVOT)).alias("fit"))
+    fit, led = F.coalesce("batch", F.lit(PIVOT)).alias("fit"), F.col("led").cast("int").alias("led")
+    place = graph.select("node", "ordinal", "position", fit, "rank", "leader", led)
     nodes = (
         sketches.join(place, "node")
-        .select("ordinal", "position", "fit", "sketch")
+        .select("ordinal", "position", "fit", "rank", "leader", "led", "sketch")
         .mapInArrow(partial(_post_nodes, partitions=partitions), block_schema(NODE_LAYOUT))
     )
     ends = place.select("node", "ordinal", "position")
@@ -79,15 +97,21 @@ def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *
     return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
 
 
-def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, max_sets: int, max_members: int) -> DataFrame:
-    """The maximal sets of each component that is the pivot miner's, or a cover where they pass the budget.
+def mine_by_pivot(
+    problems: DataFrame, *, threshold: Threshold, mode: str, max_sets: int, max_members: int
+) -> DataFrame:
+    """The sets of each component that is the pivot miner's.
+
+    Mode `all`: its maximal sets; where they pass the budget a cover; where that passes ten times the budget, or the
+    family has a crowd, those of leaders. `cover`: a cover at once. `partition`: each kept sketch with those that are
+    duplicates of it. `components`: the component itself.
 
     Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
     Schema out:  SETS
     Shuffles:  none.    Actions:  none.
     """
     return problems.mapInArrow(
-        partial(_mine_block, threshold=threshold, max_sets=max_sets, max_members=max_members), SETS
+        partial(_mine_block, threshold=threshold, mode=mode, max_sets=max_sets, max_members=max_members), SETS
     )
 
 
@@ -152,7 +176,9 @@ def keep_clusters(frequent: DataFrame, problems: DataFrame, *, threshold: Thresh
     return whole.mapInArrow(partial(_maximal_block, threshold=threshold), SETS)
 
 
-def name_clusters(sets: DataFrame, graph: DataFrame, nodes: DataFrame, *, least_size: int) -> DataFrame:
+def name_clusters(
+    sets: DataFrame, graph: DataFrame, nodes: DataFrame, *, least_size: int, mode: str = "all"
+) -> DataFrame:
     """Clusters of documents: each set with all documents of its sketches, and each group that stands alone.
 
     Schema in:   SETS, GRAPH, NODES
@@ -182,15 +208,15 @@ def name_clusters(sets: DataFrame, graph: DataFrame, nodes: DataFrame, *, least_
             F.first("size").alias("support"),
             F.sort_array(F.collect_list("doc_id")).alias("members"),
             F.first("group").alias("component"),
-            F.lit("all").alias("coverage"),
+            F.lit(mode if mode in NAMED_MODES else "all").alias("coverage"),
         )
-        .where(F.size("members") > 1)
     )
     ended = F.concat(F.array_join("members", "\0"), F.lit("\0"))
     return (
         mined.drop("set_id")
         .unionByName(alone.drop("node"))
         .withColumn("size", F.size("members"))
+        .where(F.col("size") > 1)
         .withColumn("cluster_id", F.substring(F.sha2(ended.cast("binary"), 256), 1, 16))
         .select(*CLUSTERS.fieldNames())
     )
@@ -218,7 +244,7 @@ def list_members(clusters: DataFrame, nodes: DataFrame) -> DataFrame:
 def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
         rows = list_column(batch.column("sketch"))
-        columns: Columns = {name: np.asarray(batch.column(name)) for name in ("ordinal", "position", "fit")}
+        columns: Columns = {name: np.asarray(batch.column(name)) for name in PLACE}
         columns["size"] = np.diff(rows.offsets)
         targets = (columns["ordinal"] % partitions).astype(np.int32)
         yield pack(NODE_LAYOUT, targets, columns, {"ids": rows}, partitions=partitions)
@@ -245,9 +271,25 @@ class _Problems(NamedTuple):
     node_offsets: NDArray[np.int64]  # (c + 1,) nodes of each component
     edge_offsets: NDArray[np.int64]  # (c + 1,)
     fits: NDArray[np.int32]  # (c,)
+    is_led: NDArray[np.bool_]  # (c,)
     sketches: Ragged  # by node
     bounds: NDArray[np.int32]  # by node
+    ranks: NDArray[np.int32]  # by node
+    leaders: NDArray[np.int32]  # by node, positions in the component
     edges: NDArray[np.int32]  # (e, 2), positions in the component
+
+    def component(self, index: int) -> Problem:
+        """One of them."""
+        low, high = self.node_offsets[index : index + 2]
+        offsets = self.sketches.offsets[low : high + 1]
+        return Problem(
+            Ragged(offsets - offsets[0], self.sketches.values[offsets[0] : offsets[-1]]),
+            self.bounds[low:high],
+            self.edges[self.edge_offsets[index] : self.edge_offsets[index + 1]],
+            self.ranks[low:high],
+            self.leaders[low:high],
+            bool(self.is_led[index]),
+        )
 
 
 def _read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> _Problems:
@@ -262,26 +304,25 @@ def _read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> _Problem
         np.append(first, len(order)),
         np.append(np.searchsorted(edges["edge_ordinal"][by_component], ordinals), len(ends)),
         nodes["fit"][order][first].astype(np.int32),
+        nodes["led"][order][first] != 0,
         take_rows(Ragged(starts, nodes["ids"].view(np.uint64)), order),
         threshold.bounds(nodes["size"][order].astype(np.int32)),
+        nodes["rank"][order].astype(np.int32),
+        nodes["leader"][order].astype(np.int32),
         np.sort(ends, axis=1).astype(np.int32),
     )
 
 
-def _mine_block(batches: Batches, *, threshold: Threshold, max_sets: int, max_members: int) -> Batches:
+def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, max_sets: int, max_members: int) -> Batches:
     problems = _read_problems(with_rows(batches), threshold)
+    sets = _Sets()
     for index in np.flatnonzero(problems.fits == PIVOT):
-        low, high = problems.node_offsets[index : index + 2]
-        offsets = problems.sketches.offsets[low : high + 1]
-        found = mine_component(
-            offsets - offsets[0],
-            problems.sketches.values[offsets[0] : offsets[-1]].view(np.int64),
-            problems.bounds[low:high],
-            problems.edges[problems.edge_offsets[index] : problems.edge_offsets[index + 1]],
-            max_sets=max_sets,
-            max_members=max_members,
-        )
-        yield _set_rows(problems.ordinals[index], found.offsets, found.members, found.supports, found.coverage)
+        problem = problems.component(int(index))
+        found = find_sets(problem, threshold=threshold, mode=mode, max_sets=max_sets, max_members=max_members)
+        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
@@ -315,6 +356,7 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
+    sets = _Sets()
     for index in np.flatnonzero(high > low):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
@@ -325,21 +367,56 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
         np.bitwise_or.at(neighbours, edges[:, 1], 1 << edges[:, 0])
         is_cluster = keep_maximal(masks, supports, bounds, neighbours)
         bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
-        offsets = np.concatenate([[0], np.cumsum(bits.sum(axis=1))])
-        yield _set_rows(problems.ordinals[index], offsets, np.nonzero(bits)[1], supports[is_cluster], "all")
+        sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()
 
 
-def _set_rows(
-    ordinal: np.int64,
-    offsets: NDArray[np.int64],
-    members: NDArray[np.int64] | NDArray[np.int32],
-    supports: NDArray[np.int32],
-    coverage: str,
-) -> pa.RecordBatch:
-    """Sets of one component as rows of SETS."""
-    positions = pa.ListArray.from_arrays(offsets.astype(np.int32), pa.array(members.astype(np.int32)))
-    count = len(supports)
-    return pa.RecordBatch.from_arrays(
-        [pa.repeat(int(ordinal), count), positions, pa.array(supports), pa.repeat(coverage, count)],
-        names=SETS.fieldNames(),
-    )
+class _Sets:
+    """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ordinals: list[NDArray[np.int64]] = []
+        self._sizes: list[NDArray[np.int64]] = []
+        self._members: list[NDArray[np.int32]] = []
+        self._supports: list[NDArray[np.int32]] = []
+        self._coverage: list[str] = []
+        self._n_members = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be sent before more are gathered."""
+        return self._n_members >= MEMBERS_PER_BATCH
+
+    def add(
+        self,
+        ordinal: np.int64,
+        sizes: NDArray[np.int64],
+        members: NDArray[np.integer],
+        supports: NDArray[np.int32],
+        coverage: str,
+    ) -> None:
+        """Add the sets of one component."""
+        self._ordinals.append(np.repeat(ordinal, len(sizes)))
+        self._sizes.append(sizes)
+        self._members.append(members.astype(np.int32))
+        self._supports.append(supports)
+        self._coverage += [coverage] * len(sizes)
+        self._n_members += len(members)
+
+    def release(self) -> pa.RecordBatch:
+        """The rows gathered, as one batch; they are forgotten here."""
+        sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+        members = np.concatenate([np.zeros(0, np.int32), *self._members])
+        arrays = [
+            pa.array(np.concatenate([np.zeros(0, np.int64), *self._ordinals])),
+            pa.ListArray.from_arrays(np.cumsum(sizes).astype(np.int32), pa.array(members)),
+            pa.array(np.concatenate([np.zeros(0, np.int32), *self._supports])),
+            pa.array(self._coverage, pa.string()),
+        ]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())

@@ -155,6 +155,30 @@ def distinct_sketches(documents: DataFrame) -> DataFrame:
     )
 
 
+def count_replaced() -> dict[str, Column]:
+    """What is counted of RECORDS in passing: those with undecodable bytes, and the places where they were."""
+    return {"undecodable_records": F.count_if(F.col("n_replaced") > 0), "undecodable_places": F.sum("n_replaced")}
+
+
+def count_sketches() -> dict[str, Column]:
+    """What is counted of DOCUMENTS in passing: the distinct sketches to pair, and the postings they make."""
+    is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
+    return {
+        "distinct_sketches": F.count_if(is_distinct),
+        "postings": F.sum(F.when(is_distinct, F.size("sketch").cast("long"))),
+    }
+
+
+def count_short(least_size: int) -> dict[str, Column]:
+    """What is counted of NODES in passing: who can be in no pair (no feature, under a count), and equal sketches."""
+    size = F.col("size")
+    return {
+        "empty_sketches": F.count_if(size == 0),
+        "below_count": F.count_if((size > 0) & (size < least_size)),
+        "equal_sketches": F.count_if(F.col("doc_id") != F.col("group")),
+    }
+
+
 def _preference(policy: str) -> Column:
     """Smaller for a document that comes first."""
     no_url = F.lit((1 << 63) - 1)

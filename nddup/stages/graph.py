@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.components import label_components
@@ -29,6 +29,7 @@ LISTED_LIMIT = 10**7
 def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: DataFrame,
     nodes: DataFrame,
+    families: DataFrame | None,
     *,
     miner: str,
     fpgrowth_limit: int,
@@ -43,6 +44,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     Args:
         matches: near-duplicate distinct sketches.
         nodes: one row a document.
+        families: the FAMILIES whose matches are those of leaders; None where there are none.
         miner: `pivot`: none goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do.
             `fpgrowth`: all do for which it can list its sets (below `LISTED_LIMIT`).
         fpgrowth_limit: see `miner`.
@@ -62,9 +64,25 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         .agg(F.min("group").alias("group"), best.alias("best"))
         .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )
+    if families is None:
+        described = described.withColumn("led", F.lit(False))
+    else:
+        led = families.select("node", F.lit(True).alias("led"))
+        described = described.join(led, "node", "left").withColumn("led", F.coalesce("led", F.lit(False)))
     whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
     return whole.mapInArrow(partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members), GRAPH)
+
+
+def count_components() -> dict[str, Column]:
+    """What is counted of GRAPH in passing: components, those of FP-Growth, and the size of the largest."""
+    is_first = F.col("position") == 0
+    return {
+        "components": F.count_if(is_first),
+        "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
+        "led_components": F.count_if(is_first & F.col("led")),
+        "largest_component": F.max("component_size"),
+    }
 
 
 def _graph_task(
@@ -86,7 +104,9 @@ def _graph_task(
     ranks[by_policy] = np.arange(len(nodes), dtype=np.int32)
     choice = keep_first(edges, pairs["resemblance"].to_numpy(), ranks)
     first = np.flatnonzero(components.positions == 0)
-    batch = _fits(components.sizes[first], largest, max_sets, max_members)[components.ordinals]
+    is_led = described["led"].to_numpy()
+    batch = _fits(components.sizes[first], is_led[first], largest, max_sets, max_members)[components.ordinals]
+    leader = np.where(choice.kept, np.arange(len(nodes)), choice.duplicate_of)
     graph = pa.table(
         {
             "node": nodes,
@@ -99,6 +119,9 @@ def _graph_task(
             "duplicate_of": pa.array(nodes[choice.duplicate_of], mask=choice.kept),
             "resemblance": choice.resemblance,
             "best": described["best"],
+            "leader": components.positions[leader],
+            "rank": ranks,
+            "led": is_led,
         }
     )
     yield from graph.to_batches(max_chunksize=100_000)
@@ -112,9 +135,11 @@ def _positions(nodes: NDArray[np.int64], node_a: NDArray[np.int64], node_b: NDAr
     return np.stack(ends, axis=1).astype(np.int32)
 
 
-def _fits(sizes: NDArray[np.int32], largest: int, max_sets: int, max_members: int) -> NDArray[np.int32]:
+def _fits(
+    sizes: NDArray[np.int32], is_led: NDArray[np.bool_], largest: int, max_sets: int, max_members: int
+) -> NDArray[np.int32]:
     """The FP-Growth fit of each component, in order, or -1 for the pivot miner's."""
     allowed = [m for m in range(2, largest + 1) if fits_budget(m, max_sets=max_sets, max_members=max_members)]
-    is_listed = np.isin(sizes, allowed)
+    is_listed = np.isin(sizes, allowed) & ~is_led
     listed = np.where(is_listed, (1 << np.minimum(sizes.astype(np.int64), 40)) - 1, 0)
     return np.where(is_listed, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)

@@ -11,14 +11,17 @@ shuffles move blocks (`nddup.stages.exchange`). The arithmetic, and why it is ex
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.algorithms.overlap import (
+    Matches,
     Ragged,
     count_holders,
     keep_possible,
@@ -45,10 +48,16 @@ from nddup.stages.exchange import (
 Batches = Iterator[pa.RecordBatch]
 POSTING_LAYOUT: Layout = {"node": np.int64, "feature": np.uint64, "bound": np.int32}
 PRUNED_LAYOUT: Layout = {**POSTING_LAYOUT, "holders": np.int32}
-ORIGINAL_LAYOUT: Layout = {"original": np.int64, "original_size": np.int32, "original_ids": np.uint64}
+ORIGINAL_LAYOUT: Layout = {
+    "original": np.int64,
+    "original_size": np.int32,
+    "original_crowd": np.int32,
+    "original_ids": np.uint64,
+}
 PROBE_LAYOUT: Layout = {
     "node": np.int64,
     "size": np.int32,
+    "crowd": np.int32,
     "ids": np.uint64,
     "bound": np.int32,
     "prefix_size": np.int32,
@@ -90,12 +99,31 @@ def count_postings(postings: DataFrame) -> DataFrame:
     return postings.select(F.coalesce(F.sum(F.length("node")) / 8, F.lit(0)).cast("long").alias("postings"))
 
 
-def match(
-    postings: DataFrame, sketches: DataFrame, *, threshold: Threshold, max_postings: int, partitions: int
-) -> DataFrame:
-    """Find and verify the pairs of near-duplicate sketches.
+def find_crowd(postings: DataFrame, *, max_postings: int) -> DataFrame:
+    """The sketches with a prefix feature that more than `max_postings` sketches have in their prefix.
 
-    Schema in:   POSTINGS, and the SKETCHES it came from
+    Schema in:   POSTINGS
+    Schema out:  CROWD
+    Shuffles:  two, of the postings of such features and of others held by as many; mostly none.    Actions:  none.
+    """
+    require(postings, POSTINGS, stage="pairs")
+    rows = postings.mapInArrow(partial(_post_common, max_postings=max_postings), "feature long, node long")
+    long = rows.groupBy("feature").count().where(F.col("count") > max_postings).select("feature")
+    return rows.join(long, "feature").select("node").distinct()
+
+
+def match(  # noqa: PLR0913 - three tables and three numbers
+    postings: DataFrame,
+    sketches: DataFrame,
+    *,
+    threshold: Threshold,
+    max_postings: int,
+    partitions: int,
+    crowd: DataFrame | None = None,
+) -> DataFrame:
+    """Find and verify the pairs of near-duplicate sketches; those within the crowd only link.
+
+    Schema in:   POSTINGS, the SKETCHES it came from, and CROWD, or None where there is none
     Schema out:  MATCHES
     Shuffles:  two, of blocks: the original sketches meet their prefixes, then each goes to the partitions that own
         a feature of its prefix (at most as many copies as the prefix is long, or as there are partitions).
@@ -103,7 +131,11 @@ def match(
     """
     require(postings, POSTINGS, stage="pairs")
     require(sketches, SKETCHES, stage="pairs")
-    originals = sketches.select("node", "sketch").mapInArrow(
+    is_crowd = F.lit(0)
+    if crowd is not None:
+        sketches = sketches.join(crowd.select("node", F.lit(1).alias("is_crowd")), "node", "left")
+        is_crowd = F.coalesce("is_crowd", F.lit(0))
+    originals = sketches.select("node", "sketch", is_crowd.alias("crowd")).mapInArrow(
         partial(_post_originals, partitions=partitions), block_schema(ORIGINAL_LAYOUT)
     )
     met = exchange(postings.unionByName(originals, allowMissingColumns=True), partitions=partitions)
@@ -168,52 +200,84 @@ def _post_originals(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
         rows = list_column(batch.column("sketch"))
         nodes = np.asarray(batch.column("node"))
-        columns = {"original": nodes, "original_size": np.diff(rows.offsets).astype(np.int32)}
+        columns = {
+            "original": nodes,
+            "original_size": np.diff(rows.offsets).astype(np.int32),
+            "original_crowd": np.asarray(batch.column("crowd")),
+        }
         targets = partition_of(nodes.view(np.uint64), partitions)
         yield pack(ORIGINAL_LAYOUT, targets, columns, {"original_ids": rows}, partitions=partitions)
+
+
+class _Prefixes(NamedTuple):
+    """The sketches with features left: their prefixes in the total order, rarest first."""
+
+    nodes: NDArray[np.int64]
+    bounds: NDArray[np.int32]
+    features: Ragged
+    holders: Ragged
+
+
+def _cut_prefixes(columns: Columns) -> _Prefixes:
+    order, offsets = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
+    features, holders = columns["feature"][order].view(np.uint64), columns["holders"][order].astype(np.int32)
+    bounds = columns["bound"][order][offsets[:-1]].astype(np.int32)
+    by_rarity = order_by_rarity(offsets, features, holders)
+    lengths = np.diff(offsets) - bounds + 1
+    inside = np.arange(len(features)) - np.repeat(offsets[:-1], np.diff(offsets)) < np.repeat(lengths, np.diff(offsets))
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _Prefixes(
+        columns["node"][order][offsets[:-1]].astype(np.int64),
+        bounds,
+        Ragged(starts, features[by_rarity][inside]),
+        Ragged(starts, holders[by_rarity][inside].astype(np.uint64)),
+    )
+
+
+def _post_common(batches: Batches, *, max_postings: int) -> Batches:
+    """The prefix postings of features that more than `max_postings` sketches hold anywhere."""
+    columns = unpack(list(batches), PRUNED_LAYOUT)
+    if columns["holders"].max(initial=0) <= max_postings:
+        return
+    prefixes = _cut_prefixes(columns)
+    common = np.flatnonzero(prefixes.holders.values > max_postings)
+    nodes = np.repeat(prefixes.nodes, np.diff(prefixes.features.offsets))[common]
+    yield pa.RecordBatch.from_pydict({"feature": prefixes.features.values[common].view(np.int64), "node": nodes})
 
 
 def _post_prefixes(batches: Batches, *, partitions: int) -> Batches:
     """Each sketch with features left, to every partition that owns one of its prefix."""
     held = list(batches)
-    columns = unpack(held, PRUNED_LAYOUT)
     originals = unpack(held, ORIGINAL_LAYOUT)
-    order, offsets = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
-    nodes = columns["node"][order][offsets[:-1]]
-    features, holders = columns["feature"][order].view(np.uint64), columns["holders"][order].astype(np.int32)
-    bounds = columns["bound"][order][offsets[:-1]]
-    by_rarity = order_by_rarity(offsets, features, holders)
-    whole = Ragged(offsets, features[by_rarity])
-    lengths = np.diff(offsets) - bounds + 1
-    inside = np.arange(len(features)) - np.repeat(offsets[:-1], np.diff(offsets)) < np.repeat(lengths, np.diff(offsets))
-    prefix = Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), whole.values[inside])
-    prefix_holders = Ragged(prefix.offsets, holders[by_rarity][inside].astype(np.uint64))
-    sketches = _find_originals(originals, nodes)
-    copies, targets = _copies(prefix, partitions)
+    prefixes = _cut_prefixes(unpack(held, PRUNED_LAYOUT))
+    sketches, crowd = _find_originals(originals, prefixes.nodes)
+    copies, targets = _copies(prefixes.features, partitions)
     yield pack(
         PROBE_LAYOUT,
         targets,
         {
-            "node": nodes[copies],
+            "node": prefixes.nodes[copies],
             "size": np.diff(sketches.offsets)[copies].astype(np.int32),
-            "bound": bounds[copies],
-            "prefix_size": lengths[copies].astype(np.int32),
+            "crowd": crowd[copies],
+            "bound": prefixes.bounds[copies],
+            "prefix_size": np.diff(prefixes.features.offsets)[copies].astype(np.int32),
         },
         {
             "ids": take_rows(sketches, copies),
-            "prefix": take_rows(prefix, copies),
-            "prefix_holders": take_rows(prefix_holders, copies),
+            "prefix": take_rows(prefixes.features, copies),
+            "prefix_holders": take_rows(prefixes.holders, copies),
         },
         partitions=partitions,
     )
 
 
-def _find_originals(originals: Columns, nodes: NDArray[np.generic]) -> Ragged:
-    """The original sketches of `nodes`, in their order."""
+def _find_originals(originals: Columns, nodes: NDArray[np.int64]) -> tuple[Ragged, NDArray[np.generic]]:
+    """The original sketches of `nodes`, in their order, and which of them are of the crowd."""
     offsets = np.concatenate([[0], np.cumsum(originals["original_size"])]).astype(np.int64)
     order = np.argsort(originals["original"])
     places = order[np.searchsorted(originals["original"][order], nodes)]
-    return take_rows(Ragged(offsets, originals["original_ids"].view(np.uint64)), places)
+    whole = Ragged(offsets, originals["original_ids"].view(np.uint64))
+    return take_rows(whole, places), originals["original_crowd"][places]
 
 
 def _copies(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -241,9 +305,18 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
         size=threshold.size,
         share=threshold.share,
         max_postings=max_postings,
+        crowd=columns["crowd"][order] != 0,
     )
+    yield _pair_rows(found, nodes)
+    if len(found.links):
+        yield _link_rows(nodes[found.links[:, 0]], nodes[found.links[:, 1]])
+
+
+def _pair_rows(found: Matches, nodes: NDArray[np.generic]) -> pa.RecordBatch:
+    """MATCHES of the pairs of a task, and a row of its counters."""
     first, second = nodes[found.first], nodes[found.second]
-    yield pa.RecordBatch.from_arrays(
+    nothing = pa.nulls(len(first) + 1, pa.int64())
+    return pa.RecordBatch.from_arrays(
         [
             pa.array(np.append(np.minimum(first, second), 0), mask=_last_masked(len(first))),
             pa.array(np.append(np.maximum(first, second), 0), mask=_last_masked(len(first))),
@@ -252,9 +325,21 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
             _counter(len(first), found.candidates),
             _counter(len(first), found.cut_features),
             _counter(len(first), found.cut_postings),
+            nothing,
+            nothing,
         ],
         names=MATCHES.fieldNames(),
     )
+
+
+def _link_rows(first: NDArray[np.generic], second: NDArray[np.generic]) -> pa.RecordBatch:
+    """MATCHES of links alone."""
+    schema = to_arrow_schema(MATCHES)
+    columns = {"link_a": np.minimum(first, second), "link_b": np.maximum(first, second)}
+    arrays = [
+        pa.array(columns[field.name]) if field.name in columns else pa.nulls(len(first), field.type) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 def _ragged(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:

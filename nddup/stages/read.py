@@ -14,13 +14,15 @@ from nddup.algorithms.formats import FileHead
 from nddup.schemas import CHUNKS, local_table, table
 
 
-def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: FileHead) -> DataFrame:
+def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: FileHead, *, max_record: int) -> DataFrame:
     """The chunks of files that share a head.
 
     Args:
         spark: the session.
         files: (path as Hadoop's URI, source) of each; paths are literal, hidden names are not read by Spark.
         head: how to cut them.
+        max_record: a chunk longer than this by more than a separator is passed over and never held in memory; that
+            it was can be told from the sum of the lengths.
 
     Schema out:  CHUNKS, in file order within a split; the bytes after the last separator of a file are a chunk too.
     Shuffles:  none; (path, source) is broadcast.    Actions:  none.
@@ -30,6 +32,7 @@ def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: Fil
         .option("lineSep", head.separator_text)
         .option("recursiveFileLookup", "true")  # no partition columns from folder names
         .option("__globPaths__", "false")  # `[1]` in a name is a name
+        .option("mapreduce.input.linerecordreader.line.maxlength", str(max_record + len(head.separator) + 2))
     )
     if head.encoding.startswith("utf-16"):
         reader = reader.option("encoding", head.encoding.replace("utf-16-", "UTF-16").upper())

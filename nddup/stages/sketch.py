@@ -4,7 +4,7 @@ Python touches a record a handful of times (parser, charset, markup) and never a
 the Arrow buffers of the batch's texts (`nddup.algorithms.sketching`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -18,12 +18,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, record_text
+from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.algorithms.sketching import Sketches, sketch_texts
-from nddup.schemas import CHUNKS, RECORDS, TEXTS, require
+from nddup.schemas import CHUNKS, CONTENTS, RECORDS, TEXTS, require
 
 Batches = Iterator[pa.RecordBatch]
 Place = tuple[str, int, int]
+"""Source, split, place in the split."""
+Found = tuple[Place, Record | Reject, bytes]
+"""A record where it was found, and the chunk it was in."""
 EXCERPT = 200
 
 
@@ -39,6 +42,7 @@ class Rule:
     charset: str | None
     min_tokens: int
     max_record: int
+    part: Literal["all", "main"] = "all"
 
 
 class _Row(NamedTuple):
@@ -54,6 +58,7 @@ class _Row(NamedTuple):
     detail: str
     excerpt: str
     text: str
+    n_replaced: int = 0
 
 
 def sketch_chunks(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
@@ -67,6 +72,28 @@ def sketch_chunks(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame
     return chunks.mapInArrow(partial(_sketch_chunks, head=head, rule=rule), RECORDS)
 
 
+def sketch_found(parsed: Iterable[list[Found]], rule: Rule) -> Batches:
+    """RECORDS of records that were read, a batch a list."""
+    for found in parsed:
+        yield _finish([_row(place, record, rule) for place, record, _ in found], rule)
+
+
+def contents_of(parsed: Iterable[list[Found]], head: FileHead, rule: Rule) -> Batches:
+    """CONTENTS of records that were read, rejects left out, a batch a list."""
+    is_json = head.format.kind == "jsonl"
+    for found in parsed:
+        read = [(place, record, chunk) for place, record, chunk in found if isinstance(record, Record)]
+        lines = [chunk.decode(head.encoding).strip() if is_json else None for _, _, chunk in read]
+        columns = {
+            "source": pa.array([place[0] for place, _, _ in read], pa.string()),
+            "split": pa.array([place[1] for place, _, _ in read], pa.int64()),
+            "seq": pa.array([place[2] for place, _, _ in read], pa.int64()),
+            "content": pa.array([record_text(record, rule.charset, "text") for _, record, _ in read], pa.string()),
+            "line": pa.array(lines, pa.string()),
+        }
+        yield pa.RecordBatch.from_pydict({name: columns[name] for name in CONTENTS.fieldNames()})
+
+
 def sketch_frame(texts: DataFrame, *, rule: Rule) -> DataFrame:
     """Sketch documents whose text is given; a null id or text is a reject.
 
@@ -78,26 +105,26 @@ def sketch_frame(texts: DataFrame, *, rule: Rule) -> DataFrame:
     return texts.mapInArrow(partial(_sketch_texts, rule=rule), RECORDS)
 
 
-def read_contents(chunks: DataFrame, offsets: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
-    """The content of every record again, under its `doc_key`, for writing the kept documents.
+def read_contents(rows: DataFrame, offsets: DataFrame) -> DataFrame:
+    """The content of every record under its `doc_key`, for writing the kept documents.
 
-    Schema in:   CHUNKS; source string, split long, before long (records before the split)
+    Schema in:   CONTENTS; source string, split long, before long (records before the split)
     Schema out:  doc_key long, content string (decoded, markup kept), line string (JSON lines: the line as it came)
     Shuffles:  none; `offsets` is broadcast.    Actions:  none.
     """
-    require(chunks, CHUNKS, stage="keep")
-    rows = chunks.mapInArrow(
-        partial(_contents, head=head, rule=rule),
-        "source string, split long, seq long, content string, line string",
-    )
+    require(rows, CONTENTS, stage="keep")
     return rows.join(F.broadcast(offsets), ["source", "split"]).select(
         (F.col("before") + F.col("seq")).alias("doc_key"), "content", "line"
     )
 
 
-def parse_chunks(
-    batches: Batches, *, head: FileHead, max_record: int
-) -> Iterator[list[tuple[Place, Record | Reject, bytes]]]:
+def chunk_contents(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
+    """CONTENTS of files that Spark cuts. Schema in: CHUNKS. No shuffle, no action."""
+    require(chunks, CHUNKS, stage="keep")
+    return chunks.mapInArrow(partial(_chunk_contents, head=head, rule=rule), CONTENTS)
+
+
+def parse_chunks(batches: Batches, *, head: FileHead, max_record: int) -> Iterator[list[Found]]:
     """The records of a task, a list a batch: ((source, split, place in the split), record or reject, chunk).
 
     The last chunk of a file is told apart by looking one row ahead, across batches.
@@ -145,8 +172,7 @@ def _rows(batch: pa.RecordBatch) -> list[tuple[bytes, str, int, bool]]:
 
 
 def _sketch_chunks(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
-    for parsed in parse_chunks(batches, head=head, max_record=rule.max_record):
-        yield _finish([_row(place, found, rule) for place, found, _ in parsed], rule)
+    yield from sketch_found(parse_chunks(batches, head=head, max_record=rule.max_record), rule)
 
 
 def _sketch_texts(batches: Batches, *, rule: Rule) -> Batches:
@@ -165,8 +191,8 @@ def _sketch_texts(batches: Batches, *, rule: Rule) -> Batches:
 def _row(place: Place, found: Record | Reject, rule: Rule) -> _Row:
     if isinstance(found, Reject):
         return _Row(*place, found.doc_id, None, None, found.reason, found.detail, found.excerpt, "")
-    text = record_text(found, rule.charset, rule.markup)
-    return _Row(*place, found.doc_id, found.url, content_fingerprint(found), None, "", "", text)
+    text, replaced = read_text(found, rule.charset, rule.markup, rule.part)
+    return _Row(*place, found.doc_id, found.url, content_fingerprint(found), None, "", "", text, replaced)
 
 
 def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
@@ -180,6 +206,7 @@ def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
     arrays = {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
+        "n_replaced": pa.array(by_row["n_replaced"], pa.int32()),
         "content_fingerprint": pa.array(by_row["content"], pa.binary()),
         "sketch_fingerprint": pa.array(_fingerprints(made.offsets, made.ids), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
@@ -211,20 +238,5 @@ def _fingerprints(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> list[b
     return [blake2b(data[low:high], digest_size=16).digest() for low, high in pairwise(ends)]
 
 
-def _contents(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
-    for parsed in parse_chunks(batches, head=head, max_record=rule.max_record):
-        read = [(place, found, chunk) for place, found, chunk in parsed if isinstance(found, Record)]
-        is_json = head.format.kind == "jsonl"
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([place[0] for place, _, _ in read], pa.string()),
-                pa.array([place[1] for place, _, _ in read], pa.int64()),
-                pa.array([place[2] for place, _, _ in read], pa.int64()),
-                pa.array([record_text(found, rule.charset, "text") for _, found, _ in read], pa.string()),
-                pa.array(
-                    [chunk.decode(head.encoding).strip() if is_json else None for _, _, chunk in read],
-                    pa.string(),
-                ),
-            ],
-            names=["source", "split", "seq", "content", "line"],
-        )
+def _chunk_contents(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
+    yield from contents_of(parse_chunks(batches, head=head, max_record=rule.max_record), head, rule)

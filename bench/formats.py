@@ -1,0 +1,254 @@
+"""Formats: the same pages in every format: the job's pass against a loop over the same functions in one process."""
+
+import argparse
+import bz2
+import csv
+import gzip
+import itertools
+import json
+import lzma
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+from xml.sax.saxutils import escape, quoteattr
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+from bench.debdocs import HEAD, load_pages, romip_records
+from bench.recording import BUILD, drop, fresh, record, show
+from nddup.algorithms.markup import strip_markup
+from nddup.algorithms.records import Record, content_fingerprint, record_text
+from nddup.collection import Collection, find_files, read_records
+from nddup.config import build_config
+from nddup.metrics import Metrics
+from nddup.pipeline import Job
+from nddup.progress import Progress
+from nddup.session import start_session
+from nddup.stages.sketch import _sketch
+from nddup.stages.whole import read_file
+from nddup.storage import Storage
+from nddup.store import MemoryStore
+
+Page = tuple[str, str, bytes]
+FILES = 4
+"""Files of each format: compressed ones and containers are read one task a file."""
+ROUNDS = 2
+BATCH = 500
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the pages in every format, then read them by the loop and by the job."""
+    megabytes = options.megabytes or (8 if options.small else 100)
+    folder = fresh("formats")
+    size = _write_all(folder, _pages(options, megabytes))
+    job = _job(options)
+    kinds = sorted(path.name for path in folder.iterdir())
+    _read(job, folder / "jsonl")
+    rows, values = [], {}
+    for kind in kinds:
+        found = find_files(Storage(job.spark), [str(folder / kind)], job.config)
+        documents, loop = _best(lambda found=found: _loop(found, job))
+        _, spark = _best(lambda kind=kind: _read(job, folder / kind))
+        rates = size / 1e6 / loop, size / 1e6 / spark
+        stored = sum(path.stat().st_size for path in (folder / kind).rglob("*") if path.is_file())
+        rows.append([kind, stored / 1e6, documents, *rates, rates[1] / rates[0] / options.cores])
+        values[kind] = {"loop": round(rates[0], 1), "job": round(rates[1], 1), "documents": documents}
+    _, alone = _best(lambda: _fastwarc(folder / "warc.gz"))
+    job.spark.stop()
+    title = f"formats: {size / 1e6:,.0f} MB of HTML in {FILES} files each, local[{options.cores}], MB of HTML a second"
+    show(title, ["format", "stored MB", "documents", "loop", "job", f"of {options.cores} loops"], rows)
+    share = values["warc.gz"]["loop"] / (size / 1e6 / alone)
+    print(
+        f"  FastWARC and markup removal alone: {size / 1e6 / alone:.1f} MB/s; the loop over warc.gz makes {share:.0%}"
+    )
+    record("formats", options, megabytes=round(size / 1e6), megabytes_per_second=values,
+           fastwarc_alone=round(size / 1e6 / alone, 1), warc_share=round(share, 3))  # fmt: skip
+    drop(folder)
+
+
+def _pages(options: argparse.Namespace, megabytes: int) -> list[Page]:
+    """So many megabytes of pages (id, url, html), from the first on, again under new ids where they end."""
+    pages = load_pages(options)
+    found, held = [], 0
+    for number, (url, html) in enumerate(itertools.cycle(zip(pages["url"], pages["html"], strict=True))):
+        found.append((str(number), url, html))
+        held += len(html)
+        if held >= megabytes * 1_000_000:
+            break
+    return found
+
+
+def _write_all(folder: Path, pages: list[Page]) -> int:
+    for kind, (head, lines, tail) in LINES.items():
+        (folder / kind).mkdir()
+        for part in range(FILES):
+            with _open(folder / kind / f"part{part}.{kind}") as file:
+                file.write(head)
+                file.writelines(lines(page) for page in pages[part::FILES])
+                file.write(tail)
+    _write_tables(folder, pages)
+    return sum(len(html) for _, _, html in pages)
+
+
+def _open(path: Path) -> Any:  # noqa: ANN401 - a file of one of five libraries
+    if path.name.endswith(".warc.gz"):
+        return _Members(path)
+    openers: dict[str, Callable[..., Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": zstandard.open,
+    }
+    return openers.get(path.suffix, open)(path, "wb")
+
+
+class _Members:
+    """A file in which every record is a gzip member, as crawlers write them."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, data: bytes) -> None:
+        if data:
+            self._file.write(gzip.compress(data, 6))
+
+    def writelines(self, lines: Iterator[bytes]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def _write_tables(folder: Path, pages: list[Page]) -> None:
+    csv.field_size_limit(sys.maxsize)
+    for kind in ("csv", "parquet", "html"):
+        (folder / kind).mkdir()
+    for part in range(FILES):
+        mine = pages[part::FILES]
+        with (folder / "csv" / f"part{part}.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["id", "url", "content"])
+            rows.writerows([number, url, html.decode("utf-8", "replace")] for number, url, html in mine)
+        numbers, urls, contents = (list(column) for column in zip(*mine, strict=True))
+        table = pa.table({"id": numbers, "url": urls, "content": pa.array(contents, pa.binary())})
+        pq.write_table(table, folder / "parquet" / f"part{part}.parquet", compression="zstd")
+    for number, _, html in pages:
+        (folder / "html" / f"{number}.html").write_bytes(html)
+
+
+def _xml(page: Page) -> bytes:
+    number, url, html = page
+    text = escape(html.decode("utf-8", "replace").translate(CONTROLS))
+    return f"<doc><id>{number}</id><url>{escape(url)}</url><content>{text}</content></doc>\n".encode()
+
+
+def _row(page: Page) -> bytes:
+    number, _, html = page
+    body = quoteattr(html.decode("utf-8", "replace").translate(CONTROLS), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    return f'  <row Id="{number}" Title="" Body={body} />\n'.encode()
+
+
+def _json(page: Page) -> bytes:
+    number, url, html = page
+    row = {"id": number, "url": url, "content": html.decode("utf-8", "replace")}
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _trec(page: Page) -> bytes:
+    number, url, html = page
+    head = f"<DOC>\n<DOCNO>{number}</DOCNO>\n<DOCHDR>\n{url}\nHTTP/1.1 200 OK\nContent-Type: text/html\n</DOCHDR>\n"
+    return head.encode() + html + b"\n</DOC>\n"
+
+
+def _warc(page: Page) -> bytes:
+    number, url, html = page
+    payload = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + html
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:x:{number}>\r\nWARC-Target-URI: {url}\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(payload)}\r\n\r\n"
+    )
+    return head.encode() + payload + b"\r\n\r\n"
+
+
+def _romip(page: Page) -> bytes:
+    return next(romip_records([page])).encode()
+
+
+CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], " ")
+LINES: dict[str, tuple[bytes, Callable[[Page], bytes], bytes]] = {
+    "romip.xml": (HEAD.encode(), _romip, b"</romip:dataset>\n"),
+    "xml": (b"<docs>\n", _xml, b"</docs>\n"),
+    "rows.xml": (b"<posts>\n", _row, b"</posts>\n"),
+    "trec": (b"", _trec, b""),
+    "jsonl": (b"", _json, b""),
+    "jsonl.gz": (b"", _json, b""),
+    "jsonl.bz2": (b"", _json, b""),
+    "jsonl.xz": (b"", _json, b""),
+    "jsonl.zst": (b"", _json, b""),
+    "warc": (b"", _warc, b""),
+    "warc.gz": (b"", _warc, b""),
+}
+
+
+def _job(options: argparse.Namespace) -> Job:
+    local = (BUILD / "local").absolute()
+    shutil.rmtree(local, ignore_errors=True)
+    local.mkdir(parents=True)
+    spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
+    config = build_config({"input": {"markup": "html"}}, origin="bench")
+    return Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+
+
+def _loop(found: Collection, job: Job) -> int:
+    """Read, parse, strip, sketch and fingerprint in one process, without Spark."""
+    documents, texts = 0, []
+    for group in found.groups:
+        for file, compression in group.files:
+            row = {"path": file.path, "source": file.source, "compression": compression, "most": 1 << 40}
+            for record_, _ in read_file(row, group.head, job.rule.max_record):
+                if isinstance(record_, Record):
+                    content_fingerprint(record_)
+                    texts.append(record_text(record_, None, "html"))
+                    documents += 1
+                if len(texts) >= BATCH:
+                    _sketch(texts, job.rule)
+                    texts = []
+    _sketch(texts, job.rule)
+    return documents
+
+
+def _read(job: Job, path: Path) -> int:
+    found = find_files(Storage(job.spark), [str(path)], job.config)
+    records, _ = read_records(job.spark, found, rule=job.rule, max_expansion=job.config.input.max_expansion)
+    records.write.format("noop").mode("overwrite").save()
+    return 0
+
+
+def _fastwarc(folder: Path) -> int:
+    pages = 0
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            for found in ArchiveIterator(file, record_types=WarcRecordType.response):
+                strip_markup(found.reader.read())
+                pages += 1
+    return pages
+
+
+def _best(work: Callable[[], int]) -> tuple[int, float]:
+    """What the work returns, and the seconds of its fastest round."""
+    seconds = []
+    for _ in range(ROUNDS):
+        started = time.monotonic()
+        result = work()
+        seconds.append(time.monotonic() - started)
+    return result, min(seconds)

@@ -1,0 +1,259 @@
+"""Fuzz: damaged files of every format through head reading, cutting, parsing and text; nothing may raise or hang."""
+
+import argparse
+import bz2
+import gzip
+import random
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.recording import BUILD, record, show
+from nddup.algorithms.formats import FileHead, FormatError
+from nddup.algorithms.heads import read_head
+from nddup.algorithms.markup import strip_markup
+from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, record_text
+
+SEED = 1
+MOST_BYTES = 8_192
+"""Of a sample: its front, as many whole records as fit, and what ends it."""
+SLOW = 1.0
+"""Seconds; a record of some kilobytes that takes longer is a fault."""
+AGAIN = 8
+"""One file in so many is read twice, and the results compared."""
+
+TOKENS = (
+    *(
+        b"<!--",
+        b"-->",
+        b"<![CDATA[",
+        b"]]>",
+        b"<?",
+        b"?>",
+        b"<!DOCTYPE r [",
+        b"]>",
+        b"<",
+        b">",
+        b"</",
+        b"/>",
+        b'"',
+        b"'",
+    ),
+    *(
+        b"&",
+        b"&amp;",
+        b"&x;",
+        b"&lt;br&gt;",
+        b"&#xD800;",
+        b"&#0;",
+        b"&#",
+        b"&nbsp;",
+        b"<p>",
+        b"<b>",
+        b"<script>",
+        b"\0",
+    ),
+    *(
+        b"\xed\xa0\x80",
+        b"\xff",
+        b"\xfe\xff",
+        b"\xef\xbb\xbf",
+        b"\x1b$B",
+        b"\n",
+        b"\r\n",
+        b"\x85",
+        b" ",
+        b"=",
+        b"{",
+        b"}",
+    ),
+    *(b"[", b"\\ud800", b"\\", b"</doc>", b"</DOC>", b"<DOC>", b"<DOCNO>", b"</DOCHDR>", b"<TEXT>", b"</document>"),
+    *(
+        b"<document>",
+        b"<content encoding='base64'>",
+        b"encoding='base64'",
+        b" xmlns='u'",
+        b" xmlns:p='u'",
+        b"<p:a>",
+        b"x:y",
+    ),
+)
+
+
+@dataclass
+class Findings:
+    """What a run has seen."""
+
+    files: int = 0
+    chunks: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+    slowest_at: str = ""
+
+
+def mutate(data: bytes, others: Sequence[bytes], choose: random.Random) -> bytes:
+    """Damage a file in one to eight places: bits, cuts, repetitions, swaps, insertions, parts of other files."""
+    damaged = bytearray(data)
+    for _ in range(choose.choice((1, 1, 2, 3, 5, 8))):
+        size = len(damaged)
+        low, high = sorted((choose.randrange(size + 1), choose.randrange(size + 1)))
+        high = min(high, low + choose.choice((1, 4, 60, 500, size)))
+        kind = choose.randrange(8)
+        if kind == 0 and size:
+            damaged[low % size] ^= 1 << choose.randrange(8)
+        elif kind == 1:
+            del damaged[low:high]
+        elif kind == 2:  # noqa: PLR2004 - the kinds of damage are numbered
+            damaged[low:low] = damaged[low:high] * choose.choice((1, 1, 2, 20))
+        elif kind == 3:  # noqa: PLR2004
+            middle = choose.randint(low, high)
+            damaged[low:high] = damaged[middle:high] + damaged[low:middle]
+        elif kind == 4:  # noqa: PLR2004
+            other = choose.choice(others)
+            start = choose.randrange(len(other))
+            damaged[low:low] = other[start : start + choose.choice((20, 200, 2000))]
+        elif kind == 5 and choose.randrange(4) == 0:  # noqa: PLR2004
+            del damaged[low:]
+        else:
+            damaged[low:low] = choose.choice(TOKENS) * choose.choice((1, 1, 1, 2, 50))
+    return bytes(damaged[: 16 * MOST_BYTES])
+
+
+def read_damaged(data: bytes, head: FileHead, findings: Findings, name: str) -> list[Record | Reject | None]:
+    """Read all chunks of a file, check what they give, and count it.
+
+    Raises:
+        AssertionError: if a result breaks a promise.
+        Exception: whatever the reader raises, which is a fault.
+    """
+    findings.files += 1
+    chunks = data.split(head.separator)
+    if chunks[-1] == b"":
+        chunks.pop()
+    results = []
+    for place, chunk in enumerate(chunks, start=1):
+        started = time.perf_counter()
+        result = parse_record(chunk, head, is_last=place == len(chunks))
+        _check(result)
+        taken = time.perf_counter() - started
+        if taken > findings.slowest:
+            findings.slowest, findings.slowest_at = taken, f"{name}, chunk {place}, {len(chunk):,} bytes"
+        findings.chunks += 1
+        findings.outcomes[_outcome(result)] += 1
+        results.append(result)
+    return results
+
+
+def _check(result: Record | Reject | None) -> None:
+    """A record has a text and an id that can be written; a reject has a reason that can be read."""
+    if isinstance(result, Record):
+        assert result.fields  # noqa: S101 - what a fuzzer finds is an assertion
+        record_text(result).encode()
+        content_fingerprint(result)
+        for text in (result.doc_id, result.url):
+            assert text is None or not set(text) & {"\n", "\r", "\t", "\0"}  # noqa: S101
+            assert text is None or text.strip().encode()  # noqa: S101
+    elif isinstance(result, Reject):
+        assert result.reason  # noqa: S101
+        f"{result.detail}{result.excerpt}{result.doc_id or ''}".encode()
+    else:
+        assert result is None  # noqa: S101
+
+
+def _outcome(result: Record | Reject | None) -> str:
+    if result is None:
+        return "no record"
+    return "record" if isinstance(result, Record) else f"reject: {result.reason}"
+
+
+def damaged_files(samples: Sequence[bytes], seed: int) -> Iterator[tuple[str, bytes, FileHead]]:
+    """Damaged files without end, each with its own head, or that of the sound file where it can still be read by it."""
+    heads = [read_head(sample) for sample in samples]
+    number = 0
+    while True:
+        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same files again, from their number
+        which = choose.randrange(len(samples))
+        data = mutate(samples[which], samples, choose)
+        head = heads[which]
+        if choose.randrange(4) == 0:
+            try:
+                head = read_head(data, charset=choose.choice((None, None, None, "koi8-r", "utf-16")))
+            except FormatError:
+                head = heads[which]
+        yield f"file {number} of seed {seed}, sample {which}", data, head
+        number += 1
+
+
+def fuzz(samples: Sequence[bytes], records: int, seed: int = SEED) -> Findings:
+    """Read damaged files until so many chunks were read; one file in AGAIN twice.
+
+    Raises:
+        AssertionError: naming the file, if a result breaks a promise or differs when read again.
+        RuntimeError: naming the file, if anything was raised.
+    """
+    findings = Findings()
+    files = damaged_files(samples, seed)
+    while findings.chunks < records:
+        name, data, head = next(files)
+        try:
+            results = read_damaged(data, head, findings, name)
+        except Exception as error:
+            raise RuntimeError(f"{name}: {error!r}") from error
+        if findings.files % AGAIN == 0:
+            assert results == read_damaged(data, head, Findings(), name), name  # noqa: S101
+    return findings
+
+
+def load_samples(folder: Path) -> list[bytes]:
+    """The front of every sample file of the shared data that can be read without settings, and JSON lines."""
+    paths = sorted([*(folder / "xml-samples").iterdir(), *(folder / "ruweb" / "fixtures").iterdir()])
+    samples = [b'{"id": "1", "url": "u", "text": "one"}\n{"id": 2, "text": "two \\u044f"}\n']
+    for path in paths:
+        data = path.read_bytes()
+        if path.suffix in {".bz2", ".gz"}:
+            try:
+                data = bz2.decompress(data) if path.suffix == ".bz2" else gzip.decompress(data)
+            except (OSError, EOFError, ValueError):
+                continue
+        try:
+            samples.append(front(data, read_head(data[: 1 << 18])))
+        except FormatError:
+            continue
+    return samples
+
+
+def front(data: bytes, head: FileHead) -> bytes:
+    """The head of a file and as many whole records as fit; at least one."""
+    if len(data) <= MOST_BYTES:
+        return data
+    end = data.rfind(head.separator, 0, MOST_BYTES)
+    end = data.find(head.separator) if end < 0 else end
+    return data[: end + len(head.separator)]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Fuzz so many records, and say what became of them."""
+    records = int(options.records or (20_000 if options.small else 1_000_000))
+    samples = load_samples(options.data)
+    strip_markup("<b>" * 2000)  # compiled before the clock runs
+    started = time.monotonic()
+    findings = fuzz(samples, records)
+    seconds = time.monotonic() - started
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows = [[name, count, count / findings.chunks] for name, count in findings.outcomes.most_common()]
+    title = (
+        f"fuzz: {findings.chunks:,} damaged records of {findings.files:,} files from {len(samples)} samples, 1 process"
+    )
+    show(title, ["outcome", "chunks", "share"], rows)
+    print(
+        f"  {findings.chunks / seconds:,.0f} records/s; slowest {findings.slowest:.3f} s ({findings.slowest_at});"
+        f" peak memory {megabytes:,.0f} MB"
+    )
+    record("fuzz", options, records=findings.chunks, files=findings.files, per_second=round(findings.chunks / seconds),
+           outcomes=dict(findings.outcomes), slowest=round(findings.slowest, 4), slowest_at=findings.slowest_at,
+           peak_megabytes=round(megabytes))  # fmt: skip
+    if findings.slowest > SLOW:
+        raise SystemExit(f"a record took {findings.slowest:.1f} s: {findings.slowest_at} (see {BUILD})")

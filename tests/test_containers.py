@@ -1,0 +1,137 @@
+"""CSV, Parquet and pages: rows and files as records, with the traps of real ones."""
+
+import csv
+import gzip
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.algorithms.containers import container_head, is_page, read_container
+from nddup.algorithms.formats import FormatError
+from nddup.algorithms.records import Record, Reject
+
+NOTHING = {"id": None, "url": None, "content": None, "charset": None}
+
+
+def read(
+    data: bytes, name: str, compression: str = "", limit: int = 1 << 20, **options: object
+) -> list[Record | Reject]:
+    """The records of a file of this name."""
+    expanded = gzip.decompress(data) if compression else data
+    head = container_head(expanded[:5000], name, None, {**NOTHING, **options})
+    assert head is not None
+    raw = io.BytesIO(data)
+    return list(read_container(raw, head, source=name, compression=compression, limit=None, max_record=limit))
+
+
+def table(rows: list[list[str]], delimiter: str = ",") -> bytes:
+    """CSV as its own writer writes it."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter).writerows(rows)
+    return text.getvalue().encode()
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
+def test_fields_may_hold_anything(name: str, delimiter: str) -> None:
+    """Quotes, delimiters and line ends inside a field; a blank id; the delimiter is seen from the header."""
+    body = 'one "two"\r\nthree, four; five\tsix'
+
+    found = read(table([["ID", "Title", "Text"], ["007", "T", body], ["", "U", "x"]], delimiter), name)
+
+    assert found == [Record("007", None, ("T", body), None), Record(None, None, ("U", "x"), None)]
+
+
+def test_rows_of_another_width_are_rejects() -> None:
+    """With what was expected; blank lines are no rows."""
+    found = read(b"id,text\n1,a\n\n2\n3,b,c\n4,d\n", "a.csv")
+
+    assert [item.detail if isinstance(item, Reject) else item.doc_id for item in found] == [
+        "1",
+        "1 fields, expected 2",
+        "3 fields, expected 2",
+        "4",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1251"])
+def test_a_table_in_any_encoding(encoding: str) -> None:
+    """By its mark, or by what its bytes look like."""
+    text = "id,text\n1,Съешь же ещё этих мягких французских булок да выпей чаю\n" * 1
+
+    found = read(text.encode(encoding), "a.csv")
+
+    assert [item.fields for item in found if isinstance(item, Record)] == [
+        ("Съешь же ещё этих мягких французских булок да выпей чаю",)
+    ]
+
+
+def test_a_field_without_end_does_not_hold_the_file() -> None:
+    """A quote that is never closed: one reject at the limit, within bounds."""
+    found = read(b'id,text\n1,a\n2,"' + b"x" * 5000 + b"\n3,b\n", "a.csv", limit=1000)
+
+    assert isinstance(found[1], Reject)
+    assert "field larger" in found[1].detail
+
+
+def test_columns_that_are_not_there_are_named() -> None:
+    """With those that are."""
+    with pytest.raises(FormatError, match=r"no column body; there are id, text"):
+        read(b"id,text\n1,a\n", "a.csv", content=("body",))
+    with pytest.raises(FormatError, match=r"which column is the text; there are a, b; set input.content"):
+        read(b"a,b\n1,2\n", "a.csv")
+
+
+def test_parquet_by_column() -> None:
+    """Numbers as ids, bytes as content of unknown charset, nulls as rejects, chosen columns joined."""
+    data = io.BytesIO()
+    columns = {"id": [1, 2, 3], "url": ["u", None, "w"], "html": [b"<p>\xcf\xf0", None, b""], "other": ["a", "b", None]}
+    pq.write_table(pa.table(columns), data)
+
+    found = read(data.getvalue(), "a.parquet", content=("html", "other"))
+
+    assert found == [
+        Record("1", "u", (b"<p>\xcf\xf0", "a"), None),
+        Record("2", None, ("b",), None),
+        Record("3", "w", (b"",), None),
+    ]
+
+
+def test_a_damaged_parquet_file_is_a_reject() -> None:
+    """Its end is gone, and with it all that says where its columns are."""
+    data = io.BytesIO()
+    pq.write_table(pa.table({"id": ["1"], "text": ["a"]}), data)
+
+    assert [item.reason for item in read(data.getvalue()[:-20], "a.parquet") if isinstance(item, Reject)] == ["damaged"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "url"),
+    [
+        ("a.example/dir/page.html", b"just text", "http://a.example/dir/page.html"),
+        ("dir/noext", b"<!DOCTYPE html><p>x", None),
+        ("a.example:8080/q?x=1", b"<!-- c --> <html lang=en>", "http://a.example:8080/q?x=1"),
+        ("index.htm", b"", None),
+    ],
+)
+def test_a_page_is_a_record(name: str, data: bytes, url: str | None) -> None:
+    """Its path is its id; the address is what a mirror was made from, if that can be told."""
+    assert read(data, name) == [Record(name, url, (data,), is_markup=True)]
+
+
+def test_a_compressed_page_and_one_that_is_too_long() -> None:
+    """A page is expanded like any file, and has the limit of a record."""
+    assert read(gzip.compress(b"<html>a"), "a.html.gz", "gzip")[0] == Record(
+        "a.html.gz", None, (b"<html>a",), is_markup=True
+    )
+    assert [item.reason for item in read(b"<html>" + b"x" * 2000, "a.html", limit=100) if isinstance(item, Reject)] == [
+        "too large"
+    ]
+
+
+def test_names_that_tell_a_page() -> None:
+    """A name is enough for pages only."""
+    assert [is_page(name) for name in ("a.html", "a.HTM", "a.xhtml", "a.html.gz", "a.xml", "html")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip

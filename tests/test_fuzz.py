@@ -1,0 +1,53 @@
+"""Damaged files of every format: each chunk is a record, a reject or nothing, always the same, soon, without a crash.
+
+`python -m bench fuzz` does the same for millions of records.
+"""
+
+import pytest
+
+from bench.fuzz import SLOW, Findings, damaged_files, front, fuzz, read_damaged
+from nddup.algorithms.formats import FORMATS
+from nddup.algorithms.heads import read_head
+from tests.test_formats import GOLDEN, MEDIAWIKI
+
+ROMIP = b"""<d><document><docID>1</docID><docURL>aHR0cDovL2EvMQ==</docURL>
+<content encoding='base64'>7/Do4uXy</content></document>
+<document><docID>2</docID><content encoding='base64'>PGI+YTwvYj4=</content></document></d>"""
+KOI8 = b"""<?xml version='1.0' encoding='koi8-r'?><r><doc><id>1</id><text>\xf0\xf2</text></doc>
+<doc><id>2</id><text>b</text></doc></r>"""
+JSON = b'{"id": "1", "url": "u", "text": "one"}\n{"id": 2, "text": "two \\u044f"}\n'
+SAMPLES = [*(data for _, data, _, _ in GOLDEN), MEDIAWIKI.encode("utf-16"), KOI8, ROMIP, JSON]
+
+
+def test_every_format_is_damaged() -> None:
+    """A format that is cut at a separator and has no sample here would not be fuzzed."""
+    cut = {name for name, declared in FORMATS.items() if declared.kind in {"xml", "sgml", "jsonl"}}
+
+    assert {read_head(sample).format.name for sample in SAMPLES} == cut
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_damaged_files(seed: int) -> None:
+    """Nothing raises, no record takes a second, reading again gives the same, and all outcomes occur."""
+    findings = fuzz(SAMPLES, 4_000, seed)
+
+    assert findings.slowest < SLOW, findings.slowest_at
+    assert {"record", "no record", "reject: malformed", "reject: truncated"} <= set(findings.outcomes)
+    assert findings.outcomes["record"] > findings.chunks // 10
+
+
+def test_a_damaged_file_can_be_made_again() -> None:
+    """A finding is named by the number of its file."""
+    one, other = (next(damaged_files(SAMPLES, 7)) for _ in range(2))
+
+    assert one == other
+
+
+def test_a_sample_is_cut_at_a_record() -> None:
+    """The front of a large file holds whole records, and at least one."""
+    data = b"<r>" + b"<doc><id>1</id><text>abc</text></doc>" * 1000 + b"</r>"
+    cut = front(data, read_head(data))
+
+    assert len(cut) < 20_000
+    assert cut.endswith(b"</doc>")
+    assert all(read_damaged(cut, read_head(cut), Findings(), ""))

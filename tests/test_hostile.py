@@ -1,0 +1,170 @@
+"""Hostile files: whatever a record holds, it is read or rejected in bounded time and memory, and never crashes."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nddup.algorithms.charsets import decode_content
+from nddup.algorithms.formats import FormatError
+from nddup.algorithms.heads import read_head
+from nddup.algorithms.markup import strip_markup
+from nddup.algorithms.records import Record, Reject, parse_record, record_text
+
+ROOT = Path(__file__).resolve().parents[1]
+MEGABYTE = 1_000_000
+SECONDS = 10.0
+"""For any of these on a busy core; a quiet one takes a tenth, and what is quadratic takes minutes."""
+
+XML = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
+TREC = read_head(b"<DOC><DOCNO>1</DOCNO><TEXT>a</TEXT></DOC>")
+BY_LINE = read_head(b"<r>\n<row Id='1' Body='a'/>\n</r>")
+
+STARTS = (b"", b"<", b"&", b"&#", b"<!--", b"<![CDATA[", b"<!DOCTYPE r [", b"\xe9 ")
+REPEATED = (
+    *(b"<!--", b"<![CDATA[", b"<?", b"<!DOCTYPE ", b'<!DOCTYPE "', b"<!DOCTYPE [", b"]]>", b"-->", b"a", b"\xe9", b" "),
+    *(b"&", b"&a", b"&#1", b"&#1;", b"<", b"<a", b"<a ", b'<a "', b"</a", b"</a ", b"<p>", b"<b>", b"<script", b'a="'),
+    *(b" a=1", b"<DOC> ", b"<DOCNO> ", b"<TEXT>", b"</TEXT>", b"<text>", b"\0", b"\xed\xa0\x80", b"\"'", b"=\n"),
+)
+
+
+def timed(work: Callable[[bytes], object], data: bytes) -> float:
+    """Seconds that one reader takes; a file that cannot be understood is an outcome too."""
+    started = time.perf_counter()
+    with contextlib.suppress(FormatError):
+        work(data)
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_reading_is_linear(start: bytes) -> None:
+    """100 KB of any one thing repeated: each reader is ready in a fraction of a second."""
+    strip_markup("<b>" * 2000)  # compiled, if it is not yet
+    readers: dict[str, Callable[[bytes], object]] = {
+        "head": read_head,
+        "head of a record": lambda data: read_head(b"<r><doc><text>" + data),
+        "record": lambda data: parse_record(b"<doc>" + data, XML, is_last=True),
+        "before a record": lambda data: parse_record(data, XML, is_last=False),
+        "row": lambda data: parse_record(b"<row " + data, BY_LINE, is_last=False),
+        "trec": lambda data: parse_record(b"<DOC>" + data, TREC, is_last=False),
+        "charset": decode_content,
+    }
+    for repeated in REPEATED:
+        data = start + repeated * (MEGABYTE // 10 // len(repeated))
+        for name, reader in readers.items():
+            assert timed(reader, data) < SECONDS / 10, (name, repeated)
+
+
+DEEP = b"<b>" * MEGABYTE
+MANY_ATTRIBUTES = b"<b %s/>" % b" ".join(b'a%d="1"' % i for i in range(MEGABYTE))
+MANY_NAMESPACES = b"<b %s/>" % b" ".join(b'xmlns:a%d="u%d" a%d:x="1"' % (i, i, i) for i in range(50_000))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (DEEP, "malformed"),
+        (DEEP + b"</b>" * MEGABYTE, "malformed"),
+        (MANY_ATTRIBUTES, None),
+        (MANY_NAMESPACES, None),
+        (b"<b/>" * MEGABYTE, None),
+        (b"<!-- %s -->" % (b"- " * (5 * MEGABYTE)), None),
+        (b"<?a b?>" * MEGABYTE, None),
+        (b"<c>" + b"&#1103;" * MEGABYTE + b"</c>", None),
+        (b"<c>" + b"<![CDATA[&]]>" * (MEGABYTE // 2) + b"</c>", None),
+    ],
+    ids=["deep", "deep and closed", "attributes", "namespaces", "children", "comment", "pis", "references", "cdata"],
+)
+def test_big_structures(body: bytes, reason: str | None) -> None:
+    """Depth beyond the parser's 2,048 levels is a reject, and a million of anything else is read in seconds."""
+    chunk = b"<doc><id>1</id><text>a%s</text>" % body
+    started = time.perf_counter()
+
+    result = parse_record(chunk, XML, is_last=False)
+    if isinstance(result, Record):
+        record_text(result)
+
+    assert getattr(result, "reason", None) == reason
+    assert time.perf_counter() - started < SECONDS
+
+
+def test_nothing_crashes_on_a_small_stack() -> None:
+    """What recursed to death would end the process, and the task with it."""
+    program = """if True:
+        import resource, threading
+        from tests.test_hostile import DEEP, MANY_ATTRIBUTES, XML, parse_record, strip_markup, read_head
+        threading.stack_size(512 << 10)
+        def work():
+            for body in (DEEP, DEEP + b"</b>" * 1_000_000, MANY_ATTRIBUTES, b"<b>" * 2000 + b"</b>" * 2000):
+                parse_record(b"<doc><id>1</id><text>" + body + b"</text>", XML, is_last=False)
+                parse_record(b"<doc>" + body, XML, is_last=True)
+            strip_markup(DEEP)
+            read_head(b"<r><doc><text>" + DEEP)
+            parse_record(b"[" * 1_000_000, read_head(b'{"text": "a"}'), is_last=True)
+            print("alive")
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+    """
+
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    alive, megabytes = done.stdout.split()
+    assert alive == "alive"
+    assert int(megabytes) < 2_000
+
+
+BILLION_LAUGHS = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("doctype", "body"),
+    [
+        (f'<!DOCTYPE r [<!ENTITY l0 "lol">{BILLION_LAUGHS}]>', "&l9;"),
+        ('<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]>', "&x;"),
+        ('<!DOCTYPE r [<!ENTITY % x SYSTEM "file:///etc/passwd"> %x;]>', "&x;"),
+        ("", '<!DOCTYPE r [<!ENTITY x "boom">]>&x;'),
+        ("", "<x:include xmlns:x='http://www.w3.org/2001/XInclude' href='/etc/passwd' parse='text'/>"),
+    ],
+)
+def test_entities_and_inclusions_stay_unread(doctype: str, body: str) -> None:
+    """A record that wants anything from outside, or from the DOCTYPE, is a reject or holds nothing of it."""
+    data = f"{doctype}<r><doc><id>1</id><text>{body}</text></doc></r>".encode()
+    head = read_head(data)
+
+    result = parse_record(data.split(head.separator)[0], head, is_last=False)
+
+    if isinstance(result, Record):
+        assert result.fields == ("",)
+    else:
+        assert isinstance(result, Reject)
+        assert result.reason == "malformed"
+
+
+@pytest.mark.parametrize("inside", [b"a\0b", b"a\xed\xa0\x80b", b"&#xD800;", b"&#0;", b"\xff\xfe", b"\xc0\x80"])
+def test_what_is_no_character_is_a_reject(inside: bytes) -> None:
+    """NUL, lone surrogates and bytes that are no UTF-8 make a record malformed, in its id as in its text."""
+    for chunk in (b"<doc><id>%s</id><text>a</text>" % inside, b"<doc><id>1</id><text>%s</text>" % inside):
+        result = parse_record(chunk, XML, is_last=False)
+
+        assert isinstance(result, Reject)
+        assert result.reason == "malformed"
+        assert result.excerpt.encode()
+
+
+def test_lone_surrogates_of_utf_16_are_a_reject() -> None:
+    """Half a character in a UTF-16 file rejects its record only."""
+    head = read_head("<r><doc><id>1</id><text>a</text></doc></r>".encode("utf-16"))
+    chunk = "<doc><id>1</id><text>a".encode("utf-16-le") + b"\x00\xd8" + "</text>".encode("utf-16-le")
+
+    result = parse_record(chunk, head, is_last=False)
+
+    assert isinstance(result, Reject)
+    assert result.reason == "malformed"

@@ -1,0 +1,127 @@
+"""Families that are led, and the modes of clusters: the same promises, proved by `check`."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from nddup.check import check_run
+from nddup.config import build_config
+from nddup.job import run_job
+from nddup.schemas import TABLES
+
+SLOTS = 30
+COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}}
+LIKE = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"threshold": 0.8}}
+
+
+def texts() -> dict[str, str]:
+    """A family of 60 near-equal documents, two smaller ones, pairs, equal texts, and documents of their own."""
+    random = np.random.default_rng(7)
+    found: dict[str, str] = {}
+    for family, (size, share) in enumerate([(60, 0.95), (12, 0.9), (7, 0.97)]):
+        for member in range(size):
+            kept = np.flatnonzero(random.random(SLOTS) < share)
+            found[f"f{family}-{member}"] = " ".join(f"w{family}x{slot}" for slot in kept)
+    for number in range(10):
+        words = [f"p{number}x{slot}" for slot in range(SLOTS - 2)]
+        found[f"p{number}-0"], found[f"p{number}-1"] = " ".join(words), " ".join([*words, "more"])
+    found["twin"] = found["f0-3"]
+    found["alone"] = " ".join(f"alone{slot}" for slot in range(SLOTS))
+    return found
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The texts as JSON lines."""
+    path = tmp_path_factory.mktemp("families") / "a.jsonl"
+    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts().items()))
+    return path
+
+
+def run(spark: SparkSession, collection: Path, output: Path, settings: dict[str, Any]) -> dict[str, DataFrame]:
+    """The tables of a run that keeps every promise."""
+    run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
+    report = check_run(spark, str(output))
+    assert report.is_sound, report.text()
+    return {name: spark.read.parquet(f"{output}/{name}") for name in TABLES}
+
+
+def pairs_of(table: DataFrame) -> set[tuple[str, str]]:
+    """The pairs of ids."""
+    return {(row["doc_a"], row["doc_b"]) for row in table.select("doc_a", "doc_b").collect()}
+
+
+def rows_of(table: DataFrame) -> list[str]:
+    """All rows, sorted."""
+    return sorted(map(str, table.collect()))
+
+
+@pytest.mark.parametrize("settings", [COUNT, LIKE], ids=["count", "resemblance"])
+def test_a_led_family_keeps_what_the_whole_graph_keeps(
+    spark: SparkSession, collection: Path, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """The keep-list is the same; the pairs are those of a kept text in the led family, and all elsewhere."""
+    led_settings = {**settings, "pairs": {**settings["pairs"], "max_postings": 20}}
+
+    whole = run(spark, collection, tmp_path / "whole", settings)
+    led = run(spark, collection, tmp_path / "led", led_settings)
+
+    assert rows_of(led["keep"]) == rows_of(whole["keep"])
+    text = texts()
+    kept = {text[row["doc_id"]] for row in whole["keep"].where("kept").collect()}
+    found = led["clusters"].where("coverage = 'documents'").collect()
+    members = {member for row in found for member in row["members"]}
+    assert {name for name in members if name.startswith("f0-")} == {f"f0-{n}" for n in range(60)} & members
+    assert len(members) > 50
+    expected = {
+        pair
+        for pair in pairs_of(whole["pairs"])
+        if not members.issuperset(pair) or kept & {text[name] for name in pair} or text[pair[0]] == text[pair[1]]
+    }
+    assert pairs_of(led["pairs"]) == expected
+    assert len(expected) < whole["pairs"].count()
+
+
+def test_a_led_family_is_the_same_however_it_is_divided(spark: SparkSession, collection: Path, tmp_path: Path) -> None:
+    """One partition or seven."""
+    settings = {**COUNT, "pairs": {**COUNT["pairs"], "max_postings": 20}}  # type: ignore[dict-item]
+    tables = [
+        run(spark, collection, tmp_path / str(n), {**settings, "spark": {"spark.sql.shuffle.partitions": str(n)}})
+        for n in (1, 7)
+    ]
+
+    for name in ("pairs", "clusters", "members", "keep"):
+        assert rows_of(tables[0][name]) == rows_of(tables[1][name])
+
+
+@pytest.mark.parametrize("mode", ["cover", "partition", "components"])
+def test_modes(spark: SparkSession, collection: Path, tmp_path: Path, mode: str) -> None:
+    """Each by its definition, from the pairs and the keep-list."""
+    tables = run(spark, collection, tmp_path / "out", {**COUNT, "clusters": {"mode": mode}})
+
+    sets = [frozenset(row["members"]) for row in tables["clusters"].collect()]
+    pairs = pairs_of(tables["pairs"])
+    if mode == "cover":
+        held = {pair for members in sets for pair in itertools.combinations(sorted(members), 2)}
+        assert held == pairs
+        assert {row["coverage"] for row in tables["clusters"].collect()} <= {"pairs", "all"}
+        return
+    assert {row["coverage"] for row in tables["clusters"].collect()} == {mode}
+    assert sum(map(len, sets)) == len(frozenset().union(*sets))
+    if mode == "partition":
+        stars: dict[str, set[str]] = {}
+        for row in tables["keep"].collect():
+            stars.setdefault(row["duplicate_of"] or row["doc_id"], set()).add(row["doc_id"])
+        assert set(sets) == {frozenset(star) for star in stars.values() if len(star) > 1}
+    else:
+        label = {name: name for name in texts()}
+        for _ in label:
+            for first, second in pairs:
+                label[first] = label[second] = min(label[first], label[second])
+        whole = {frozenset(n for n in label if label[n] == low) for low in label.values()}
+        assert set(sets) == {members for members in whole if len(members) > 1}

@@ -1,0 +1,140 @@
+"""Expanding and cutting files from their start: everything that decodes, and exactly what does not."""
+
+import bz2
+import gzip
+import io
+import lzma
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nddup.algorithms.records import Reject
+from nddup.algorithms.streams import Chunk, Expanded, StoppedError, compression_of, cut_stream, expand_head
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
+}
+
+
+class Slow(io.BytesIO):
+    """A stream that gives at most a few bytes at a time, as a network may."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most seven bytes."""
+        return super().read(min(size, 7) if size is not None and size > 0 else size)
+
+
+def cut(data: bytes, separator: bytes, *, limit: int = 1 << 20, unit: int = 1) -> list[Chunk | Reject]:
+    return list(cut_stream(Expanded(io.BytesIO(data), ""), separator, max_record=limit, unit=unit))
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_members_one_after_another_are_one_stream(name: str) -> None:
+    """Files put together by `cat` expand to all their parts, however slowly they come."""
+    data = b"".join(COMPRESSIONS[name](part) for part in (b"one ", b"two " * 10_000, b"three"))
+
+    stream = Expanded(Slow(data), name)
+
+    assert compression_of(data) == name
+    assert b"".join(iter(lambda: stream.read(1000), b"")) == b"one " + b"two " * 10_000 + b"three"
+
+
+@pytest.mark.parametrize("name", [name for name in COMPRESSIONS if name])
+@pytest.mark.parametrize("share", [0.7, 0.9999])
+def test_a_cut_file_gives_its_start_and_then_says_so(name: str, share: float) -> None:
+    """What was expanded is a true beginning, and the end is no silent end."""
+    whole = b"".join(b"%d;" % (n * n * 7919) for n in range(100_000))
+    data = COMPRESSIONS[name](whole)
+    stream, found = Expanded(io.BytesIO(data[: int(len(data) * share)]), name), bytearray()
+
+    with pytest.raises(StoppedError) as stopped:  # noqa: PT012 - what came before it is looked at
+        for piece in iter(lambda: stream.read(1000), b""):
+            found.extend(piece)
+
+    assert stopped.value.reason == "damaged"
+    assert whole.startswith(found)
+    assert len(found) > len(whole) * (share - 0.7) * 0.5  # bzip2 gives whole blocks only
+
+
+def test_a_flipped_byte_is_said() -> None:
+    """A file that decodes and whose checksum is wrong is damaged too, after all its records."""
+    data = bytearray(gzip.compress(b"a\nb\nc\n"))
+    data[-6] ^= 1
+
+    found = list(cut_stream(Expanded(io.BytesIO(bytes(data)), "gzip"), b"\n", max_record=100))
+
+    assert [item.value for item in found if isinstance(item, Chunk)] == [b"a", b"b", b"c"]
+    assert [item.reason for item in found if isinstance(item, Reject)] == ["damaged"]
+
+
+def test_expansion_has_a_limit() -> None:
+    """A bomb is stopped, and says by which setting."""
+    stream = Expanded(io.BytesIO(gzip.compress(bytes(10_000_000))), "gzip", limit=1_000_000)
+
+    with pytest.raises(StoppedError, match="max_expansion") as stopped:
+        list(iter(lambda: stream.read(65_536), b""))
+
+    assert stopped.value.reason == "too large"
+
+
+@given(st.lists(st.binary(max_size=40)), st.sampled_from([b"\n", b"</d>", b"aa"]), st.integers(1, 60))
+def test_chunks_are_what_stands_between_separators(parts: list[bytes], separator: bytes, limit: int) -> None:
+    """As `bytes.split` cuts, but for chunks above the limit, which are counted one reject each."""
+    data = separator.join(parts)
+
+    found = cut(data, separator, limit=limit)
+
+    expected = data.split(separator)
+    if not expected[-1]:
+        expected.pop()
+    assert len(found) == len(expected)
+    for item, part in zip(found, expected, strict=True):
+        if len(part) > limit:
+            assert isinstance(item, Reject)
+            assert item.reason == "too large"
+            assert item.detail.startswith(f"{len(part):,} bytes")
+        else:
+            assert isinstance(item, Chunk)
+            assert item.value == part
+    assert [item.is_last for item in found if isinstance(item, Chunk)][:-1].count(True) == 0
+
+
+def test_a_long_record_is_passed_over_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its length is exact though it was never held, also where pieces end inside a separator."""
+    monkeypatch.setattr("nddup.algorithms.streams.PIECE", 10)
+    for size in range(95, 130):
+        data = b"<d>a</d>" + b"x" * size + b"</d><d>b</d>"
+
+        found = list(cut_stream(Expanded(io.BytesIO(data), ""), b"</d>", max_record=50))
+
+        assert [item.detail.split()[0] if isinstance(item, Reject) else item.value for item in found] == [
+            b"<d>a",
+            str(size),
+            b"<d>b",
+        ]
+
+
+def test_a_separator_of_utf_16_lies_on_whole_units() -> None:
+    """Bytes that look like it between two characters do not cut."""
+    text = "一ਊ\nb"  # U+0A0A holds the byte of a line end twice
+
+    found = cut(text.encode("utf-16-le"), "\n".encode("utf-16-le"), unit=2)
+
+    assert [item.value.decode("utf-16-le") for item in found if isinstance(item, Chunk)] == ["一ਊ", "b"]
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_a_head_is_the_start_of_what_expands(name: str) -> None:
+    """As much as asked for; of damaged bytes as much as decodes."""
+    data = COMPRESSIONS[name](b"0123456789" * 1000)
+
+    assert expand_head(data, 15) == b"012345678901234"
+    assert expand_head(data, 1 << 20) == b"0123456789" * 1000
+    assert (b"0123456789" * 1000).startswith(expand_head(data[: len(data) - 3], 1 << 20))

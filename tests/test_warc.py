@@ -1,0 +1,111 @@
+"""WARC: every record that may hold a document is one record or one reject, whatever surrounds it."""
+
+import gzip
+import io
+
+import pytest
+
+from nddup.algorithms.records import Record, Reject, record_text
+from nddup.algorithms.streams import Chunk, Expanded
+from nddup.algorithms.warc import cut_warc, parse_warc
+
+
+def block(number: int, payload: bytes, kind: str = "response", content_type: str = "application/http") -> bytes:
+    """One WARC record."""
+    head = (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{number}>\r\n"
+        f"WARC-Target-URI: http://a.example/{number}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(payload)}\r\n\r\n"
+    )
+    return head.encode() + payload + b"\r\n\r\n"
+
+
+def page(text: str, charset: str = "utf-8", headers: str = "") -> bytes:
+    """An HTTP response."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={charset}\r\n{headers}\r\n"
+    return head.encode() + f"<html><body>{text}</body></html>".encode(charset)
+
+
+def read(data: bytes, limit: int = 1 << 20) -> list[Record | Reject]:
+    """The records of a file."""
+    found = cut_warc(Expanded(io.BytesIO(data), ""), max_record=limit)
+    return [parse_warc(item.value, max_record=limit) if isinstance(item, Chunk) else item for item in found]
+
+
+def told(items: list[Record | Reject]) -> list[str]:
+    """Text of a record, reason of a reject."""
+    return [item.reason if isinstance(item, Reject) else record_text(item) for item in items]
+
+
+def test_pages_and_nothing_else() -> None:
+    """Responses, resources and conversions are read; what is about them is passed over; a revisit is a reject."""
+    data = b"".join(
+        [
+            block(0, b"software: x", "warcinfo", "application/warc-fields"),
+            block(1, b"GET / HTTP/1.1\r\n\r\n", "request"),
+            block(1, page("Привет", "koi8-r")),
+            block(2, b"plain text", "conversion", "text/plain"),
+            block(3, b"<p>a page", "resource", "text/html"),
+            block(4, b"HTTP/1.1 200 OK\r\n\r\n", "revisit"),
+            block(5, b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n\x89PNG"),
+            block(6, b"about: x", "metadata", "application/warc-fields"),
+        ]
+    )
+
+    found = read(data)
+
+    assert told(found) == ["Привет", "plain text", "a page", "no content", "not text"]
+    first = found[0]
+    assert isinstance(first, Record)
+    assert (first.doc_id, first.url, first.charset) == ("urn:uuid:1", "http://a.example/1", "koi8-r")
+
+
+def test_encodings_of_http_are_undone_or_left() -> None:
+    """Gzip and chunks as the header says; a payload that is not what it says is taken as it is."""
+    zipped = gzip.compress(b"<p>zipped")
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+    data = b"".join(
+        [
+            block(1, head + b"Content-Encoding: gzip\r\n\r\n" + zipped),
+            block(2, head + b"Transfer-Encoding: chunked\r\n\r\n9\r\n<p>a page\r\n0\r\n\r\n"),
+            block(3, head + b"Content-Encoding: gzip\r\n\r\n<p>not zipped"),
+            block(4, head + b"Transfer-Encoding: chunked\r\n\r\n<p>not chunked"),
+        ]
+    )
+
+    assert told(read(data)) == ["zipped", "a page", "not zipped", "not chunked"]
+
+
+def test_bad_records_are_one_reject_each() -> None:
+    """Bytes between records, a header without length, a record that is too long: the next one is read."""
+    good = [block(n, page(f"page {n}")) for n in range(4)]
+    no_length = good[1].replace(b"Content-Length", b"Content-Lenght")
+    data = good[0] + b"garbage\r\n" + good[1] + no_length + good[2] + block(9, page("x" * 5000)) + good[3]
+
+    found = read(data, limit=2000)
+
+    assert told(found) == ["page 0", "malformed", "page 1", "malformed", "page 2", "too large", "page 3"]
+
+
+@pytest.mark.parametrize("missing", [5, 60, 300])
+def test_a_cut_file_says_so(missing: int) -> None:
+    """However much of the last record is missing, it is a reject, and the others are read."""
+    data = b"".join(block(n, page("word " * 50)) for n in range(3))
+
+    found = read(data[:-missing])
+
+    assert [isinstance(item, Record) for item in found] == [True, True, False]
+    assert told(found)[-1] == "truncated"
+
+
+def test_a_payload_that_looks_like_a_record_does_not_cut() -> None:
+    """The length counts, not the look."""
+    data = block(1, page("before\r\n\r\nWARC/1.1\r\nWARC-Type: response\r\nafter")) + block(2, page("next"))
+
+    assert [text.split()[0] for text in told(read(data))] == ["before", "next"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\r\n\r\n", b"WARC/1.0", b"garbage", b"\0" * 5000])
+def test_nothing_is_nothing_or_a_reject(data: bytes) -> None:
+    """Blank files hold no record; other bytes are one reject."""
+    assert told(read(data)) == ([] if not data.strip(b"\r\n\0") else ["malformed"])
