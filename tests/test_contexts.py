@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
+import fim
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +18,10 @@ from nddup.algorithms.contexts import Context, number_rows
 from nddup.algorithms.cooccurrences import choose_columns, find_pairs
 from nddup.algorithms.fimi import read_fimi
 from nddup.algorithms.frequent import mine_context
-from nddup.algorithms.itemsets import Itemsets
+from nddup.algorithms.itemsets import Itemsets, mine_component
+from nddup.algorithms.markup import strip_markup
+from nddup.algorithms.overlap import number_keys
+from nddup.algorithms.sketching import sketch_texts
 
 Transactions = Sequence[frozenset[int]]
 Found = set[tuple[tuple[int, ...], int]]
@@ -199,6 +205,65 @@ def test_equal_rows_get_one_number(rows: list[list[int]]) -> None:
     distinct = list(dict.fromkeys(map(tuple, rows)))
     assert groups.tolist() == [distinct.index(tuple(row)) for row in rows]
     assert count == len(distinct)
+
+
+def by_fpgrowth(context: Context, support: int, *, target: str = "m") -> Found:
+    """
+    Mine with a C implementation.
+
+    It never gives the set of what every transaction holds, maximal or not: one more transaction, of an item of its
+    own that a support of two leaves out, lets no item be in all.
+    """
+    rows = [row.tolist() for row in np.split(context.items, context.offsets[1:-1])]
+    listed = fim.fpgrowth([*rows, [context.n_items]], target=target, supp=-support, zmin=1, report="a")
+    return {(tuple(sorted(items)), int(count)) for items, count in listed}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_families_agree_with_a_c_miner(seed: int) -> None:
+    """Families that lost features at random, some of them with others in common, at counts that cut through them."""
+    rng = np.random.default_rng(seed)
+    n_items, n_slots = int(rng.integers(10, 60)), int(rng.integers(20, 200))
+    held = rng.random((n_slots, n_items)) < rng.uniform(0.7, 0.97)
+    held &= rng.random((n_slots, n_items)) < rng.choice([0.2, 1.0], (n_slots, 1), p=[0.3, 0.7])
+    context = as_context([frozenset(np.flatnonzero(row).tolist()) for row in held], n_items)
+    support = max(2, int(n_slots * rng.uniform(0.45, 0.8)))
+
+    assert as_set(mine_context(context, support).itemsets) == by_fpgrowth(context, support)
+    extended = Context(np.append(context.offsets, context.items.size), context.items, n_items)  # as the C miner's
+    assert as_set(mine_context(extended, support, closed=True).itemsets) == by_fpgrowth(context, support, target="c")
+
+
+@pytest.fixture(scope="module")
+def pages(shared: Path) -> Context:
+    """A fifteenth of the real pages, with all their versions: each shingle of the sketches a transaction."""
+    table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["page_key", "html"]).to_pandas()
+    chosen = table[pd.util.hash_array(table["page_key"].to_numpy()) % 15 == 0]
+    texts = [strip_markup(html.decode("utf-8", "replace")).encode() for html in chosen["html"]]
+    offsets = np.concatenate(([0], np.cumsum([len(text) for text in texts]))).astype(np.int64)
+    made = sketch_texts(np.frombuffer(b"".join(texts), np.uint8), offsets, length=5, size=100)
+    numbers, count = number_keys(made.ids)
+    starts = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count)))).astype(np.int64)
+    owners = np.repeat(np.arange(len(texts), dtype=np.int32), np.diff(made.offsets))
+    return Context(starts, owners[np.argsort(numbers, kind="stable")], len(texts))
+
+
+@pytest.mark.parametrize("support", [95, 85, 70, 60, 50])
+def test_real_pages_agree_with_a_c_miner(pages: Context, support: int) -> None:
+    """Sketches of real pages give the same sets, as a context and as one component with its pairs given."""
+    expected = by_fpgrowth(pages, support)
+    documents = np.repeat(np.arange(pages.offsets.size - 1), np.diff(pages.offsets))[
+        np.argsort(pages.items, kind="stable")
+    ]
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(pages.items, minlength=pages.n_items)))).astype(np.int64)
+    pairs = find_pairs(offsets, documents.astype(np.int32), pages.offsets.size - 1, support)
+    bounds = np.full(pages.n_items, support, np.int32)
+
+    mined = mine_component(offsets, documents, bounds, pairs, max_sets=10**6, max_members=10**8, max_nodes=10**9)
+
+    assert len(expected) > 200
+    assert as_set(mine_context(pages, support).itemsets) == expected
+    assert as_set(mined) == {row for row in expected if len(row[0]) > 1}
 
 
 def canonical(itemsets: Itemsets, names: list[bytes]) -> tuple[int, str]:

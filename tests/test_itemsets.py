@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.itemsets import Itemsets, cover_component, mine_component, mine_share
-from nddup.algorithms.neighbourhoods import bound_memory
+from nddup.algorithms.itemsets import Itemsets, cover_component, gather_component, mine_component, mine_share
+from nddup.algorithms.neighbourhoods import bound_memory, make_lookup, visit_neighbourhood
 
 Sketch = frozenset[int]
 Members = tuple[int, ...]
@@ -385,6 +385,24 @@ def test_memory_bound_follows_neighbours_not_documents() -> None:
 
     assert bound_memory(offsets, scattered) < 1.2 * bound_memory(offsets, dense) + 10**7
     assert bound_memory(np.zeros(1, np.int64), np.empty((0, 2), np.int32)) == 0
+
+
+@pytest.mark.parametrize(("m", "among"), [(70, 70), (70, 900), (3, 900)])
+def test_neighbourhoods_fit_their_bound(m: int, among: int) -> None:
+    """A neighbourhood of n documents has at most 4n + 63 slots, scattered or not, and its arrays fit the bound."""
+    rng = np.random.default_rng(m)
+    sketches = [frozenset({10**7 + i}) for i in range(among)]
+    for at, sketch in zip(rng.choice(among, m, replace=False), perturbed(rng, m, 100, changed=0.05), strict=True):
+        sketches[at] = sketch
+    offsets, features, bounds, edges = as_arrays(by_count(sketches, 60))
+    component = gather_component(offsets, features, bounds, edges)
+    degrees = np.bincount(edges.ravel(), minlength=among)
+
+    for pivot in np.flatnonzero(degrees):
+        place = visit_neighbourhood(component, int(pivot), make_lookup(component))
+        held = sum(array.nbytes for array in place if isinstance(array, np.ndarray))
+        assert place.documents.size <= 4 * degrees[pivot] + 63
+        assert held < bound_memory(offsets, edges)
 
 
 def test_large_family_is_covered_by_few_sets() -> None:

@@ -16,13 +16,13 @@ from nddup.algorithms.bitmaps import Bits, add_slot, count_all, keep_outside, li
 from nddup.algorithms.compiled import compiled
 from nddup.algorithms.found import Found, add_found, empty_found, is_past
 from nddup.algorithms.neighbourhoods import (
-    Component,
     Neighbourhood,
     find_later,
     make_lookup,
     place_row,
     visit_neighbourhood,
 )
+from nddup.algorithms.packing import Component
 from nddup.algorithms.search import Node, Scratch, make_root, make_scratch, node_at, step
 
 

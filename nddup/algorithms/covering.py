@@ -28,7 +28,6 @@ from nddup.algorithms.bitmaps import (
 from nddup.algorithms.compiled import compiled
 from nddup.algorithms.found import Found, add_found, empty_found, is_past
 from nddup.algorithms.neighbourhoods import (
-    Component,
     Neighbourhood,
     count_visit,
     find_later,
@@ -36,6 +35,7 @@ from nddup.algorithms.neighbourhoods import (
     place_row,
     visit_neighbourhood,
 )
+from nddup.algorithms.packing import Component
 
 
 @compiled

@@ -14,7 +14,7 @@ from nddup.algorithms.contexts import Context, Rows, number_rows, take_rows, tra
 from nddup.algorithms.cooccurrences import find_pairs
 from nddup.algorithms.found import Found
 from nddup.algorithms.itemsets import NO_LIMIT, Itemsets, sort_canonically
-from nddup.algorithms.neighbourhoods import Component, pack_graph
+from nddup.algorithms.packing import Component, make_component
 from nddup.algorithms.pivots import mine_pivots
 
 
@@ -87,8 +87,7 @@ def relate_rows(rows: Rows, least: int) -> Component:
     """Make the problem of the miners: the rows as sketches, all bounds `least`, the pairs with as many in common."""
     m = rows.items.size
     edges = find_pairs(rows.offsets, rows.transactions, rows.n_transactions, least)
-    bounds = np.full(m, least, np.int32)
-    return Component(rows.offsets, rows.transactions, rows.n_transactions, bounds, *pack_graph(m, edges))
+    return make_component(rows.offsets, rows.transactions, rows.n_transactions, np.full(m, least, np.int32), edges)
 
 
 def add_lone_rows(found: Found, component: Component) -> Found:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from nddup.algorithms.covering import cover_pairs
 from nddup.algorithms.found import Found, is_past
-from nddup.algorithms.neighbourhoods import Component, pack_graph
 from nddup.algorithms.overlap import number_keys
+from nddup.algorithms.packing import Component, make_component
 from nddup.algorithms.pivots import mine_pivots
 
 NO_LIMIT = 2**62
@@ -73,7 +73,8 @@ def mine_component(
         max_members: budget of member rows; 400 more are allowed for each sketch.
         min_support: least number of features common to a set; 0 leaves it to the bounds.
         max_nodes: budget of work: the nodes of the search, each counted once for every 64 documents that its
-            neighbourhood spans. None is 2,000,000 and 100 for each sketch: some seconds.
+            neighbourhood spans, and one for every 512 features and words read while it is built. None is 2,000,000
+            and 100 for each sketch: some seconds.
 
     Returns:
         All maximal sets of at least two documents; past any budget those of `cover_component`, within ten times each
@@ -211,13 +212,7 @@ def gather_component(
     if pairs.size and not (pairs[:, 0].min() >= 0 and (pairs[:, 0] < pairs[:, 1]).all() and pairs[:, 1].max() < m):
         raise ValueError(f"a pair is two indices from 0 to {m - 1}, the lower first")
     numbers, n_features = number_keys(np.ascontiguousarray(features).view(np.uint64))
-    return Component(
-        np.ascontiguousarray(feature_offsets, np.int64),
-        numbers,
-        n_features,
-        np.ascontiguousarray(bounds, np.int32),
-        *pack_graph(m, np.ascontiguousarray(pairs, np.int32)),
-    )
+    return make_component(feature_offsets, numbers, n_features, bounds, pairs)
 
 
 def sort_canonically(found: Found, coverage: str) -> Itemsets:

@@ -6,10 +6,10 @@ canonical order. Around one of them, the *pivot* d with sketch U, every neighbou
     shared[e]   U ∩ sketch(e), bit i for the i-th feature of U
     near[e]     the neighbours of d that are near-duplicates of e
 
-A neighbour is called by its *slot*, its bit in a set of neighbours; ascending slots are ascending documents. A row of
-the pair graph is stored as its nonzero 64-bit words only, so no m x m matrix exists. Where the words of d's own row
-are at least a quarter full, its slots are the bits of these words, and other rows are copied word by word; where they
-are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents has at most 4n + 63 slots.
+A neighbour is called by its *slot*, its bit in a set of neighbours; ascending slots are ascending documents. Where the
+words of d's own row of the graph are at least a quarter full, its slots are the bits of these words, and other rows are
+copied word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents
+has at most 4n + 63 slots.
 """
 
 from typing import NamedTuple
@@ -19,21 +19,10 @@ from numpy.typing import NDArray
 
 from nddup.algorithms.bitmaps import ONE, Bits, add_slot, copy_bits, count_bits, list_slots
 from nddup.algorithms.compiled import compiled
+from nddup.algorithms.packing import Component
 
 SPARSE = 4
 """Slots that may be allotted for each neighbour before they are numbered without gaps."""
-
-
-class Component(NamedTuple):
-    """The sketches of a component and its pair graph, both directions of every pair."""
-
-    feature_offsets: NDArray[np.int64]  # shape (m+1,)
-    features: NDArray[np.int32]  # features of the sketches, numbered 0 ... f-1 within the component
-    n_features: int  # f
-    bounds: NDArray[np.int32]  # shape (m,), the least overlap each sketch needs
-    word_offsets: NDArray[np.int64]  # shape (m+1,), the words of each row of the graph
-    words: NDArray[np.int64]  # which 64 documents a word speaks of, ascending in a row
-    word_bits: Bits  # and which of them are near-duplicates
 
 
 class Neighbourhood(NamedTuple):
@@ -54,68 +43,17 @@ class Neighbourhood(NamedTuple):
 class Room(NamedTuple):
     """Arrays as long as the component, to look up what belongs to the pivot; all -1 between two pivots."""
 
-    positions: NDArray[np.int64]  # shape (n_features,), where a feature stands in the pivot's sketch
+    positions: NDArray[np.int32]  # shape (f,), where a feature stands in the pivot's sketch
+    slots: NDArray[np.int32]  # shape (m,), the slot of each document
     local_words: NDArray[np.int64]  # shape (ceil(m / 64),), where a word of the graph stands in the pivot's row
 
 
 @compiled
 def make_lookup(component: Component) -> Room:
     """Make the lookup arrays of a component."""
-    positions = np.full(component.n_features, -1, np.int64)
-    return Room(positions, np.full((component.bounds.size + 63) >> 6, -1, np.int64))
-
-
-@compiled
-def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """List the neighbours of every document, ascending, as offsets (m+1,) and documents (2e,)."""
-    offsets = np.zeros(n_documents + 1, np.int64)
-    for i in range(edges.size):
-        offsets[edges[i >> 1, i & 1] + 1] += 1
-    for a in range(n_documents):
-        offsets[a + 1] += offsets[a]
-    unsorted, ascending = np.empty(edges.size, np.int32), np.empty(edges.size, np.int32)
-    ends, sorted_ends = offsets[:-1].copy(), offsets[:-1].copy()
-    for i in range(edges.size):
-        a, b = edges[i >> 1, i & 1], edges[i >> 1, 1 - (i & 1)]
-        unsorted[ends[a]] = b
-        ends[a] += 1
-    # Sent back from ascending ends, the neighbours of every document arrive ascending.
-    for b in range(n_documents):
-        for i in range(offsets[b], offsets[b + 1]):
-            a = unsorted[i]
-            ascending[sorted_ends[a]] = b
-            sorted_ends[a] += 1
-    return offsets, ascending
-
-
-@compiled
-def pack_graph(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64], Bits]:
-    """
-    Pack the edges into rows of nonzero words.
-
-    Args:
-        n_documents: m.
-        edges: shape (e, 2), each pair once, in any order.
-
-    Returns:
-        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost O(m + e), 16 bytes a pair.
-    """
-    starts, neighbours = list_neighbours(n_documents, edges)
-    offsets = np.zeros(n_documents + 1, np.int64)
-    for a in range(n_documents):
-        offsets[a + 1] = offsets[a]
-        for i in range(starts[a], starts[a + 1]):
-            offsets[a + 1] += i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6)
-    words = np.empty(offsets[-1], np.int64)
-    bits = np.zeros(offsets[-1], np.uint64)
-    at = -1
-    for a in range(n_documents):
-        for i in range(starts[a], starts[a + 1]):
-            if i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6):
-                at += 1
-                words[at] = neighbours[i] >> 6
-            bits[at] |= ONE << np.uint64(neighbours[i] & 63)
-    return offsets, words, bits
+    m = component.bounds.size
+    positions, slots = np.full(component.holder_offsets.size - 1, -1, np.int32), np.full(m, -1, np.int32)
+    return Room(positions, slots, np.full((m + 63) >> 6, -1, np.int64))
 
 
 @compiled
@@ -142,8 +80,8 @@ def place_row(place: Neighbourhood, bits: Bits, target: Bits) -> None:
 
 
 @compiled
-def fill_shared(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
-    """Fill `place.shared`."""
+def share_by_neighbour(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
+    """Fill `place.shared`, which is empty, from the sketches of the neighbours."""
     first = component.feature_offsets[place.pivot]
     size = component.feature_offsets[place.pivot + 1] - first
     for i in range(size):
@@ -151,14 +89,46 @@ def fill_shared(component: Component, place: Neighbourhood, slots: NDArray[np.in
     for slot in slots:
         document = place.documents[slot]
         row = place.shared[slot]
-        for i in range(row.size):
-            row[i] = 0
         for i in range(component.feature_offsets[document], component.feature_offsets[document + 1]):
+            # Without a branch, which would be guessed wrong half the time: of -1, bit 0 is left as it is.
             position = room.positions[component.features[i]]
-            if position >= 0:
-                add_slot(row, position)
+            at = max(position, 0)
+            row[at >> 6] |= np.uint64(position >= 0) << np.uint64(at & 63)
     for i in range(size):
         room.positions[component.features[first + i]] = -1
+
+
+@compiled
+def share_by_feature(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
+    """Fill `place.shared`, which is empty, from the holders of the pivot's features."""
+    first = component.feature_offsets[place.pivot]
+    for slot in slots:
+        room.slots[place.documents[slot]] = slot
+    for i in range(component.feature_offsets[place.pivot + 1] - first):
+        feature = component.features[first + i]
+        for j in range(component.holder_offsets[feature], component.holder_offsets[feature + 1]):
+            slot = room.slots[component.holders[j]]
+            place.shared[max(slot, 0), i >> 6] |= np.uint64(slot >= 0) << np.uint64(i & 63)
+    for slot in slots:
+        room.slots[place.documents[slot]] = -1
+
+
+@compiled
+def fill_shared(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
+    """Fill `place.shared` from whichever is shorter: the sketches of the neighbours, or the holders of the features."""
+    in_sketches = in_holders = 0
+    for slot in slots:
+        document = place.documents[slot]
+        in_sketches += component.feature_offsets[document + 1] - component.feature_offsets[document]
+        for i in range(place.pivot_features.size):
+            place.shared[slot, i] = 0
+    for i in range(component.feature_offsets[place.pivot], component.feature_offsets[place.pivot + 1]):
+        feature = component.features[i]
+        in_holders += component.holder_offsets[feature + 1] - component.holder_offsets[feature]
+    if in_sketches <= in_holders:
+        share_by_neighbour(component, place, slots, room)
+    else:
+        share_by_feature(component, place, slots, room)
 
 
 @compiled
@@ -282,7 +252,7 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
 
         >>> a, b = np.triu_indices(5000, 1)
         >>> bound_memory(np.arange(5001) * 100, np.stack([a, b], axis=1)) // 10**6
-        366
+        374
     """
     m = feature_offsets.size - 1
     if m == 0:
@@ -297,5 +267,5 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
     stack = 3 * (degrees + 8) * 8 * (feature_words + 4 * width + 1)
     largest = int((slots + stack).max())
     graph = 24 * edges.size // 2 + 16 * int(row_words.sum()) + 8 * 4 * m
-    features = 36 * int(feature_offsets[-1])
-    return int(graph + features + largest + 8 * all_words)
+    features = 52 * int(feature_offsets[-1])
+    return int(graph + features + largest + 4 * m + 8 * all_words)

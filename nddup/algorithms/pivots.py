@@ -46,7 +46,6 @@ from nddup.algorithms.bitmaps import (
 from nddup.algorithms.compiled import compiled
 from nddup.algorithms.found import Found, add_found, empty_found, is_past
 from nddup.algorithms.neighbourhoods import (
-    Component,
     Neighbourhood,
     count_visit,
     find_later,
@@ -54,6 +53,7 @@ from nddup.algorithms.neighbourhoods import (
     place_row,
     visit_neighbourhood,
 )
+from nddup.algorithms.packing import Component
 from nddup.algorithms.search import Node, Scratch, make_root, make_scratch, node_at, step
 
 
@@ -174,8 +174,8 @@ def search_pivot(
     while depth >= 0 and not is_past(found.counts, limits):
         above = depth
         stack, taus, depth = step(place, stack, taus, depth, scratch)
+        found.counts[2] += width if depth >= above else 0
         if depth > above:
-            found.counts[2] += width
             found = expand(place, node_at(stack, depth, n_features, width), taus[depth], found, scratch)
     return found
 

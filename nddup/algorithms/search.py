@@ -17,6 +17,8 @@ from nddup.algorithms.bitmaps import (
     copy_bits,
     count_bits,
     count_common,
+    count_outside,
+    has_slot,
     keep_common,
     keep_outside,
     list_slots,
@@ -42,6 +44,7 @@ class Scratch(NamedTuple):
     slots: NDArray[np.int64]
     ranked: NDArray[np.int64]
     kept: NDArray[np.int64]  # |I ∩ b_e| of every candidate and rejecter of the node filtered last
+    stopper: NDArray[np.int64]  # shape (1,), the rejecter that stopped a node last, or -1
     accepted: Bits  # S ∪ Q
     left_out: Bits  # P minus Q
     allowed: Bits  # candidates near all of Q
@@ -74,18 +77,46 @@ def filter_slots(place: Neighbourhood, slots: Bits, common: Bits, tau: int, scra
 
 
 @compiled
-def descend(place: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> None:
-    """Make the child that adds `slot` to a node, whose bounds now demand `tau`."""
+def stops(place: Neighbourhood, node: Node, slot: int, tau: int) -> bool:
+    """Tell whether a rejecter holds all of I, demands no more than tau, and is near every candidate."""
+    return bool(
+        place.bounds[slot] <= tau
+        and count_outside(node.common, place.shared[slot]) == 0
+        and count_outside(node.candidates, place.near[slot]) == 0
+    )
+
+
+@compiled
+def descend(place: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> bool:
+    """
+    Make the child that adds `slot` to a node, whose bounds now demand `tau`.
+
+    Returns:
+        False, and the child is not finished, where it is seen that a rejecter stops it: it can be added to every
+        maximal set of the subtree. Most children end so, and most by the rejecter that stopped the one before.
+    """
     copy_bits(child.common, node.common)
     copy_bits(child.candidates, node.candidates)
     copy_bits(child.rejecters, node.rejecters)
-    copy_bits(child.members, node.members)
     keep_common(child.common, place.shared[slot])
     keep_common(child.candidates, place.near[slot])
     keep_common(child.rejecters, place.near[slot])
-    add_slot(child.members, slot)
+    stopper = scratch.stopper[0]
+    if stopper >= 0 and has_slot(child.rejecters, stopper) and stops(place, child, stopper, tau):
+        return False
+    for i in range(list_slots(child.rejecters, scratch.slots)):
+        rejecter = scratch.slots[i]
+        kept = count_common(child.common, place.shared[rejecter])
+        scratch.kept[rejecter] = kept
+        if kept < tau or kept < place.bounds[rejecter]:
+            remove_slot(child.rejecters, rejecter)
+        elif stops(place, child, rejecter, tau):
+            scratch.stopper[0] = rejecter
+            return False
     filter_slots(place, child.candidates, child.common, tau, scratch)
-    filter_slots(place, child.rejecters, child.common, tau, scratch)
+    copy_bits(child.members, node.members)
+    add_slot(child.members, slot)
+    return True
 
 
 @compiled
@@ -107,6 +138,7 @@ def make_scratch(place: Neighbourhood) -> Scratch:
         np.empty(n_slots, np.int64),
         np.empty(n_slots, np.int64),
         np.empty(n_slots, np.int64),
+        np.full(1, -1, np.int64),
         np.empty(width, np.uint64),
         np.empty(width, np.uint64),
         np.empty(width, np.uint64),
@@ -136,7 +168,7 @@ def make_root(place: Neighbourhood, later: Bits, pivot_bound: int, scratch: Scra
 def step(
     place: Neighbourhood, stack: Bits, taus: NDArray[np.int64], depth: int, scratch: Scratch
 ) -> tuple[Bits, NDArray[np.int64], int]:
-    """Go one node down, to the next branch, which then rejects; one node up where there is none left."""
+    """Go one node down, to the next branch, or stay where a rejecter stops it; one node up where none is left."""
     width, n_features = place.neighbours.size, place.pivot_features.size
     node = node_at(stack, depth, n_features, width)
     slot = -1
@@ -153,6 +185,6 @@ def step(
     taus[depth + 1] = max(taus[depth], place.bounds[slot])
     remove_slot(node.branches, slot)
     remove_slot(node.candidates, slot)
-    descend(place, node, child, slot, taus[depth + 1], scratch)
+    is_open = descend(place, node, child, slot, taus[depth + 1], scratch)
     add_slot(node.rejecters, slot)
-    return stack, taus, depth + 1
+    return stack, taus, depth + 1 if is_open else depth
