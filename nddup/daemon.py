@@ -9,10 +9,21 @@ import numpy as np
 from pyspark import daemon
 
 from nddup.algorithms import markup, overlap, sketching
-from nddup.algorithms.itemsets import mine_component
+from nddup.algorithms.itemsets import cover_component, mine_component
+from nddup.algorithms.leaders import follow_leaders
+from nddup.algorithms.thresholds import Threshold
 from nddup.stages import clusters, exchange, graph, sketch
 
-__all__ = ["clusters", "graph", "load_kernels", "sketch"]
+__all__ = ["clusters", "compile_kernels", "graph", "load_kernels", "sketch"]
+
+
+def compile_kernels() -> None:
+    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk."""
+    load_kernels()
+    offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
+    cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
+    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
+        follow_leaders(overlap.Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
 
 
 def load_kernels() -> None:
@@ -26,7 +37,9 @@ def load_kernels() -> None:
     overlap.keep_possible(ids, np.ones(len(ids), np.int32))
     overlap.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
     holders, is_owned = np.ones(len(ids), np.int32), np.ones(len(ids), np.bool_)
-    overlap.match_prefixes(sketches, sketches, holders, is_owned, ones, size=3, share=(1, 2), max_postings=10)
+    overlap.match_prefixes(
+        sketches, sketches, holders, is_owned, ones, size=3, share=(1, 2), max_postings=10, crowd=np.ones(2, np.bool_)
+    )
     markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
     mine_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32), max_sets=9, max_members=9)
 

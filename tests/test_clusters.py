@@ -132,16 +132,15 @@ def mine(
     nodes = make_nodes(spark, sketches).persist()
     distinct = {sketches[name]: names.index(name) for name in reversed(names) if sketches[name]}
     near = [
-        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), None, None, None)
+        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), *[None] * 5)
         for (left, a), (right, b) in combinations(distinct.items(), 2)
         if is_near(left, right, threshold)
     ]
     matches = spark.createDataFrame(near, MATCHES)
     given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], SKETCHES)
-    budget = {"max_sets": max_sets, "max_members": 100_000}
-    graph = build_graph(matches, nodes, miner=miner, fpgrowth_limit=8, **budget).persist()
+    graph = build_graph(matches, nodes, miner=miner, fpgrowth_limit=8, max_sets=max_sets, max_members=100_000).persist()
     problems = gather_problems(graph, given, matches, partitions=3).persist()
-    sets = mine_by_pivot(problems, threshold=threshold, **budget)
+    sets = mine_by_pivot(problems, threshold=threshold, max_sets=max_sets, max_members=100_000)
     transactions = list_transactions(problems, threshold=threshold).persist()
     fits = transactions.groupBy("fit").agg(F.count("*"), F.min("least")).sort("fit").collect()
     for fit, count, least in fits:

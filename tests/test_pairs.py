@@ -157,9 +157,7 @@ def expand_all(
         for node, members in enumerate(groups)
         for at, doc_id in enumerate(members)
     ]
-    matches: list[tuple[object, ...]] = [
-        (10 * a, 10 * b, overlap, value, None, None, None) for a, b, overlap, value in near
-    ]
+    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, *[None] * 5) for a, b, overlap, value in near]
     matches.append((None, None, 0, 0.0, 5, 0, 0))
     pairs = expand(
         spark.createDataFrame(matches, MATCHES),
