@@ -16,7 +16,7 @@ from bench.recording import BUILD, drop, record, show
 from nddup.algorithms.thresholds import Threshold
 from nddup.pipeline import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
 from nddup.session import start_session
-from nddup.stages import pairs
+from nddup.stages import match, prune
 
 FEATURES = 100
 LEAST = 80
@@ -133,17 +133,17 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
     sketches = spark.read.parquet(str(path))
     total = sketches.count() * FEATURES
     partitions = max(2 * spark.sparkContext.defaultParallelism, math.ceil(total / POSTINGS_PER_TASK))
-    postings = pairs.divide(sketches, threshold=threshold, partitions=partitions)
+    postings = prune.divide(sketches, threshold=threshold, partitions=partitions)
     before, left = None, 0
     for _ in range(MOST_ROUNDS):
         current = postings.persist(StorageLevel.DISK_ONLY)
-        left, last = pairs.count_postings(current).first()["postings"], left
+        left, last = prune.count_postings(current).first()["postings"], left
         if before is not None:
             before.unpersist()
         if left == 0 or (last and last - left <= LEAST_GAIN * last):
             break
-        before, postings = current, pairs.prune(current, partitions=partitions)
-    found = pairs.match(current, sketches, threshold=threshold, max_postings=10_000, partitions=partitions)
+        before, postings = current, prune.prune(current, partitions=partitions)
+    found = match.match(current, sketches, threshold=threshold, max_postings=10_000, partitions=partitions)
     return found.where("node_a IS NOT NULL").select("node_a", "node_b", "overlap")
 
 

@@ -8,6 +8,7 @@ is in `nddup.schemas`.
     records    --collapse-->   documents   doc_id, source, record, group, sketch        and rejects
     documents  --divide-->     postings    which sketch holds which feature, pruned
     postings   --match-->      matches     near-duplicate sketches
+    matches    --lead-->       matches     where a family is too large for its pairs
     matches    --expand-->     pairs       near-duplicate documents
     matches    --graph-->      graph       components, kept nodes
     graph      --mine-->       clusters    maximal sets of near-duplicates              and members

@@ -24,7 +24,7 @@ from nddup.config import Config
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
-from nddup.stages import clusters, collapse, expand, graph, keep, lead, naming, pairs, problems, sketch
+from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
 from nddup.store import Store
 
 POSTINGS_PER_TASK = 4_000_000
@@ -187,9 +187,9 @@ def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"])
     partitions = _partitions(job, job.metrics.counts["postings"])
-    postings = _prune_to_the_end(job, pairs.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
     crowd = _find_crowd(job, postings)
-    matched = pairs.match(
+    matched = match.match(
         postings,
         sketches,
         threshold=threshold,
@@ -197,7 +197,7 @@ def _save_matches(job: Job) -> None:
         partitions=partitions,
         crowd=crowd,
     )
-    counters = {name: F.sum(name) for name in pairs.COUNTERS}
+    counters = {name: F.sum(name) for name in match.COUNTERS}
     matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
     postings.unpersist()
     if crowd is not None:
@@ -214,7 +214,7 @@ def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
     job.metrics.counts["crowd"] = 0
     if job.metrics.counts["distinct_sketches"] <= limit:
         return None
-    crowd = job.save("crowd", pairs.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    crowd = job.save("crowd", match.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
     job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
     return crowd if job.metrics.rows["crowd"] else None
 
@@ -233,13 +233,13 @@ def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFra
     rounds: list[int] = []
     for _ in range(MOST_ROUNDS):
         current = postings.persist(StorageLevel.DISK_ONLY)
-        counted = pairs.count_postings(current).first()
+        counted = prune.count_postings(current).first()
         rounds.append(int(counted["postings"]) if counted else 0)
         if before is not None:
             before.unpersist()
         if rounds[-1] == 0 or (len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]):
             break
-        before, postings = current, pairs.prune(current, partitions=partitions)
+        before, postings = current, prune.prune(current, partitions=partitions)
     job.metrics.pruning = rounds
     return current
 

@@ -12,7 +12,8 @@ from nddup.algorithms.thresholds import Threshold
 from nddup.errors import SchemaError
 from nddup.schemas import MATCHES, NODES, SKETCHES
 from nddup.stages.expand import expand
-from nddup.stages.pairs import count_postings, divide, match, prune
+from nddup.stages.match import match
+from nddup.stages.prune import count_postings, divide, prune
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

@@ -1,7 +1,7 @@
 """Which sketches overlap enough: pruning, rarity order, prefixes, candidates and verification, on arrays.
 
 The overlap join of the pairs stage, in the order it runs. Each function sees one partition's columns; the exchanges
-between them are in `nddup.stages.pairs`.
+between them are in `nddup.stages.prune` and `match`.
 
     least_overlaps     sizes                  -> alpha_d, the least overlap each sketch needs
     count_holders      features of postings   -> how many sketches hold each
