@@ -191,10 +191,10 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
     """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            return _decode_anyway(raw[len(mark) :], encoding)
+            return decode_anyway(raw[len(mark) :], encoding)
     wide = _wide_without_mark(raw)
     if wide is not None:
-        return _decode_anyway(raw, wide)
+        return decode_anyway(raw, wide)
     given = canonical_charset(charset) if charset else None
     if given in ("utf-16-le", "utf-16-be") and b"\0" not in raw:
         given = None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte
@@ -204,7 +204,7 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
         decoded = _decode_if_it_holds(raw, candidate) if candidate else None
         if decoded is not None:
             return decoded
-    return _decode_anyway(raw, _detect(raw))
+    return decode_anyway(raw, _detect(raw))
 
 
 def _wide_without_mark(raw: bytes) -> str | None:
@@ -220,12 +220,12 @@ def _decode_if_it_holds(raw: bytes, encoding: str) -> Decoded | None:
         return Decoded(raw.decode(encoding), encoding, 0)
     except UnicodeDecodeError as error:
         is_cut_at_end = error.reason == "unexpected end of data"
-    decoded = _decode_anyway(raw, encoding)
+    decoded = decode_anyway(raw, encoding)
     non_ascii = len(raw.translate(None, _ASCII))
     return decoded if is_cut_at_end or decoded.replaced * 10 <= non_ascii else None
 
 
-def _decode_anyway(raw: bytes, encoding: str) -> Decoded:
+def decode_anyway(raw: bytes, encoding: str) -> Decoded:
     """Decode with U+FFFD for what cannot be, and count only those."""
     try:
         return Decoded(raw.decode(encoding), encoding, 0)

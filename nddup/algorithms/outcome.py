@@ -29,7 +29,8 @@ class Record:
 
     A field is bytes when its charset is not known yet (it was base64, or the file's encoding is not its own),
     else text. `is_markup` holds for all fields, or is one value for each: True for HTML, False for plain
-    text, None where it must be looked at. `charset` is what an HTTP header said of the fields that are bytes.
+    text, None where it must be looked at. `charset` is what an HTTP header said of the fields that are bytes;
+    `replaced` the places of the record that the file's encoding could not decode: U+FFFD stands there.
     """
 
     doc_id: str | None
@@ -37,6 +38,7 @@ class Record:
     fields: tuple[Value, ...]
     is_markup: bool | tuple[bool | None, ...] | None
     charset: str | None = None
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
