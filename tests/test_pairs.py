@@ -159,7 +159,7 @@ def expand_all(
         for at, doc_id in enumerate(members)
     ]
     matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, *[None] * 5) for a, b, overlap, value in near]
-    matches.append((None, None, 0, 0.0, 5, 0, 0))
+    matches.append((None, None, 0, 0.0, 5, 0, 0, None, None))
     pairs = expand(
         spark.createDataFrame(matches, MATCHES),
         spark.createDataFrame(nodes, NODES),
