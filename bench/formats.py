@@ -10,7 +10,7 @@ import lzma
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape, quoteattr
@@ -90,7 +90,8 @@ def _write_all(folder: Path, pages: list[Page]) -> int:
         for part in range(FILES):
             with _open(folder / kind / f"part{part}.{kind}") as file:
                 file.write(head)
-                file.writelines(lines(page) for page in pages[part::FILES])
+                for page in pages[part::FILES]:
+                    file.write(lines(page))
                 file.write(tail)
     _write_tables(folder, pages)
     return sum(len(html) for _, _, html in pages)
@@ -123,10 +124,6 @@ class _Members:
     def write(self, data: bytes) -> None:
         if data:
             self._file.write(gzip.compress(data, 6))
-
-    def writelines(self, lines: Iterator[bytes]) -> None:
-        for line in lines:
-            self.write(line)
 
 
 def _write_tables(folder: Path, pages: list[Page]) -> None:
