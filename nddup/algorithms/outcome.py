@@ -74,7 +74,7 @@ def make_record(
 
     Example:
         >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
-        Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None)
+        Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0)
     """
     doc_id = _CONTROLS.sub(" ", doc_id).strip() if doc_id else None
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
