@@ -75,13 +75,20 @@ class Seen:
 
     group: Group
     observation: Observation
+    max_record: int
 
     @property
     def is_short(self) -> bool:
-        """Whether bytes are missing: Spark passes over a record that is too long, and does not say so."""
+        """Whether bytes may be missing: Spark passes over a record that is too long, and does not say so.
+
+        A file that ends without a separator counts one too many; where so many files could hide a record, the answer
+        is yes, and each is looked at.
+        """
         expected = sum(file.size for file, _ in self.group.files)
         came = int(self.observation.get.get("bytes") or 0)
-        return expected - came > MARK_BYTES * len(self.group.files)
+        files = len(self.group.files)
+        can_hide = files * (MARK_BYTES + len(self.group.head.separator)) >= self.max_record
+        return can_hide or expected - came > MARK_BYTES * files
 
 
 class Unread(NamedTuple):
@@ -172,7 +179,7 @@ def read_records(
     parts, seen = [], []
     for group in collection.groups:
         if not group.is_whole:
-            seen.append(Seen(group, Observation()))
+            seen.append(Seen(group, Observation(), rule.max_record))
             chunks = read_group(spark, group, max_record=rule.max_record)
             count = F.sum(F.length("value") + len(group.head.separator)).alias("bytes")
             parts.append(sketch.sketch_chunks(chunks.observe(seen[-1].observation, count), head=group.head, rule=rule))

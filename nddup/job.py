@@ -68,7 +68,7 @@ def run_job(
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     if config.output.kept != "none":
         with job.progress.stage("output") as notes:
-            write_kept(read_kept(job, source), f"{folder.path}/kept", config.output.kept)
+            write_kept(read_kept(job), f"{folder.path}/kept", config.output.kept)
             notes.append(f"kept documents as {config.output.kept}")
     folder.drop("records")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]

@@ -2,7 +2,7 @@
 
 INPUT files --read, sketch--> records --number, collapse--> documents, rejects
 documents   --name_nodes-->   nodes
-documents   --divide, prune…, match--> matches
+documents   --divide, prune…, match, lead--> matches
 matches     --build_graph-->  graph (components, kept nodes)
 graph       --mine-->         sets
 matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, keep
@@ -46,6 +46,8 @@ class Job:
     progress: Progress
     metrics: Metrics
     tables: dict[str, DataFrame] = field(default_factory=dict)
+    collection: Collection | None = None
+    """The files as they were read at last: what numbers their records."""
 
     @property
     def threshold(self) -> Threshold:
@@ -114,6 +116,7 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
     """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
     expansion = job.config.input.max_expansion
     records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
+    job.collection = collection
     kept = _save_records(job, records)
     short = [
         row["source"]
@@ -123,8 +126,8 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
     ]
     if short:
         job.metrics.counts["files_read_again"] = len(short)
-        again = collection.read_whole(set(short))
-        records, _ = read_records(job.spark, again, rule=job.rule, max_expansion=expansion)
+        job.collection = collection.read_whole(set(short))
+        records, _ = read_records(job.spark, job.collection, rule=job.rule, max_expansion=expansion)
         kept = _save_records(job, records)
     return kept
 
@@ -314,12 +317,14 @@ def _count_covered(job: Job) -> None:
     job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
 
 
-def read_kept(job: Job, collection: Collection) -> DataFrame:
+def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
+    if job.collection is None:
+        raise ValueError("documents of a DataFrame are not read again")
     offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
-    contents = read_contents(job.spark, collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
+    contents = read_contents(job.spark, job.collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
     return documents.join(sketch.read_contents(contents, offsets), "doc_key")
 
 

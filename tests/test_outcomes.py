@@ -189,12 +189,38 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
         (tmp_path / "a.xml").write_text(f"<docs>{records}</docs>")
     write_lines(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
 
-    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 50_000})
+    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 50_000}, output={"kept": "parquet"})
 
     assert metrics["rows"]["documents"] == 52
+    assert metrics["stages"]["sketch"]["files_read_again"] == 1
+    assert table(spark, tmp_path, "kept").count() == metrics["stages"]["keep"]["kept"]
     assert rejects(spark, tmp_path) == [(f"a.{form}", 6, "too large")]
     places = table(spark, tmp_path, "documents").where("source != 'b.jsonl'").select("doc_id", "record").collect()
     assert {int(row["doc_id"]): row["record"] for row in places} == {n: n + 1 for n in range(50) if n != 5}
+
+
+def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, tmp_path: Path) -> None:
+    """Each file counts the separator after its root's end; together as many bytes as the record that is missing."""
+    for number in range(120):
+        text = "x " * 500 if number == 60 else "a b c"
+        (tmp_path / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
+
+    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 500})
+
+    assert metrics["rows"]["documents"] == 119
+    assert rejects(spark, tmp_path) == [("060.xml", 1, "too large")]
+
+
+def test_bytes_that_are_no_text_are_counted_and_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """A line with a broken byte is a document, also among the kept ones, and the run says how many there are."""
+    (tmp_path / "a.jsonl").write_bytes(b'{"id": "1", "text": "one \xff two"}\n{"id": "2", "text": "three"}\n')
+
+    metrics = run(spark, tmp_path, tmp_path / "a.jsonl", output={"kept": "jsonl"})
+
+    assert metrics["stages"]["sketch"]["undecodable_records"] == 1
+    assert metrics["stages"]["sketch"]["undecodable_places"] == 1
+    written = [line for part in (tmp_path / "out" / "kept").glob("part-*") for line in part.read_text().splitlines()]
+    assert sorted(written) == ['{"id": "1", "text": "one \ufffd two"}', '{"id": "2", "text": "three"}']
 
 
 def test_a_bomb_stops_at_its_limit(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def contents_of(parsed: Iterable[list[Found]], head: FileHead, rule: Rule) -> Ba
     is_json = head.format.kind == "jsonl"
     for found in parsed:
         read = [(place, record, chunk) for place, record, chunk in found if isinstance(record, Record)]
-        lines = [chunk.decode(head.encoding).strip() if is_json else None for _, _, chunk in read]
+        lines = [chunk.decode(head.encoding, "replace").strip() if is_json else None for _, _, chunk in read]
         columns = {
             "source": pa.array([place[0] for place, _, _ in read], pa.string()),
             "split": pa.array([place[1] for place, _, _ in read], pa.int64()),
