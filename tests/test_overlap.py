@@ -131,7 +131,14 @@ def prepare(sketches: Sequence[Sketch], rule: Rule, *, rounds: int, shorter: int
     return Prepared(names[ranked], Ragged(starts, features[flat]), holders[flat], bounds[names[ranked]])
 
 
-def join(sketches: Sequence[Sketch], ready: Prepared, rule: Rule, owned: NDArray[np.bool_], cut: int) -> Matches:
+def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
+    sketches: Sequence[Sketch],
+    ready: Prepared,
+    rule: Rule,
+    owned: NDArray[np.bool_],
+    cut: int,
+    crowd: NDArray[np.bool_] | None = None,
+) -> Matches:
     exact = (rule.threshold.numerator, rule.threshold.denominator)
     return match_prefixes(
         ragged([sketches[name] for name in ready.names]),
@@ -142,6 +149,7 @@ def join(sketches: Sequence[Sketch], ready: Prepared, rule: Rule, owned: NDArray
         size=rule.size,
         share=exact if rule.measure == "resemblance" else None,
         max_postings=cut,
+        crowd=crowd,
     )
 
 
@@ -342,13 +350,15 @@ def test_finds_every_near_pair_once(
         assert likeness == float(resemblance(sketches[a], sketches[b], rule.size))
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [Rule("count", Fraction(14), 20), Rule("share", Fraction("0.7"), 20), Rule("resemblance", Fraction("0.7"), 20)],
-    ids=lambda rule: rule.measure,
-)
-def test_finds_every_near_pair_of_families(rule: Rule) -> None:
-    """Families of changed copies, short and full sketches mixed, give what comparing all pairs gives."""
+FAMILY_RULES = [
+    Rule("count", Fraction(14), 20),
+    Rule("share", Fraction("0.7"), 20),
+    Rule("resemblance", Fraction("0.7"), 20),
+]
+
+
+def families(size: int) -> list[Sketch]:
+    """Families of changed copies, short and full sketches mixed."""
     random = np.random.default_rng(4)
     texts = []
     for _ in range(12):
@@ -356,13 +366,49 @@ def test_finds_every_near_pair_of_families(rule: Rule) -> None:
         for _ in range(12):
             changed = np.where(random.random(len(base)) < 0.08, random.integers(0, 2_000, len(base)), base)
             texts.append(frozenset(changed[: random.integers(len(base) * 3 // 4, len(base) + 1)].tolist()))
-    sketches = sketches_of(texts, rule.size)
+    return sketches_of(texts, size)
+
+
+@pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
+def test_finds_every_near_pair_of_families(rule: Rule) -> None:
+    """Families give what comparing all pairs gives."""
+    sketches = families(rule.size)
     expected = rule.pairs(sketches)
 
     assert len(expected) > 100
     assert {len(sketch) == rule.size for sketch in sketches} == {True, False}
     for partitions in (1, 2, 7):
         assert {(a, b) for a, b, _, _ in find_all(sketches, rule, partitions=partitions)} == expected
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
+def test_the_crowd_is_linked_and_meets_all_others(rule: Rule, partitions: int) -> None:
+    """No two of the crowd are compared, every other near pair is found, and links join all near pairs of the crowd."""
+    limit = 8
+    sketches, ready = families(rule.size), prepare(families(rule.size), rule, rounds=2)
+    is_long = count_holders(ready.prefixes.values) > limit
+    crowd = np.array([is_long[low:high].any() for low, high in pairwise(ready.prefixes.offsets)])
+    found, label = set(), {name: name for name in ready.names.tolist()}
+
+    links = []
+    for partition in range(partitions):
+        owned = partition_of(ready.prefixes.values, partitions) == partition
+        part = join(sketches, ready, rule, owned, limit, crowd)
+        found |= set(zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True))
+        links += ready.names[part.links].tolist()
+        assert (part.cut_features, part.cut_postings) == (0, 0)
+
+    inside = set(ready.names[crowd].tolist())
+    expected = rule.pairs(sketches)
+    both = {pair for pair in expected if inside.issuperset(pair)}
+    assert min(len(both), len(expected - both)) > 10
+    assert found == expected - both
+    assert inside.issuperset(np.array(links).ravel().tolist())
+    for _ in label:
+        for first, second in links:
+            label[first] = label[second] = min(label[first], label[second])
+    assert all(label[first] == label[second] for first, second in both)
 
 
 def test_a_prefix_one_shorter_loses_pairs() -> None:
