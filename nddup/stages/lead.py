@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.algorithms.components import label_components
 from nddup.algorithms.leaders import follow_leaders
@@ -22,6 +21,7 @@ from nddup.algorithms.overlap import Ragged
 from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import FAMILIES, MATCHES, NODES, SKETCHES, require
 from nddup.stages.exchange import Layout, block_schema, exchange, list_column, pack, take_rows, unpack, with_rows
+from nddup.stages.match import match_rows
 
 Batches = Iterator[pa.RecordBatch]
 LAYOUT: Layout = {"family": np.int64, "node": np.int64, "rank": np.int64, "size": np.int32, "ids": np.uint64}
@@ -113,14 +113,11 @@ def _lead_block(batches: Batches, *, threshold: Threshold) -> Batches:
         by_policy = np.argsort(columns["rank"][mine])
         led = follow_leaders(sketches, bounds, by_policy, threshold)
         ends = columns["node"][mine][led.pairs]
-        made = {
-            "node_a": ends.min(axis=1),
-            "node_b": ends.max(axis=1),
-            "overlap": led.overlap.astype(np.int32),
-            "resemblance": led.resemblance,
-        }
-        arrays = [
-            pa.array(made[field.name]) if field.name in made else pa.nulls(len(ends), field.type)
-            for field in to_arrow_schema(MATCHES)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, names=MATCHES.fieldNames())
+        yield match_rows(
+            {
+                "node_a": ends.min(axis=1),
+                "node_b": ends.max(axis=1),
+                "overlap": led.overlap.astype(np.int32),
+                "resemblance": led.resemblance,
+            }
+        )

@@ -6,7 +6,7 @@
 The arithmetic, and why it is exact, is in `nddup.algorithms.overlap`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -222,7 +222,8 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
     )
     yield _pair_rows(found, nodes)
     if len(found.links):
-        yield _link_rows(nodes[found.links[:, 0]], nodes[found.links[:, 1]])
+        ends = nodes[found.links]
+        yield match_rows({"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)})
 
 
 def _pair_rows(found: Matches, nodes: NDArray[np.generic]) -> pa.RecordBatch:
@@ -245,14 +246,14 @@ def _pair_rows(found: Matches, nodes: NDArray[np.generic]) -> pa.RecordBatch:
     )
 
 
-def _link_rows(first: NDArray[np.generic], second: NDArray[np.generic]) -> pa.RecordBatch:
-    """MATCHES of links alone."""
-    schema = to_arrow_schema(MATCHES)
-    columns = {"link_a": np.minimum(first, second), "link_b": np.maximum(first, second)}
+def match_rows(columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
+    """MATCHES with these columns of one length, the others null."""
+    rows = len(next(iter(columns.values())))
     arrays = [
-        pa.array(columns[field.name]) if field.name in columns else pa.nulls(len(first), field.type) for field in schema
+        pa.array(columns[field.name]) if field.name in columns else pa.nulls(rows, field.type)
+        for field in to_arrow_schema(MATCHES)
     ]
-    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
+    return pa.RecordBatch.from_arrays(arrays, names=MATCHES.fieldNames())
 
 
 def _ragged(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
