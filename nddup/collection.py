@@ -20,8 +20,8 @@ from nddup.algorithms.containers import CONTAINERS, container_head, is_page
 from nddup.algorithms.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.algorithms.heads import read_head
 from nddup.algorithms.streams import compression_of, expand_head
-from nddup.config import Config
 from nddup.errors import ConfigError, NddupError
+from nddup.settings import Config
 from nddup.stages import read, sketch, whole
 from nddup.storage import InputFile, Listing, Storage
 

@@ -8,13 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.collection import find_files
-from nddup.config import Config, build_config
+from nddup.config import build_config
 from nddup.errors import ConfigError
 from nddup.metrics import Metrics
 from nddup.pipeline import Job, read_kept, run_stages, settings_of
 from nddup.progress import Progress
 from nddup.schemas import TEXTS
 from nddup.session import RUNTIME
+from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
 from nddup.storage import Storage

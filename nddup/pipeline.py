@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from nddup import schemas
 from nddup.algorithms.thresholds import Threshold
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
-from nddup.config import Config
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
+from nddup.settings import Config
 from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
 from nddup.store import Store
 

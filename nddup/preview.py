@@ -9,7 +9,7 @@ from itertools import islice
 from nddup.algorithms.normalising import tokenise
 from nddup.algorithms.records import Record, read_text
 from nddup.collection import Collection, Group, find_files, most_expanded
-from nddup.config import Config
+from nddup.settings import Config
 from nddup.stages.whole import read_file
 from nddup.storage import InputFile, Storage
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nddup.config import LATER_KEYS, LATER_VALUES, Config, load_config, parse_size
+from nddup.config import LATER_KEYS, LATER_VALUES, load_config
 from nddup.errors import ConfigError
+from nddup.settings import Config, parse_size
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 

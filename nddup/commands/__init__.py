@@ -1,0 +1,23 @@
+"""The commands, a module each: `add` gives it a parser, `execute` does it and returns the exit status.
+
+Spark and numba are loaded inside `execute`, so that `--help` and the other commands do without them.
+"""
+
+import argparse
+from typing import Protocol
+
+from nddup.commands import check, inspect, mine, run, show
+
+
+class Command(Protocol):
+    """What a command's module holds."""
+
+    def add(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        """Add the command's parser and its arguments."""
+
+    def execute(self, options: argparse.Namespace) -> int:
+        """Do it; the exit status."""
+
+
+COMMANDS: dict[str, Command] = {"run": run, "inspect": inspect, "show": show, "check": check, "mine": mine}
+"""In the order in which `--help` lists them."""

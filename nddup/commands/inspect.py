@@ -1,0 +1,34 @@
+"""`nddup inspect`: how files would be read, before a long run."""
+
+import argparse
+import sys
+
+from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.config import load_config
+
+EPILOG = """examples:
+  nddup inspect pages/                                        what each file is, and why
+  nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Its arguments."""
+    parser = add_parser(
+        commands, "inspect", summary="how files would be read, before a long run", epilog=EPILOG,
+        description="Show format, encoding, first records, and what would be rejected of the first 1,000 of each file.",
+    )  # fmt: skip
+    add_inputs(parser)
+    add_master(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the preview."""
+    config = load_config(options.config, options.assignments)
+    from nddup.preview import preview  # noqa: PLC0415
+    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.storage import Storage  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings=config.spark)
+    sys.stdout.write(preview(Storage(spark), options.inputs, config))
+    return 0

@@ -1,0 +1,45 @@
+"""Arguments that several commands take, and what a value may be."""
+
+import argparse
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, *, summary: str,
+               description: str, epilog: str = "") -> argparse.ArgumentParser:  # fmt: skip
+    """The parser of one command; `epilog` keeps its lines."""
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """INPUT…, and the settings that say how to read them."""
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, taken literally"
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML, only what differs from the defaults (see conf/)")
+    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting")
+
+
+def add_finished_run(parser: argparse.ArgumentParser) -> None:
+    """RUN."""
+    parser.add_argument("run", metavar="RUN", help="folder of a finished run")
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """--master."""
+    parser.add_argument("--master", metavar="URL", help="Spark master; default local[*], or spark-submit's")
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)

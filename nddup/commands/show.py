@@ -1,0 +1,25 @@
+"""`nddup show`: results in the terminal."""
+
+import argparse
+import sys
+
+from nddup.commands.options import add_finished_run, add_master, add_parser
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Its arguments."""
+    parser = add_parser(commands, "show", summary="results in the terminal", description="Show a finished run.")
+    add_finished_run(parser)
+    parser.add_argument("--cluster", metavar="ID", help="the members of one cluster")
+    parser.add_argument("--doc", metavar="ID", help="one document: kept or not, its pairs and clusters")
+    add_master(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the run, a cluster or a document."""
+    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.show import show_run  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings={})
+    sys.stdout.write(show_run(spark, options.run, cluster=options.cluster, doc=options.doc))
+    return 0
