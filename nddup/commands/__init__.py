@@ -4,7 +4,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 """
 
 import argparse
-from typing import Protocol
+from typing import Any, Protocol
 
 from nddup.commands import check, inspect, mine, run, show
 
@@ -12,7 +12,7 @@ from nddup.commands import check, inspect, mine, run, show
 class Command(Protocol):
     """What a command's module holds."""
 
-    def add(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    def add(self, commands: "argparse._SubParsersAction[Any]") -> None:
         """Add the command's parser and its arguments."""
 
     def execute(self, options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.config import load_config
@@ -12,7 +13,7 @@ EPILOG = """examples:
 """
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Its arguments."""
     parser = add_parser(
         commands, "inspect", summary="how files would be read, before a long run", epilog=EPILOG,

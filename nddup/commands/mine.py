@@ -1,6 +1,7 @@
 """`nddup mine`: maximal sets of any FIMI file, without Spark."""
 
 import argparse
+from typing import Any
 
 from nddup.commands.options import add_parser, positive
 
@@ -24,7 +25,7 @@ examples:
 """
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Its arguments."""
     mine = add_parser(
         commands, "mine", summary="maximal sets of any FIMI file, without Spark", epilog=EPILOG,

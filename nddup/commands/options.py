@@ -1,9 +1,10 @@
 """Arguments that several commands take, and what a value may be."""
 
 import argparse
+from typing import Any
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, *, summary: str,
+def add_parser(commands: "argparse._SubParsersAction[Any]", name: str, *, summary: str,
                description: str, epilog: str = "") -> argparse.ArgumentParser:  # fmt: skip
     """The parser of one command; `epilog` keeps its lines."""
     return commands.add_parser(

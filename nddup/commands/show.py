@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Its arguments."""
     parser = add_parser(commands, "show", summary="results in the terminal", description="Show a finished run.")
     add_finished_run(parser)
