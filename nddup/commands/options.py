@@ -4,16 +4,18 @@ import argparse
 from typing import Any
 
 
-def add_parser(commands: "argparse._SubParsersAction[Any]", name: str, *, summary: str,
-               description: str, epilog: str = "") -> argparse.ArgumentParser:  # fmt: skip
+def add_parser(
+    commands: "argparse._SubParsersAction[Any]", name: str, *, summary: str, description: str, epilog: str = ""
+) -> argparse.ArgumentParser:
     """The parser of one command; `epilog` keeps its lines."""
-    return commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    return parser
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
