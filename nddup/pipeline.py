@@ -17,7 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import schemas
+from nddup import choices, schemas
 from nddup.algorithms.thresholds import Threshold
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.errors import CapacityError, NddupError
@@ -52,21 +52,14 @@ class Job:
     @property
     def threshold(self) -> Threshold:
         """The threshold of the run, exact."""
-        share = self.config.pairs.share
-        is_count = isinstance(self.config.pairs.threshold, int)
-        return Threshold(
-            self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
-        )
+        return choices.threshold_of(self.config)
 
     @property
     def rule(self) -> sketch.Rule:
         """How records become sketches."""
         config = self.config
         return sketch.Rule(
-            config.shingle.length,
-            config.shingle.offset,
-            config.sketch.size,
-            config.sketch.seed,
+            choices.recipe_of(config),
             config.input.markup,
             config.input.charset,
             config.input.min_tokens,

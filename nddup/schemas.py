@@ -75,8 +75,8 @@ TEXTS = table("doc_id string, url string, text string, source string, split long
 
 RECORDS = table(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string,"
-    " detail string, excerpt string"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>,"
+    " signature array<long>, reason string, detail string, excerpt string"
 )
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""

@@ -274,11 +274,14 @@ def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: 
 
 @compiled
 def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, size: int) -> tuple[int, int]:
-    """Numerator and denominator of the min-s resemblance of two ascending runs of `ids`.
+    """Numerator and denominator of the resemblance of two ascending runs of `ids`.
 
     |MIN_s(A ∪ B) ∩ A ∩ B| / |MIN_s(A ∪ B)|; when both have fewer than s ids they are the whole documents, and
-    it is |A ∩ B| / |A ∪ B|. Two empty sketches: 0 / 0.
+    it is |A ∩ B| / |A ∪ B|. Two empty sketches: 0 / 0. A negative `size` means so many slots, each of which is an id:
+    |A ∩ B| / slots.
     """
+    if size < 0:
+        return max(overlap_or_less(ids, a, a_end, b, b_end, 0), 0), -size
     limit = size
     if a_end - a < size and b_end - b < size:
         limit = a_end - a + b_end - b

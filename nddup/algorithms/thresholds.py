@@ -13,7 +13,8 @@ class Threshold:
     """When two sketches are near-duplicates, in exact integers.
 
     `numerator / denominator` is a share of the larger sketch or a resemblance; with `is_count` the numerator is a
-    number of features. `size` is s of the sketches, for the resemblance.
+    number of features. `size` says how a resemblance is taken (`Kind.sample`): s of the smallest ids, or minus n of
+    n slots.
     """
 
     measure: str

@@ -90,11 +90,7 @@ def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
         .select("sketch_fingerprint", "smallest")
     )
     grouped = documents.join(groups, "sketch_fingerprint", "left")
-    return (
-        grouped.withColumn("group", F.coalesce("smallest", "doc_id"))
-        .withColumn("signature", F.lit(None).cast("array<bigint>"))
-        .select(*DOCUMENTS.fieldNames())
-    )
+    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
 def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -> DataFrame:
