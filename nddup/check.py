@@ -209,7 +209,9 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     keeping, probes, amount = evidence.keeping, evidence.probe_nodes, evidence.amount
     offers = evidence.keep(check_keep.weigh(evidence.truth, keeping, probes, rule=evidence.rule))
     yield _find("keep: kept, duplicate_of and reason fit", check_keep.wrong_reasons(keeping))
-    yield _find("keep: no two kept are near-duplicates", check_keep.crowded(offers, keeping, evidence.rule), amount=amount)
+    yield _find(
+        "keep: no two kept are near-duplicates", check_keep.crowded(offers, keeping, evidence.rule), amount=amount
+    )
     lost = check_keep.broken_promises(offers, keeping, probes)
     yield _find("keep: every removed has a preferred kept near-duplicate, and the best", lost, amount=amount)
 

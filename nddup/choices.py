@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from nddup.algorithms.banding import Finder
 from nddup.algorithms.curves import Bands, choose_bands
 from nddup.algorithms.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.algorithms.minima import DATASKETCH_SEEDS
@@ -55,7 +56,8 @@ def threshold_of(config: Config) -> Threshold:
     if not sketch.verify:
         return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample)
     is_count = isinstance(pairs.threshold, int)
-    return Threshold(pairs.measure, pairs.share.numerator, pairs.share.denominator, is_count, sample)
+    shows = kind_of(sketch).shows_containment
+    return Threshold(pairs.measure, pairs.share.numerator, pairs.share.denominator, is_count, sample, shows)
 
 
 def bands_of(config: Config) -> Bands:
@@ -73,6 +75,13 @@ def bands_of(config: Config) -> Bands:
         given = f"{bands} x {rows} = {bands * rows}" if sketch.bands and sketch.rows else "do not divide it"
         raise ValueError(f"sketch.bands and sketch.rows: bands x rows must be sketch.size {n}, {given}")
     return Bands(bands, rows)
+
+
+def finder_of(config: Config) -> Finder | None:
+    """The keys by which sketches meet; None where all pairs are found by what they share."""
+    if KINDS[config.sketch.kind].finder == "bands":
+        return Finder(*bands_of(config))
+    return None
 
 
 def find_conflicts(config: Config) -> list[str]:

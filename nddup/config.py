@@ -25,7 +25,6 @@ LATER_KEYS = frozenset(
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
     "sketch.kind": ("mod-pow2", "super", "lexicon", "i-match", "keywords"),
-    "pairs.measure": ("containment",),
     "output.kept": ("xml",),
 }  # fmt: skip
 

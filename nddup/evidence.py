@@ -159,7 +159,7 @@ class Evidence:
         number = number if ids <= PROBE_IDS else max(1, min(number, number * PROBE_IDS // ids))
         chosen = self.sketches if number == count else self.sketches.orderBy(F.sha2("node", 256)).limit(number)
         found = chosen.select("node", "sketch", "level").toArrow().combine_chunks()
-        rows = tables.sketch_rows(_one(found["sketch"]))._replace(levels=found["level"].to_numpy())
+        rows = tables.sketch_rows(_one(found["sketch"])).at_levels(found["level"].to_numpy())
         return found["node"].to_pylist(), Probes(rows)
 
     @cached_property

@@ -24,7 +24,7 @@ from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
 from nddup.settings import Config
-from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
+from nddup.stages import bands, clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
 from nddup.store import Store
 
 POSTINGS_PER_TASK = 4_000_000
@@ -183,19 +183,12 @@ def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"])
     partitions = _partitions(job, job.metrics.counts["postings"])
-    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
-    crowd = _find_crowd(job, postings)
-    matched = match.match(
-        postings,
-        sketches,
-        threshold=threshold,
-        max_postings=config.pairs.max_postings,
-        partitions=partitions,
-        crowd=crowd,
-    )
+    job.metrics.counts["crowd"] = 0
+    matched, crowd, postings = _find_matches(job, sketches, partitions)
     counters = {name: F.sum(name) for name in match.COUNTERS}
     matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
-    postings.unpersist()
+    if postings is not None:
+        postings.unpersist()
     if crowd is not None:
         matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
@@ -204,13 +197,30 @@ def _save_matches(job: Job) -> None:
     job.metrics.counts["partitions"] = partitions
 
 
-def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
+def _find_matches(
+    job: Job, sketches: DataFrame, partitions: int
+) -> tuple[DataFrame, DataFrame | None, DataFrame | None]:
+    """MATCHES, lazily; the CROWD whose pairs are not made, and the postings that are held for it, where there are any.
+
+    Where one sketch contains another, or candidates are pairs unseen, there is no leading: long lists are cut.
+    """
+    threshold, limit = job.threshold, job.config.pairs.max_postings
+    is_led = not threshold.is_containment and job.config.sketch.verify
+    how: dict[str, Any] = {"threshold": threshold, "max_postings": limit, "partitions": partitions}
+    finder = choices.finder_of(job.config)
+    if finder is not None:
+        crowd = _save_crowd(job, bands.find_crowd(sketches, finder=finder, max_postings=limit)) if is_led else None
+        return bands.match_keys(sketches, finder=finder, crowd=crowd, **how), crowd, None
+    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    crowd = _save_crowd(job, match.find_crowd(postings, max_postings=limit)) if is_led else None
+    return match.match(postings, sketches, crowd=crowd, **how), crowd, postings
+
+
+def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
     """The sketches whose pairs among each other are too many to make; None where there are none."""
-    limit = job.config.pairs.max_postings
-    job.metrics.counts["crowd"] = 0
-    if job.metrics.counts["distinct_sketches"] <= limit:
+    if job.metrics.counts["distinct_sketches"] <= job.config.pairs.max_postings:
         return None
-    crowd = job.save("crowd", match.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    crowd = job.save("crowd", found, "pairs", "sketch", reads=("documents",))
     job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
     return crowd if job.metrics.rows["crowd"] else None
 
@@ -264,6 +274,7 @@ def _save_clusters(job: Job) -> None:
         miner=miner,
         fpgrowth_limit=config.fpgrowth_limit,
         families=tables.get("families"),
+        least_containment=float(job.config.pairs.share) if threshold.is_containment else None,
         **budget,
     )
     job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
@@ -286,7 +297,7 @@ def _save_clusters(job: Job) -> None:
     kept = job.save(
         "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
     )
-    job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
+    job.save("members", naming.list_members(kept, tables["nodes"], by_weight=threshold.is_containment), "keep", reads=("clusters", "nodes"))
     _count_covered(job)
 
 

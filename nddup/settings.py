@@ -99,16 +99,18 @@ class SketchConfig(_Section):
     growth: Literal["fixed", "logarithmic", "linear"] = Field(
         "fixed", description="min-s: how the number of ids follows the document's length; not fixed: overlap only"
     )
-    tagged: bool = Field(True, description="min-perm: ids tell their slots apart; false: the papers' plain set, biased")
+    tagged: bool = Field(default=True, description="min-perm: ids tell their slots apart; false: the papers' plain set, biased")
     bands: int | None = Field(None, ge=1, description="minhash: bands x rows = size; chosen for the threshold")
     rows: int | None = Field(None, ge=1, description="minhash: slots of a band that must all be equal")
-    verify: bool = Field(True, description="minhash: candidates are compared; false: every candidate is a pair")
+    verify: bool = Field(default=True, description="minhash: candidates are compared; false: every candidate is a pair")
 
 
 class PairsConfig(_Section):
     """When two documents are near-duplicates."""
 
-    measure: Literal["resemblance", "overlap"] = Field("resemblance", description="what the threshold is about")
+    measure: Literal["resemblance", "overlap", "containment"] = Field(
+        "resemblance", description="what the threshold is about"
+    )
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
     max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")

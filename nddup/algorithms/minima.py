@@ -9,8 +9,8 @@
 The chance that two documents have equal slots is their resemblance, as far as the permutations are random: equal
 slots / n is an estimate of it with variance r (1 - r) / n. As sets of ids slots are tagged: the low bits of an id say
 its slot, so that two documents share an id only where the same slot is equal (but for a chance of 2**-47). Untagged,
-the minima of all slots are one set, as in the 2005 paper: there |A & B| / |A | B| is too small (of resemblance .818 it
-makes .712), and a shingle that is the smallest in several slots counts once.
+the minima of all slots are one set, as in the 2005 paper: there |A & B| / |A | B| is too small (some r / (2 - r): of
+resemblance .818 it makes .7), and a shingle that is the smallest in several slots counts once.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents; Broder, Charikar, Frieze, Mitzenmacher 1998,
@@ -82,7 +82,7 @@ def draw_slots(name: str, n: int, seed: int) -> Slots:
     if name == "datasketch":
         if not 0 <= seed < DATASKETCH_SEEDS:
             raise ValueError(f"a seed of datasketch is below 2**32, got {seed}")
-        numbers = np.random.RandomState(seed)  # noqa: NPY002 - the generator that datasketch uses
+        numbers = np.random.RandomState(seed)
         halves = numbers.randint(0, 1 << 63, n, dtype=np.uint64)
         increments = numbers.randint(0, 1 << 64, n, dtype=np.uint64)
         return Slots(name, halves * np.uint64(2) + np.uint64(1), increments, no_tables)

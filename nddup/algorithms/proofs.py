@@ -38,6 +38,10 @@ class Rows(NamedTuple):
         """Sketch i."""
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
+    def at_levels(self, levels: NDArray[np.int64]) -> "Rows":
+        """The same sketches at these levels, (n,)."""
+        return self._replace(levels=levels if levels.any() else None)
+
     def masks(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """2**level - 1 of these sketches."""
         if self.levels is None:
@@ -67,7 +71,8 @@ class Rule(NamedTuple):
 
 class Near(NamedTuple):
     """Near-duplicates: place in the batch, place among the probes, overlap, resemblance, and the containment of the
-    one of the batch in the probe and of the probe in it; each (k,)."""
+    one of the batch in the probe and of the probe in it; each (k,).
+    """
 
     rows: NDArray[np.int64]
     probes: NDArray[np.int64]
@@ -215,9 +220,7 @@ def judge(
     masks = batch.masks(rows) | others.masks(places)
     measured = compare_all(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.size, masks)
     if rule.bands:
-        near = share_bands(
-            batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.bands, rule.rows
-        )
+        near = share_bands(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.bands, rule.rows)
         return measured, near
     return measured, are_near(measured, rule)
 
@@ -267,7 +270,8 @@ def find_near(batch: Rows, probes: Probes, rule: Rule) -> Near:
     Cost: that of `Probes.overlaps`, and a merge for each pair whose overlap does not rule it out.
     """
     sizes = np.diff(batch.offsets), np.diff(probes.sketches.offsets)
-    is_plain = batch.levels is None and not rule.is_containment and not rule.bands
+    is_levelled = batch.levels is not None or probes.sketches.levels is not None
+    is_plain = not is_levelled and not rule.is_containment and not rule.bands
     found: list[Near] = []
     for rows, places, overlaps in probes.overlaps(batch):
         larger = np.maximum(sizes[0][rows], sizes[1][places]) if is_plain else np.ones(len(rows), np.int64)

@@ -91,7 +91,7 @@ def draw_polynomial(bits: int, seed: int) -> int:
     stream = 1 << 40
     while True:
         stream += 1
-        polynomial = 1 << bits | draw_words(seed, 1, stream=stream)[0] % 2**bits | 1
+        polynomial: int = 1 << bits | draw_words(seed, 1, stream=stream)[0] % 2**bits | 1
         if is_irreducible(polynomial):
             return polynomial
 

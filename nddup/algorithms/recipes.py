@@ -118,7 +118,7 @@ def require_same(first: str, second: str) -> None:
 
 
 def size_of(recipe: Recipe, n_features: int) -> int:
-    """s of a document of so many distinct shingles.
+    """S of a document of so many distinct shingles.
 
     Example:
         >>> [size_of(Recipe(size=100, growth="logarithmic"), n) for n in (50, 100, 300, 700)]
@@ -132,7 +132,7 @@ def size_of(recipe: Recipe, n_features: int) -> int:
 
 
 def level_of(n_features: int, size: int) -> int:
-    """i of a document's modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
+    """I of a document's modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
 
     Example:
         >>> [level_of(n, 100) for n in (0, 100, 101, 200, 201, 800)]
@@ -188,9 +188,9 @@ class _Maker:
         """The ids of one document that its sketch keeps."""
         recipe = self.recipe
         if recipe.kind == "mod-m":
-            return ids[ids % np.uint64(recipe.modulus) == 0]
+            return np.asarray(ids[ids % np.uint64(recipe.modulus) == 0])
         if recipe.kind == "mod-pow2":
-            return ids[ids & np.uint64((1 << level_of(ids.size, recipe.size)) - 1) == 0]
+            return np.asarray(ids[ids & np.uint64((1 << level_of(ids.size, recipe.size)) - 1) == 0])
         return ids[: size_of(recipe, ids.size)]
 
 

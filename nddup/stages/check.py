@@ -53,9 +53,7 @@ def prefer(policy: str, weight: Column | None = None) -> Column:
         "shortest-url": F.coalesce(F.length("url"), F.lit(2**62)),
     }[policy]
     first = F.lit(0) if weight is None else -weight
-    return F.struct(
-        first.cast("long").alias("weight"), rank.cast("long").alias("rank"), F.col("doc_id").alias("id")
-    )
+    return F.struct(first.cast("long").alias("weight"), rank.cast("long").alias("rank"), F.col("doc_id").alias("id"))
 
 
 def level(size: int) -> Column:

@@ -13,7 +13,6 @@ task, the other side is streamed.
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -54,14 +53,16 @@ def recount(sketches: DataFrame, names: list[str], probes: Probes, rule: Rule) -
 
     Shuffles:  none.    Actions:  none.
     """
-    return sketches.select("node", "sketch", "level").mapInArrow(partial(_compare, names=names, probes=probes, rule=rule), TRUTH)
+    return sketches.select("node", "sketch", "level").mapInArrow(
+        partial(_compare, names=names, probes=probes, rule=rule), TRUTH
+    )
 
 
 def _compare(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
     named = pa.array(names, pa.string())
     for batch in batches:
-        rows = sketch_rows(batch.column("sketch"))
-        near = find_near(rows._replace(levels=np.asarray(batch.column("level"))), probes, rule)
+        rows = sketch_rows(batch.column("sketch")).at_levels(batch.column("level").to_numpy())
+        near = find_near(rows, probes, rule)
         likeness = near.around if rule.is_containment else near.resemblance
         shows = rule.shows_containment
         found = pa.table(

@@ -133,6 +133,7 @@ def name_nodes(documents: DataFrame, *, policy: str) -> DataFrame:
         "group",
         F.min(own_key).over(Window.partitionBy("group")).alias("node"),
         F.size("sketch").alias("size"),
+        F.size("sketch").cast("long").alias("weight"),
         _preference(policy).alias("policy"),
         "content_fingerprint",
     ).select(*NODES.fieldNames())

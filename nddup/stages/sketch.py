@@ -13,14 +13,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
-from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.algorithms.kinds import KINDS
 from nddup.algorithms.recipes import Recipe, level_of, make_sketches
+from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.algorithms.sketching import Sketches
 from nddup.schemas import CHUNKS, CONTENTS, RECORDS, TEXTS, require
 
@@ -234,8 +233,7 @@ def _sketch(texts: list[str], rule: Rule) -> Sketches:
 
 
 def _signatures(made: Sketches) -> pa.Array:
-    """The signatures as a list column, in the order of their slots; null where the kind has none, or the text no token.
-    """
+    """The signatures as a list column, by slot; null where the kind has none, or the text no token."""
     if made.signatures is None:
         return pa.nulls(len(made.n_tokens), pa.list_(pa.int64()))
     has_one = np.diff(made.offsets) > 0
