@@ -103,9 +103,9 @@ class Storage:
         return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
     def full_path(self, path: str) -> str:
-        """A path with its file system, and from the root."""
+        """A path as a URI, with its file system and from the root."""
         where = self._path(path)
-        return str(where.getFileSystem(self._hadoop).makeQualified(where).toString())
+        return str(where.getFileSystem(self._hadoop).makeQualified(where).toUri().toString())
 
     def children(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if it is not there."""

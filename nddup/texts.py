@@ -24,12 +24,6 @@ from nddup.stages.texts import Wanted, list_shown, name_texts
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder
 
-LARGEST = 100
-"""Largest clusters whose texts are stored before those of the sample."""
-
-EACH = 8
-"""Documents of a cluster whose text is stored."""
-
 CHARACTERS = 20_000
 """Of a text; what follows is not stored."""
 
@@ -85,9 +79,7 @@ def store_texts(job: Job) -> None:
     choice = Choice({}, [], 0)
     if options.texts and job.collection is not None:
         sampled = options.texts // 2
-        shown = list_shown(
-            tables["clusters"], tables["members"], tables["documents"], largest=LARGEST, sampled=sampled, each=EACH
-        )
+        shown = list_shown(tables["clusters"], tables["members"], tables["documents"], sampled=sampled)
         sizes = {file.source: file.size for file in job.collection.listing.files}
         rows = shown.collect()
         choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))

@@ -23,6 +23,12 @@ from nddup.stages.whole import read_batches
 
 Batches = Iterator[pa.RecordBatch]
 
+LARGEST = 100
+"""Largest clusters whose texts come before those of the sample."""
+
+EACH = 8
+"""Documents of a cluster whose text is stored."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -33,7 +39,7 @@ class Wanted:
 
 
 def list_shown(
-    clusters: DataFrame, members: DataFrame, documents: DataFrame, *, largest: int, sampled: int, each: int
+    clusters: DataFrame, members: DataFrame, documents: DataFrame, *, sampled: int, each: int = EACH
 ) -> DataFrame:
     """The documents of the largest clusters (turn 0) and of a sample of all (turn 1), a few of each cluster.
 
@@ -43,18 +49,17 @@ def list_shown(
         clusters: CLUSTERS.
         members: MEMBERS.
         documents: DOCUMENTS.
-        largest: clusters of turn 0.
         sampled: clusters of turn 1.
         each: documents of a cluster, the preferred ones first, then by id.
 
-    Schema out:  SHOWN; at most (largest + sampled) * each rows
+    Schema out:  SHOWN; at most (LARGEST + sampled) * each rows
     Shuffles:  one of `members` narrowed by a broadcast, one of the rows that come out.    Actions:  none.
     """
     require(clusters, CLUSTERS, stage="texts")
     require(members, MEMBERS, stage="texts")
     require(documents, DOCUMENTS, stage="texts")
     narrow = clusters.select("cluster_id", "size")
-    first = narrow.orderBy(F.desc("size"), "cluster_id").limit(largest).withColumn("turn", F.lit(0))
+    first = narrow.orderBy(F.desc("size"), "cluster_id").limit(LARGEST).withColumn("turn", F.lit(0))
     sample = narrow.orderBy("cluster_id").limit(sampled).withColumn("turn", F.lit(1))
     chosen = first.unionByName(sample).groupBy("cluster_id", "size").agg(F.min("turn").alias("turn"))
     order = Window.partitionBy("cluster_id").orderBy(F.desc("representative"), "doc_id")
