@@ -89,7 +89,7 @@ def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Expl
         f"A pair of resemblance s becomes a candidate with probability 1 - (1 - s^{rows})^{bands}:",
         *_table(("resemblance", "candidate", "missed"), table),
         "",
-        f"threshold (1/b)^(1/r) = {threshold:.4f}: near it the curve is steepest, and {_percent(chance(threshold))} pass",
+        f"threshold (1/b)^(1/r) = {threshold:.4f}: about its steepest place; {_percent(chance(threshold))} pass",
         f"  below it {_percent(wrong.false_positives)} of the pairs pass all the same: false positives, which a",
         "  comparison of the signatures sorts out again",
         f"  above it {_percent(wrong.false_negatives)} do not pass: false negatives, which nothing brings back",
@@ -187,7 +187,7 @@ def _memory(ids: int) -> tuple[str, ...]:
         "per million documents, at the most (equal sketches are shuffled once):",
         f"  {ID_BYTES * millions:.2f} GB of sketches, {ID_BYTES} bytes an id",
         f"  {FIRST_POSTING_BYTES * millions:.2f} GB in the first shuffle, {FIRST_POSTING_BYTES} bytes an id",
-        f"  {LATER_POSTING_BYTES * millions:.2f} GB in each later one, {LATER_POSTING_BYTES} bytes: of ids that two hold",
+        f"  {LATER_POSTING_BYTES * millions:.2f} GB in each later one, {LATER_POSTING_BYTES} bytes an id that two hold",
     )
 
 
