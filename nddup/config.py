@@ -20,11 +20,11 @@ from nddup.settings import Config
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
 LATER_KEYS = frozenset(
     {
-        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes", "output.context",
+        "lexicon", "clusters.support", "clusters.max_nodes", "output.context",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "sketch.kind": ("mod-pow2", "super", "lexicon", "i-match", "keywords"),
+    "sketch.kind": ("lexicon", "i-match", "keywords"),
     "output.kept": ("xml",),
 }  # fmt: skip
 

@@ -85,7 +85,7 @@ class SketchConfig(_Section):
     What is not given follows the kind; what the kind does not take is refused (`nddup.choices`).
     """
 
-    kind: Literal["min-s", "min-perm", "minhash", "mod-m"] = Field(
+    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2"] = Field(
         "min-s", description="what is kept of a document: see `nddup.algorithms.kinds`"
     )
     size: int = Field(200, ge=1, le=100_000, description="ids kept of a document, or slots of its signature")
@@ -99,9 +99,9 @@ class SketchConfig(_Section):
     growth: Literal["fixed", "logarithmic", "linear"] = Field(
         "fixed", description="min-s: how the number of ids follows the document's length; not fixed: overlap only"
     )
-    tagged: bool = Field(default=True, description="min-perm: ids tell their slots apart; false: the papers' plain set, biased")
+    tagged: bool = Field(default=True, description="min-perm: ids tell slots apart; false: a plain set, biased")
     bands: int | None = Field(None, ge=1, description="minhash: bands x rows = size; chosen for the threshold")
-    rows: int | None = Field(None, ge=1, description="minhash: slots of a band that must all be equal")
+    rows: int | None = Field(None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8")
     verify: bool = Field(default=True, description="minhash: candidates are compared; false: every candidate is a pair")
 
 
@@ -112,6 +112,9 @@ class PairsConfig(_Section):
         "resemblance", description="what the threshold is about"
     )
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
+    max_document_frequency: int | float | None = Field(
+        None, description="shingles in the sketches of more documents (or of more than this share) are left out"
+    )
     max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
 
@@ -127,6 +130,15 @@ class PairsConfig(_Section):
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         elif Fraction(repr(value)).denominator > 10**9:
             raise ValueError(f"a share has at most nine decimals, got {value!r}")
+        return value
+
+    @field_validator("max_document_frequency")
+    @classmethod
+    def _is_frequency(cls, value: float | None) -> float | None:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"a count must be at least 1, got {value}")
+        if isinstance(value, float) and not 0 < value <= 1:
+            raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         return value
 
     @property

@@ -164,7 +164,7 @@ def test_a_fingerprint_is_the_remainder_of_division(tokens: list[int], length: i
 
 
 def test_refuses_a_degree_out_of_range() -> None:
-    with pytest.raises(ValueError, match="bits must lie in 16 .. 63, got 64"):
+    with pytest.raises(ValueError, match=r"bits must lie in 16 \.\. 63, got 64"):
         rabin_tables(64, 5, 1)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nddup.algorithms.banding import Finder
 from nddup.algorithms.curves import candidate_probability
 from nddup.algorithms.fingerprints import hash_characters, most_characters
+from nddup.algorithms.levelling import spread_levels
 from nddup.algorithms.minima import MOST_SLOTS, SLOT_BITS, draw_slots, find_minima
 from nddup.algorithms.normalising import WORD_TABLE
 from nddup.algorithms.overlap import Ragged
@@ -230,14 +231,14 @@ def estimates(kind: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
             left, right = (find_minima(np.array(ids, np.uint64), slots) for ids in (a, b))
             found.append((np.mean(left == right), 0.75))
             continue
-        left, right = (set(mix(np.array(ids, np.uint64), seed=seed).tolist()) for ids in (a, b))
+        one, two = (set(mix(np.array(ids, np.uint64), seed=seed).tolist()) for ids in (a, b))
         if kind == "min-s":
-            left, right = (set(sorted(ids)[:50]) for ids in (left, right))
-            sample = set(sorted(left | right)[:50])
-            found.append((len(sample & left & right) / 50, 0.75))
+            one, two = (set(sorted(ids)[:50]) for ids in (one, two))
+            sample = set(sorted(one | two)[:50])
+            found.append((len(sample & one & two) / 50, 0.75))
         else:
-            left, right = ({id_ for id_ in ids if id_ % 10 == 0} for ids in (left, right))
-            found.append((len(left & right) / len(left | right), len(left & right) / len(left)))
+            one, two = ({id_ for id_ in ids if id_ % 10 == 0} for ids in (one, two))
+            found.append((len(one & two) / len(one | two), len(one & two) / len(one)))
     resemblance, containment = np.array(found).T
     return resemblance, containment
 
@@ -328,3 +329,31 @@ def test_candidates_come_as_the_curve_says() -> None:
         hits += bool(one & two)
 
     assert abs(hits / 400 - candidate_probability(0.6, bands=20, rows=5)) < 0.09
+
+
+@given(
+    sketches=st.lists(st.tuples(st.sets(st.integers(0, 63), max_size=12), st.integers(0, 3)), max_size=5),
+    more=st.integers(0, 2),
+)
+def test_sketches_are_spread_over_the_levels_they_may_meet_at(sketches: list[tuple[set[int], int]], more: int) -> None:
+    """A row for each level from its own to the coarsest, with what 2**level divides, if that is anything."""
+    own = [(sorted(id_ for id_ in ids if id_ % 2**level == 0), level) for ids, level in sketches]
+    most = max((level for _, level in own), default=0) + more
+    expected = {
+        (node, level, at): sum(id_ % 2**at == 0 for id_ in ids)
+        for node, (ids, level) in enumerate(own)
+        for at in range(level, most + 1)
+    }
+
+    names, rows = spread_levels(
+        np.arange(len(own)), np.array([level for _, level in own], np.int64), ragged([ids for ids, _ in own]), most
+    )
+
+    keys = [(name >> 12, name >> 6 & 63, name & 63) for name in names.tolist()]
+    parts = [part.tolist() for part in np.split(rows.values, rows.offsets[1:-1])] if keys else []
+    assert dict(zip(keys, map(len, parts), strict=True)) == {key: size for key, size in expected.items() if size}
+    assert all(part == sorted(set(part)) for part in parts)
+    for (one, _, at), left in zip(keys, parts, strict=True):
+        for (two, _, other), right in zip(keys, parts, strict=True):
+            both = {id_ for id_ in set(own[one][0]) & set(own[two][0]) if id_ % 2**at == 0}
+            assert len(set(left) & set(right)) == (len(both) if at == other else 0)

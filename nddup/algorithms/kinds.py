@@ -40,6 +40,7 @@ class Kind:
         refused: measures it cannot show, each with the reason; `overlap` is always shown.
         is_mined: whether its near-duplicates make maximal sets: both conditions of a cluster only break as documents
             are added.
+        is_of_shingles: whether each id is one shingle's, so that a shingle can be left out.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Kind:
     options: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({"containment": FIXED_SIZE}))
     is_mined: bool = True
+    is_of_shingles: bool = True
 
     @property
     def shows_containment(self) -> bool:
@@ -80,13 +82,35 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 "smallest",
                 options=frozenset({"growth", "modulus"}),
             ),
-            Kind("min-perm", "the smallest under each of n permutations", "slots", options=frozenset({"tagged"})),
+            Kind(
+                "super",
+                "min-s, its pairs found by super-shingles of the sorted sketch: one in common is a candidate",
+                "smallest",
+                finder="runs",
+                options=frozenset({"rows"}),
+            ),
+            Kind(
+                "min-perm",
+                "the smallest under each of n permutations",
+                "slots",
+                options=frozenset({"tagged"}),
+                is_of_shingles=False,
+            ),
             Kind(
                 "minhash",
                 "signature of n slots, as datasketch's; candidates by LSH",
                 "slots",
                 finder="bands",
                 options=frozenset({"bands", "rows", "verify"}),
+                is_of_shingles=False,
+            ),
+            Kind(
+                "mod-pow2",
+                "the ids that 2^i divides, i by the document's length, compared at the coarser of two",
+                "levels",
+                finder="levels",
+                refused=MappingProxyType({}),
+                is_mined=False,
             ),
             Kind(
                 "mod-m",
