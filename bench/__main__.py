@@ -6,7 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "fuzz")
+NAMES = (
+    "quality",
+    "reading",
+    "formats",
+    "pairing",
+    "peers",
+    "mining",
+    "families",
+    "giants",
+    "explosion",
+    "scale",
+    "fuzz",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
