@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
         seconds = {name: stage["seconds"] for name, stage in metrics["stages"].items()}
         rows.append([share, metrics["rows"]["pairs"], metrics["rows"]["clusters"],
                      *(coverage[kind] for kind in ("all", "pairs", "documents")),
-                     metrics["counts"]["largest_component"], *seconds.values(), usage.seconds])  # fmt: skip
+                     metrics["stages"]["clusters"]["largest_component"], *seconds.values(), usage.seconds])  # fmt: skip
         values.append({"share": share, "pairs": metrics["rows"]["pairs"], "coverage": dict(coverage), **seconds})
     drop(folder)
     headings = ["share", "pairs", "clusters", "of all", "of covers", "of leaders", "largest", *seconds, "whole job s"]

@@ -5,6 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -33,8 +34,8 @@ def _families(options: argparse.Namespace, sizes: list[int]) -> None:
         _write(folder / "family.jsonl", _family(size))
         usage, metrics = _job(options, folder, "family.jsonl", 50, SLOTS)
         coverage = sorted(set(pq.read_table(folder / "run" / "clusters", columns=["coverage"])["coverage"].to_pylist()))
-        counts = metrics["counts"]
-        rows.append([f"{size:,}", usage.seconds, usage.cpu_seconds, usage.worker_rss / 1e6, counts["kept"],
+        kept = metrics["stages"]["keep"]["kept"]
+        rows.append([f"{size:,}", usage.seconds, usage.cpu_seconds, usage.worker_rss / 1e6, kept,
                      metrics["rows"]["clusters"], " ".join(coverage)])  # fmt: skip
         values.append({"documents": size, "seconds": usage.seconds, "worker_rss": usage.worker_rss})
         drop(folder)
@@ -55,7 +56,7 @@ def _chain(options: argparse.Namespace, size: int) -> None:
     seconds = np.array(_task_seconds(next((folder / "events").iterdir()), "listed"))
     drop(folder)
     headings = ["documents", "seconds", "worker MB", "clusters", "shares", "tasks", "median task s", "longest task s"]
-    clusters, shares = metrics["rows"]["clusters"], metrics["counts"]["shares"]
+    clusters, shares = metrics["rows"]["clusters"], metrics["stages"]["clusters"]["shares"]
     row = [f"{size:,}", usage.seconds, usage.worker_rss / 1e6, clusters, shares, len(seconds)]
     title = "giants: one component, a chain of documents of which three in a row are alike, the whole job"
     show(title, headings, [[*row, float(np.median(seconds)), float(seconds.max())]])
@@ -65,7 +66,7 @@ def _chain(options: argparse.Namespace, size: int) -> None:
 
 def _job(
     options: argparse.Namespace, folder: Path, name: str, count: int, size: int, *more: str
-) -> tuple[Usage, dict[str, dict[str, int]]]:
+) -> tuple[Usage, dict[str, Any]]:
     settings = {"shingle.length": 1, "sketch.size": size, "pairs.measure": "overlap", "pairs.threshold": count}
     given = [f"--set={key}={value}" for key, value in settings.items()]
     command = [nddup(), "run", str(folder / name), "--output", str(folder / "run"), *given, *more]
