@@ -67,7 +67,7 @@ def strip_markup(html: str | bytes) -> str:
         'one two  &  three'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if data.count(b"<") - data.count(b"</") > MAX_DEPTH and _is_too_nested(data):
+    if _is_too_nested(data):
         return _strip_flat(data.decode("utf-8", "replace"))
     parser = LexborHTMLParser(data, scripting=True)  # so that <noscript> is one node, also in <head>
     body = parser.body
@@ -96,7 +96,7 @@ def main_text(html: str | bytes) -> str:
         'The article itself.'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if data.count(b"<") - data.count(b"</") > MAX_DEPTH and _is_too_nested(data):
+    if _is_too_nested(data):
         return _strip_flat(data.decode("utf-8", "replace"))
     found = extract_plain_text(
         data.decode("utf-8", "replace").replace("\0", ""),
@@ -132,8 +132,19 @@ def _utf8(text: str) -> bytes:
 
 def _is_too_nested(data: bytes) -> bool:
     """Bound the depth of the page, and the work of opening formatting elements again, by counting tags."""
+    if _count_starts(np.frombuffer(data, np.uint8)) <= MAX_DEPTH:
+        return False
     deepest, formatting, tags = _count_nesting(np.frombuffer(data, np.uint8), _PACKED_NEVER_NEST, _PACKED_FORMATTING)
     return deepest > MAX_DEPTH or formatting * tags > MAX_REOPENED
+
+
+@compiled
+def _count_starts(data: NDArray[np.uint8]) -> int:
+    """Start tags at most: `<` without `/` after it."""
+    starts = 0
+    for at in range(len(data) - 1):
+        starts += (data[at] == ord("<")) & (data[at + 1] != ord("/"))
+    return starts
 
 
 @compiled

@@ -10,15 +10,15 @@ What can be decoded before a damage is kept: input goes to the decoder in small 
 """
 
 import bz2
-import gzip
 import io
 import lzma
-import zlib
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import zstandard
+from isal.igzip_lib import error as IgzipError
 
+from nddup.algorithms.gzip_members import GzipMember
 from nddup.algorithms.outcome import EXCERPT_LENGTH, Reject
 
 INPUT_PIECE = 8 << 10
@@ -29,7 +29,7 @@ PIECE = 1 << 20
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
 
-_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError)
 
 
 class StoppedError(Exception):
@@ -118,42 +118,49 @@ class _Small(io.RawIOBase):
         return len(data)
 
 
-class _Frames(io.RawIOBase):
-    """Zstandard's reader, which says nothing when a file ends inside a frame, made to say so."""
+class _Members(io.RawIOBase):
+    """Members or frames one after another, each with a decoder of its own; zero bytes between them are nothing.
 
-    def __init__(self, raw: BinaryIO) -> None:
+    Unlike the libraries' own file readers it says so when a file ends inside a member.
+    """
+
+    def __init__(self, raw: BinaryIO, decoder: Callable[[], Any], piece: int) -> None:
         super().__init__()
-        self._raw, self._frame, self._input = raw, zstandard.ZstdDecompressor().decompressobj(), b""
-        self._is_open = False
+        self._raw, self._decoder, self._piece = raw, decoder, piece
+        self._member: Any = None
+        self._input = b""
 
     def read1(self, size: int) -> bytes:
         """Some bytes, whatever the size asked for: what one piece of input expands to."""
         del size
         while True:
-            piece = self._input or self._raw.read(INPUT_PIECE >> 3)
-            if not piece:
-                if self._is_open:
-                    raise EOFError("the file ends inside a frame")
-                return b""
-            self._is_open = True
-            data = self._frame.decompress(piece)
+            piece = self._input or self._raw.read(self._piece)
             self._input = b""
-            if self._frame.eof:
-                self._input = self._frame.unused_data
-                self._frame, self._is_open = zstandard.ZstdDecompressor().decompressobj(), False
+            if self._member is None:
+                piece = piece.lstrip(b"\0") if piece else b""
+            if not piece:
+                if self._member is not None:
+                    self._member.decompress(b"")  # a wrong checksum comes first
+                    raise EOFError("the file ends inside a compressed member")
+                return b""
+            self._member = self._member or self._decoder()
+            data: bytes = self._member.decompress(piece)
+            if self._member.eof:
+                self._input = self._member.unused_data
+                self._member = None
             if data:
                 return data
 
 
 def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
-        return gzip.GzipFile(fileobj=_Small(raw))  # type: ignore[return-value]
+        return _Members(raw, GzipMember, INPUT_PIECE)  # type: ignore[return-value]
     if compression == "bz2":
         return bz2.BZ2File(_Small(raw))  # type: ignore[return-value]
     if compression == "xz":
         return lzma.LZMAFile(_Small(raw))  # type: ignore[arg-type, return-value]
     if compression == "zstd":
-        return _Frames(raw)  # type: ignore[return-value]
+        return _Members(raw, zstandard.ZstdDecompressor().decompressobj, INPUT_PIECE >> 3)  # type: ignore[return-value]
     return io.BufferedReader(raw, PIECE)  # type: ignore[type-var]
 
 

@@ -28,6 +28,8 @@ MAX_HEADER = 1 << 20
 
 _TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_IS_HTTP = re.compile(rb"^Content-Type:[ \t]*application/http", re.IGNORECASE | re.MULTILINE)
 _START = b"WARC/"
 _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
@@ -158,34 +160,50 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
 
 
 def _parse(chunk: bytes, max_record: int) -> Record | Reject:
-    record = WarcRecord.from_bytes(chunk)
+    record = WarcRecord.from_bytes(chunk[: _payload_at(chunk)])  # its payload would be copied
     headers = record.headers
     doc_id = (headers.get("WARC-TREC-ID") or record.record_id or "").strip("<> \t")
     if (headers.get("WARC-Type") or "").lower() == "revisit":
         refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
         return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
-    content_type, charset, payload = _read_payload(chunk, max_record)
+    content_type, charset, payload = _read_payload(record, chunk, max_record)
     if not _TEXTS.match(content_type.lower()):
         return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
     if len(payload) > max_record:
         return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
     is_plain = content_type.lower().startswith(("text/plain", "application/json"))
     url = headers.get("WARC-Target-URI")
-    return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk))
+    return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk[:EXCERPT_BYTES]))
 
 
-def _read_payload(chunk: bytes, max_record: int) -> tuple[str, str | None, bytes]:
+def _payload_at(chunk: bytes) -> int:
+    """Where the payload begins: after the header, and after that of HTTP where there is one."""
+    start = _BLANK_LINE.search(chunk)
+    if start is None:
+        return len(chunk)
+    if _IS_HTTP.search(chunk, 0, start.end()) is None:
+        return start.end()
+    http = _BLANK_LINE.search(chunk, start.end())
+    return len(chunk) if http is None else http.end()
+
+
+def _read_payload(record: WarcRecord, chunk: bytes, max_record: int) -> tuple[str, str | None, bytes]:
     """Content type, charset and payload; the payload as stored where it is not encoded as its header says."""
+    content_type = str(record.headers.get("Content-Type") or "")
+    if not content_type.lower().startswith("application/http"):
+        return content_type, None, chunk[_payload_at(chunk) :]
+    record.parse_http(auto_decode="none")
+    content_type, charset = str(record.http_content_type or ""), record.http_charset
+    headers = record.http_headers
+    if headers is None or not (headers.get("Content-Encoding") or headers.get("Transfer-Encoding")):
+        return content_type, charset, chunk[_payload_at(chunk) :]
     try:
-        return _decode_payload(chunk, max_record, "all")
+        return content_type, charset, _decode_payload(chunk, max_record, "all")
     except OSError:
-        return _decode_payload(chunk, max_record, "none")
+        return content_type, charset, _decode_payload(chunk, max_record, "none")
 
 
-def _decode_payload(chunk: bytes, max_record: int, decode: Literal["all", "none"]) -> tuple[str, str | None, bytes]:
+def _decode_payload(chunk: bytes, max_record: int, decode: Literal["all", "none"]) -> bytes:
     record = WarcRecord.from_bytes(chunk)
-    content_type, charset = str(record.headers.get("Content-Type") or ""), None
-    if content_type.lower().startswith("application/http"):
-        record.parse_http(auto_decode=decode)
-        content_type, charset = str(record.http_content_type or ""), record.http_charset
-    return content_type, charset, record.reader.read(max_record + 1)
+    record.parse_http(auto_decode=decode)
+    return record.reader.read(max_record + 1)

@@ -1,0 +1,89 @@
+"""One gzip member, decoded by ISA-L a piece at a time: twice as fast as zlib.
+
+ISA-L's own reading of gzip raises on a wrong checksum before it gives what it decoded. Here the data comes first, so
+that what can be decoded of a damaged file is kept.
+
+Source: RFC 1952.
+"""
+
+from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
+from isal.isal_zlib import crc32
+
+MAX_HEADER = 1 << 17
+"""Bytes; the extra field of a header has at most 64 KB, and a name or comment longer than that is no name."""
+
+TRAILER = 8
+_EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
+
+
+class GzipMember:
+    """Decodes one member, with the interface of the standard library's decompressors.
+
+    Raises:
+        OSError: from `decompress`, where the header is none, or where the checksum or the length is wrong: in the
+            call after the one that gives the last bytes.
+        isal.igzip_lib.error: where the compressed data is broken.
+    """
+
+    def __init__(self) -> None:
+        self.eof = False
+        self.unused_data = b""
+        self._header: bytes | None = b""
+        self._body = IgzipDecompressor(flag=DECOMP_DEFLATE)
+        self._trailer = b""
+        self._failure = ""
+        self._crc = self._length = 0
+
+    def decompress(self, data: bytes) -> bytes:
+        """Decode the next bytes of the member; call with none at the end of the file."""
+        if self._failure:
+            raise OSError(self._failure)
+        if self._header is not None:
+            self._header += data
+            end = _header_end(self._header)
+            if end < 0:
+                return b""
+            data, self._header = self._header[end:], None
+        if self._body.eof:
+            self._end(self._trailer + data)
+            return b""
+        decoded: bytes = self._body.decompress(data)
+        self._crc = crc32(decoded, self._crc)
+        self._length += len(decoded)
+        if self._body.eof:
+            self._end(self._body.unused_data)
+        return decoded
+
+    def _end(self, rest: bytes) -> None:
+        """Compare what follows the data with what was decoded."""
+        self._trailer = rest
+        if len(rest) < TRAILER:
+            return
+        crc, length = int.from_bytes(rest[:4], "little"), int.from_bytes(rest[4:TRAILER], "little")
+        if crc != self._crc:
+            self._failure = f"CRC check failed: {self._crc:#x}, the file says {crc:#x}"
+        elif length != self._length & 0xFFFFFFFF:
+            self._failure = f"length check failed: {self._length:,} bytes, the file says {length:,}"
+        else:
+            self.eof, self.unused_data = True, rest[TRAILER:]
+
+
+def _header_end(header: bytes) -> int:
+    """Where the compressed data begins; -1 while the header is not whole."""
+    if header and not b"\x1f\x8b\x08".startswith(header[:3]):
+        raise OSError(f"not a gzip member: it begins with {header[:2].hex()}")
+    if len(header) > MAX_HEADER:
+        raise OSError(f"a gzip header of more than {MAX_HEADER:,} bytes")
+    if len(header) < 10:  # noqa: PLR2004 - the fixed part
+        return -1
+    flags, end = header[3], 10
+    if flags & _EXTRA:
+        end += 2 + int.from_bytes(header[end : end + 2], "little")
+    for flag in (_NAME, _COMMENT):
+        if flags & flag:
+            zero = header.find(b"\0", end)
+            if zero < 0:
+                return -1
+            end = zero + 1
+    end += 2 * bool(flags & _CHECKED)
+    return end if end <= len(header) else -1
