@@ -140,6 +140,7 @@ WORKING: dict[str, T.StructType] = {
     "turns": TURNS,
     "edges": PAIR_EDGES,
     "stars": STARS,
+    "links": STARS,
     "removed": REMOVED,
     "undecided": PAIR_EDGES,
     "listed": SETS,

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.algorithms.keeping import keep_first
@@ -26,6 +26,15 @@ from nddup.schemas import GRAPH, MATCHES, NODES, PAIR_EDGES, REMOVED, require
 
 ROW_BITS, NUMBER_BITS = 33, 28
 """Spark names a row by partition and row, 33 bits; an ordinal has 28 for the row, which leaves room for a share."""
+
+
+PASSING = ("turns", "edges", "stars", "removed", "undecided")
+"""Tables that nothing reads once the graph is there."""
+
+
+def checksum() -> Column:
+    """Of a table of edges, whatever their order; below 2^63 for two billion edges."""
+    return F.sum(F.xxhash64("first", "second").bitwiseAND(F.lit((1 << 32) - 1)))
 
 
 def take_turns(matches: DataFrame, nodes: DataFrame, *, families: DataFrame | None, partitions: int) -> DataFrame:
