@@ -13,6 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.algorithms.modes import Budget
 from nddup.rounds import build_large_graph
 from nddup.stages import clusters, collapse, graph, naming, problems, spread
 from nddup.state import Job, Making
@@ -28,9 +29,8 @@ def save_clusters(job: Job) -> None:
     _save_graph(job, matches)
     reads = ("graph", "documents", "matches")
     sets = job.save("sets", lambda: _mine(job, matches), "clusters", "pairs", "sketch", reads=reads)
-    named = naming.name_clusters(
-        sets, tables["graph"], tables["nodes"], least_size=job.threshold.least_size, mode=config.mode
-    )
+    least_size = max(job.threshold.least_size, config.support or 0)
+    named = naming.name_clusters(sets, tables["graph"], tables["nodes"], least_size=least_size, mode=config.mode)
     covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
     kept = job.save(
         "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
@@ -63,16 +63,18 @@ def _save_graph(job: Job, matches: DataFrame) -> None:
 def _mine(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
     """SETS of all components: those of one task each, and those that are spread."""
     config, threshold = job.config.clusters, job.threshold
-    budget = {"max_sets": config.max_sets, "max_members": config.max_members}
+    budget = _budget(job)
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(job.tables["documents"])
     near = matches.where(F.col("node_a").isNotNull())
     whole = job.tables["graph"].where("share is null")
     found = problems.gather_problems(whole, sketches, near, partitions=partitions)
     gathered = found.persist(StorageLevel.DISK_ONLY)
-    mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
+    mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, budget=budget)
     for frequent in _list_frequent(job, gathered):
-        listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
+        listed = clusters.keep_clusters(
+            frequent, gathered, threshold=threshold, min_support=budget.min_support, partitions=partitions
+        )
         mined = mined.unionByName(listed)
     if job.metrics.counts["spread_components"]:
         mined = mined.unionByName(_mine_spread(job, sketches, near))
@@ -83,9 +85,7 @@ def _mine(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
 def _mine_spread(job: Job, sketches: DataFrame, near: DataFrame) -> DataFrame:
     """SETS of the components that are spread: all, or covers where a share passed its budget, or those of leaders."""
     config, counts = job.config.clusters, job.metrics.counts
-    how: dict[str, Any] = {
-        "threshold": job.threshold, "max_sets": config.max_sets, "max_members": config.max_members,
-    }  # fmt: skip
+    how: dict[str, Any] = {"threshold": job.threshold, "budget": _budget(job)}
     partitions = max(counts["partitions"], counts["shares"])
     waiting = job.tables["graph"]
     reads: tuple[str, ...] = ("graph", "documents", "matches")
@@ -113,13 +113,20 @@ def _mine_spread(job: Job, sketches: DataFrame, near: DataFrame) -> DataFrame:
     return sets
 
 
+def _budget(job: Job) -> Budget:
+    config = job.config.clusters
+    return Budget(config.max_sets, config.max_members, config.max_nodes, config.support or 0)
+
+
 def _list_frequent(job: Job, gathered: DataFrame) -> Iterator[DataFrame]:
     """The frequent sets of each FP-Growth fit; most runs have one, or none."""
     job.metrics.counts["fpgrowth_fits"] = 0
     if job.metrics.counts["fpgrowth_components"] == 0:
         return
     job.progress.describe("frequent")
-    transactions = clusters.list_transactions(gathered, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
+    transactions = clusters.list_transactions(
+        gathered, threshold=job.threshold, min_support=_budget(job).min_support
+    ).persist(StorageLevel.DISK_ONLY)
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     for fit in sorted(fits, key=lambda row: int(row["fit"])):
         chosen = transactions.where(F.col("fit") == fit["fit"])

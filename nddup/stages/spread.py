@@ -25,6 +25,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
+from nddup.algorithms.modes import Budget
 from nddup.algorithms.overlap import Ragged
 from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
@@ -87,25 +88,25 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
     return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
 
 
-def mine_shares(blocks: DataFrame, *, threshold: Threshold, max_sets: int, max_members: int) -> DataFrame:
+def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
     """The maximal sets whose first member is a pivot of the share, each set of a component once.
 
     Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
     Schema out:  SETS; one row with coverage OVER and no members for a share that passed its budget
     Shuffles:  none.    Actions:  none.
     """
-    find = partial(_mine, max_sets=max_sets, max_members=max_members)
+    find = partial(_mine, budget=budget)
     return blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
 
 
-def cover_shares(blocks: DataFrame, *, threshold: Threshold, max_sets: int, max_members: int) -> DataFrame:
+def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
     """Maximal sets that hold every pair of a pivot with a later document; shares may find the same set.
 
     Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
     Schema out:  SETS, each set once; a row OVER for a share whose cover would pass ten times its budget
     Shuffles:  the sets, on their members.    Actions:  none.
     """
-    find = partial(_cover, max_sets=max_sets, max_members=max_members)
+    find = partial(_cover, budget=budget)
     found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
     return found.dropDuplicates(["ordinal", "positions"])
 
@@ -188,23 +189,11 @@ def _arrays(share: Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     return share.sketches.offsets, share.sketches.values.view(np.int64), share.bounds, share.edges
 
 
-def _mine(share: Share, *, max_sets: int, max_members: int) -> Itemsets | None:
-    m = len(share.pivots)
-    return mine_share(
-        *_arrays(share),
-        share.pivots,
-        max_sets=max_sets + 4 * m,
-        max_members=max_members + 400 * m,
-        max_nodes=2_000_000 + 100 * m,
-    )
+def _mine(share: Share, *, budget: Budget) -> Itemsets | None:
+    limits = budget.of(len(share.pivots))
+    return mine_share(*_arrays(share), share.pivots, min_support=budget.min_support, **limits)
 
 
-def _cover(share: Share, *, max_sets: int, max_members: int) -> Itemsets | None:
-    m = len(share.pivots)
-    return cover_component(
-        *_arrays(share),
-        pivots=share.pivots,
-        max_sets=COVER_SHARE * (max_sets + 4 * m),
-        max_members=COVER_SHARE * (max_members + 400 * m),
-        max_nodes=COVER_SHARE * (2_000_000 + 100 * m),
-    )
+def _cover(share: Share, *, budget: Budget) -> Itemsets | None:
+    limits = budget.of(len(share.pivots), COVER_SHARE)
+    return cover_component(*_arrays(share), pivots=share.pivots, min_support=budget.min_support, **limits)
