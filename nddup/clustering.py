@@ -37,6 +37,9 @@ def save_clusters(job: Job) -> None:
     )
     job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
     _count_covered(job)
+    support = config.support
+    below = tables["pairs"].where(F.col("overlap") < support).count() if support else 0
+    job.metrics.counts["pairs_below_support"] = below
 
 
 def _save_graph(job: Job, matches: DataFrame) -> None:

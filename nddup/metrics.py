@@ -103,7 +103,7 @@ class Metrics:
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
                 "covered_components", "covered_clusters", "led_components", "led_clusters",
-                "spread_components", "shares",
+                "spread_components", "shares", "pairs_below_support",
             )
         }  # fmt: skip
         stages["keep"] |= {

@@ -27,18 +27,18 @@ SETTINGS: dict[str, Any] = {
     "shingle": {"length": 1},
     "sketch": {"size": 20},
     "pairs": {"measure": "overlap", "threshold": 10},
-    "clusters": {"miner": "pivot"},
 }
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A long chain of windows in any order, a family with many maximal sets, equal texts, one of its own."""
+    """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone."""
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{word}" for word in range(5 * n, 5 * n + 20)) for n in random.permutation(70)]
     for member in range(26):
         kept = random.random(20) < 0.8
         texts.append(" ".join(f"slot{n}" if is_kept else f"own{member}x{n}" for n, is_kept in enumerate(kept)))
+    texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
     path = tmp_path_factory.mktemp("large") / "a.jsonl"
     path.write_text("".join(json.dumps({"id": f"d{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
@@ -47,7 +47,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(spark: SparkSession, collection: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
     """The rows of each table, sorted, and the counts of the clusters stage."""
-    settings = {**SETTINGS, "clusters": {**SETTINGS["clusters"], **clusters}}
+    settings = {**SETTINGS, "clusters": clusters}
     metrics = run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
     tables = {name: sorted(map(str, spark.read.parquet(f"{output}/{name}").collect())) for name in TABLES}
     return tables, metrics["stages"]["clusters"]
@@ -86,7 +86,7 @@ def test_in_rounds_the_tables_are_the_same(
     tables, counts = run(spark, collection, tmp_path / "run")
 
     assert tables == ordinary
-    assert counts["components"] == 2
+    assert counts["components"] == 3
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
 
 
@@ -127,6 +127,17 @@ def test_a_cover_is_made_in_shares_too(spread_run: Run) -> None:
     tables, _ = spread_run(mode="cover")
 
     assert all("coverage='pairs'" in row or "size=2" in row for row in tables["clusters"])
+
+
+def test_a_higher_support_is_asked_of_every_set(spread_run: Run, ordinary: Tables) -> None:
+    """Of shares, and of FP-Growth; pairs that share fewer are counted."""
+    tables, counts = spread_run(support=14)
+
+    below = [row for row in ordinary["pairs"] if int(row.partition("overlap=")[2].partition(",")[0]) < 14]
+    assert counts["pairs_below_support"] == len(below) > 60
+    assert counts["fpgrowth_components"] == 1
+    assert all(int(row.partition("support=")[2].partition(",")[0]) >= 14 for row in tables["clusters"])
+    assert {name: tables[name] for name in ("pairs", "keep")} == {name: ordinary[name] for name in ("pairs", "keep")}
 
 
 def test_stars_are_the_components(spark: SparkSession) -> None:
