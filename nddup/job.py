@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.collection import find_files
 from nddup.config import build_config
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.metrics import Metrics
 from nddup.pipeline import Job, read_kept, run_stages, settings_of
 from nddup.progress import LogFormat, Progress
 from nddup.schemas import TEXTS
-from nddup.session import RUNTIME
+from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
@@ -99,7 +99,7 @@ def _write_kept_once(job: Job, folder: RunFolder) -> None:
         with job.progress.stage("output") as notes:
             job.progress.describe("kept")
             folder.clear("kept")
-            write_kept(read_kept(job), f"{folder.path}/kept", form)
+            _write_all_kept(job, f"{folder.path}/kept", form)
             folder.seal("kept", **made_of, counted={})
             notes.append(f"kept documents as {form}")
 
@@ -138,6 +138,15 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}
     return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})
+
+
+def _write_all_kept(job: Job, path: str, form: str) -> None:
+    """Write them, split as when they were sketched, and see that all came."""
+    seen, expected = Observation("written"), job.metrics.counts["kept"]
+    with set_to(job.spark, job.metrics.splitting):
+        write_kept(read_kept(job).observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:

@@ -19,7 +19,7 @@ ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """The tables each stage reads and leaves."""
 
-COUNTED = ("rows", "counts", "reasons", "pruning", "read_again")
+COUNTED = ("rows", "counts", "reasons", "pruning", "read_again", "splitting")
 """What is counted while tables are made."""
 
 
@@ -34,6 +34,8 @@ class Metrics:
     pruning: list[int] = field(default_factory=list)
     read_again: list[str] = field(default_factory=list)
     """Sources of the files that were read again from their start."""
+    splitting: dict[str, str] = field(default_factory=dict)
+    """The settings under which files were split."""
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     resumed: list[str] = field(default_factory=list)
     """The tables that were taken from an earlier attempt."""

@@ -26,6 +26,7 @@ DESCRIPTIONS = {
     "keep": "choose the documents that stay",
     "output": "write the kept documents themselves",
     "records": "read, parse, strip and sketch every record",
+    "offsets": "count the records before each part of a file",
     "documents": "number the documents and collapse equal sketches",
     "rejects": "gather the records that became no document",
     "nodes": "order the documents by the keep policy",

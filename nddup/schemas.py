@@ -81,6 +81,9 @@ RECORDS = table(
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""
 
+OFFSETS = table("source string, split long, before_in_file long, before long")
+"""How many records stand before each split, in its file and in the collection."""
+
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
 
@@ -118,6 +121,7 @@ SETS = table("ordinal long, positions array<int>, support int, coverage string")
 
 WORKING: dict[str, T.StructType] = {
     "records": RECORDS,
+    "offsets": OFFSETS,
     "nodes": NODES,
     "crowd": CROWD,
     "matches": MATCHES,

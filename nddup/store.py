@@ -36,7 +36,7 @@ import nddup
 from nddup.algorithms.normalising import TOKEN_TABLE_VERSION
 from nddup.algorithms.sketching import SKETCH_FORMAT
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.schemas import TABLES
+from nddup.schemas import TABLES, local_table
 from nddup.storage import RUN, Storage
 
 COMPLETE, STAGES = "_COMPLETE", "_stages"
@@ -156,7 +156,10 @@ class RunFolder:
         """
         if not self.has(name, settings=settings, reads=reads):
             return None
-        return Kept(self._spark.read.schema(schema).parquet(self._place(name)), self._note(name)["counted"])
+        note, where = self._note(name), self._place(name)
+        is_there = not note.get("dropped")
+        table = self._spark.read.schema(schema).parquet(where) if is_there else local_table(self._spark, schema)
+        return Kept(table, note["counted"])
 
     def has(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> bool:
         """Whether a table, or what else was sealed, is there as this attempt would make it."""
