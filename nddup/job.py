@@ -20,6 +20,7 @@ from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
+from nddup.texts import store_texts
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """In `duplicates.txt` these characters of an id are written so; all others as they are."""
@@ -69,10 +70,14 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         NddupError: if the rejects pass `input.max_rejects`, or a stated limit is passed. The folder then has no
             `_COMPLETE`.
     """
-    source = find_files(Storage(spark), inputs, config)
+    storage = Storage(spark)
+    source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {"paths": inputs, "files": {file.source: [file.size, file.modified] for file in files}}
+    described = {
+        "paths": [storage.full_path(path) for path in inputs],
+        "files": {file.source: [file.size, file.modified] for file in files},
+    }
     if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
         return folder.open()
     counted = Metrics(spark)
@@ -80,6 +85,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     _write_kept_once(job, folder)
+    with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
+        store_texts(job)
+        notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)

@@ -39,6 +39,7 @@ DESCRIPTIONS = {
     "frequent": "list frequent sets of small components",
     "sets": "mine maximal sets of each component",
     "members": "list the members of the clusters",
+    "texts": "store the texts that the report shows",
     "kept": "read the kept documents again and write them",
 }
 """What Spark's UI says of the jobs of a stage, or of a table where it has its own words."""

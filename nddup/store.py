@@ -137,7 +137,7 @@ class RunFolder:
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         self._fingerprints["input"] = _digest(inputs)
-        if resume and COMPLETE in there and self._reads_as(RUN, text):
+        if resume and COMPLETE in there and self._reads_as(RUN, text) and self._is_sound():
             return True
         # The marker goes first, so that a half-removed run is no result; the name of a run stays, so that it is one.
         for name in sorted(there, key=lambda name: name != COMPLETE):
@@ -262,6 +262,11 @@ class RunFolder:
         if note.get("dropped"):
             return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
         return bool(note) and self._storage.sizes(self._place(name)) == note.get("files")
+
+    def _is_sound(self) -> bool:
+        """Whether every table that has a note is whole; working tables may be gone."""
+        noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
+        return all(self._is_whole(name, self._note(name)) for name in IN_SIGHT & noted)
 
     def _reads_as(self, name: str, text: str) -> bool:
         with suppress(OutputError, ValueError):
