@@ -67,8 +67,9 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
-FILES = table("path string, source string, compression string, most long, task int")
-"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+FILES = table("path string, source string, compression string, most long, task int, content binary")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to; `content` where Spark read it
+already, null where the worker is to open it."""
 
 CONTENTS = table("source string, split long, seq long, content string, line string")
 """The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""

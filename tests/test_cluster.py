@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.cli import main
 from nddup.config import load_config
 from nddup.job import run_job
 from nddup.schemas import TABLES
@@ -22,6 +23,7 @@ SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900
 """Seconds a run may take on a busy machine."""
 
+MOUNT = "fs.viewfs.mounttable.lake.link."
 VIEW = "org.apache.hadoop.fs.viewfs"
 SAME_PATH = {"spark.executorEnv.PYTHONPATH": str(ROOT)}
 """The code where it lies, for machines that all have it there."""
@@ -114,7 +116,7 @@ def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
             "spark.executorEnv.PYTHONPATH": "./deps",
             "spark.hadoop.fs.s3a.impl": f"{VIEW}.ViewFileSystemOverloadScheme",
             "spark.hadoop.fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
-            "spark.hadoop.fs.viewfs.mounttable.lake.link./data": root.as_uri(),
+            f"spark.hadoop.{MOUNT}/data": root.as_uri(),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.rolling.enabled": "false",
@@ -129,6 +131,19 @@ def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
     assert_jobs_are_described(next(events.iterdir()))
     unpacked = list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))
     assert unpacked
+
+
+def test_inspect_reads_any_hadoop_path(
+    spark: SparkSession, collection: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plain and compressed files of another file system are described as the local ones."""
+    spark._jsc.hadoopConfiguration().set(f"{MOUNT}{collection}", collection.as_uri())  # noqa: SLF001
+
+    assert main(["inspect", str(collection)]) == 0
+    here = capsys.readouterr().out
+    assert main(["inspect", f"viewfs://lake{collection}"]) == 0
+
+    assert capsys.readouterr().out == here.replace(", all there are", "")
 
 
 def assert_stages_are_logged(log: str) -> None:
@@ -160,8 +175,7 @@ def test_an_executor_and_a_machine_that_die_change_nothing(
     """Kill -9 of an executor once the records are there, of a whole worker once the documents are: the same tables."""
     notes = tmp_path / "out" / "_stages"
     root = f"viewfs://lake{tmp_path}/out"
-    view = "spark.hadoop.fs.viewfs.mounttable.lake.link."
-    mounts = {f"{view}{folder}": folder.as_uri() for folder in (collection, tmp_path)}
+    mounts = {f"spark.hadoop.{MOUNT}{folder}": folder.as_uri() for folder in (collection, tmp_path)}
     job = cluster.submit(
         [str(ROOT / "jobs" / "dedup.py"), f"viewfs://lake{collection}", "--output", root],
         conf={**SAME_PATH, **mounts},
