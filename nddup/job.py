@@ -4,23 +4,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.collection import find_files
 from nddup.config import build_config
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.metrics import Metrics
 from nddup.pipeline import read_kept, run_stages
 from nddup.progress import LogFormat, Progress
 from nddup.schemas import TEXTS
-from nddup.session import RUNTIME
+from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
 from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
+from nddup.texts import store_texts
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """In `duplicates.txt` these characters of an id are written so; all others as they are."""
@@ -70,10 +71,14 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         NddupError: if the rejects pass `input.max_rejects`, or a stated limit is passed. The folder then has no
             `_COMPLETE`.
     """
-    source = find_files(Storage(spark), inputs, config)
+    storage = Storage(spark)
+    source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {"paths": inputs, "files": {file.source: [file.size, file.modified] for file in files}}
+    described = {
+        "paths": [storage.full_path(path) for path in inputs],
+        "files": {file.source: [file.size, file.modified] for file in files},
+    }
     if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
         return folder.open()
     counted = Metrics(spark)
@@ -81,6 +86,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     _write_kept_once(job, folder)
+    with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
+        store_texts(job)
+        notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
@@ -100,7 +108,7 @@ def _write_kept_once(job: Job, folder: RunFolder) -> None:
         with job.progress.stage("output") as notes:
             job.progress.describe("kept")
             folder.clear("kept")
-            write_kept(read_kept(job), f"{folder.path}/kept", form)
+            _write_all_kept(job, f"{folder.path}/kept", form)
             folder.seal("kept", **made_of, counted={})
             notes.append(f"kept documents as {form}")
 
@@ -139,6 +147,15 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}
     return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})
+
+
+def _write_all_kept(job: Job, path: str, form: str) -> None:
+    """Write them, split as when they were sketched, and see that all came."""
+    seen, expected = Observation("written"), job.metrics.counts["kept"]
+    with set_to(job.spark, job.metrics.splitting):
+        write_kept(read_kept(job).observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:

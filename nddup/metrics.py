@@ -16,10 +16,11 @@ ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pairs": (("documents",), ("pairs",)),
     "clusters": (("pairs",), ("clusters", "members")),
     "keep": (("documents",), ("keep",)),
+    "texts": (("clusters",), ("texts",)),
 }
 """The tables each stage reads and leaves."""
 
-COUNTED = ("rows", "counts", "reasons", "pruning", "read_again")
+COUNTED = ("rows", "counts", "reasons", "pruning", "read_again", "splitting")
 """What is counted while tables are made."""
 
 
@@ -34,6 +35,8 @@ class Metrics:
     pruning: list[int] = field(default_factory=list)
     read_again: list[str] = field(default_factory=list)
     """Sources of the files that were read again from their start."""
+    splitting: dict[str, str] = field(default_factory=dict)
+    """The settings under which files were split."""
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     resumed: list[str] = field(default_factory=list)
     """The tables that were taken from an earlier attempt."""
@@ -110,6 +113,11 @@ class Metrics:
             "kept": self.counts["kept"],
             "removed": self.rows["documents"] - self.counts["kept"],
         }
+        if "texts" in stages:
+            stages["texts"] |= {
+                "clusters": self.counts["texts_clusters"],
+                "beyond_files": self.counts["texts_beyond_files"],
+            }
         shorts = {name: self.counts[name] for name in ("empty_sketches", "below_count", "equal_sketches")}
         return {"records": self.counts["records"], "rows": self.tables(), **shorts, "stages": stages}
 

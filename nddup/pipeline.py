@@ -18,6 +18,7 @@ from nddup.clustering import save_clusters
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.errors import NddupError
 from nddup.rounds import contract
+from nddup.session import set_to, splitting
 from nddup.stages import collapse, expand, graph, keep, large_graph, lead, match, prune, sketch
 from nddup.state import Job, Making
 
@@ -53,12 +54,18 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
 
 
 def _save_files(job: Job, collection: Collection) -> DataFrame:
-    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
+    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start.
+
+    How files are split depends on the cores there are at the time. It is set while they are read, and noted, so that
+    a later reading, also of a resumed run, finds the records where they were.
+    """
     expansion = job.config.input.max_expansion
 
     def make() -> Iterator[DataFrame]:
+        job.metrics.splitting = splitting(job.spark)
         records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
-        yield records
+        with set_to(job.spark, job.metrics.splitting):
+            yield records
         short = [
             row["source"]
             for count in seen
@@ -69,7 +76,8 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
             job.metrics.counts["files_read_again"] = len(short)
             job.metrics.read_again = sorted(short)
             again = collection.read_whole(set(short))
-            yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
+            with set_to(job.spark, job.metrics.splitting):
+                yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
 
     kept = _save_records(job, make)
     job.collection = collection.read_whole(set(job.metrics.read_again))
@@ -83,7 +91,8 @@ def _save_records(job: Job, records: DataFrame | Making) -> DataFrame:
 def _save_documents(job: Job, silent: DataFrame) -> None:
     """Documents, rejects and nodes from the records; `silent` are rejects of whole files."""
     kept = job.tables["records"]
-    numbered = collapse.number(kept)
+    placed = job.save("offsets", collapse.split_offsets(kept), "input", reads=("records",))
+    numbered = collapse.number(kept, placed)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
     documents = collapse.collapse(numbered, repeats)
@@ -228,7 +237,7 @@ def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     if job.collection is None:
         raise ValueError("documents of a DataFrame are not read again")
-    offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
+    offsets = job.tables["offsets"].select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
     contents = read_contents(job.spark, job.collection, rule=job.rule, max_expansion=job.config.input.max_expansion)

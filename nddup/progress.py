@@ -26,6 +26,7 @@ DESCRIPTIONS = {
     "keep": "choose the documents that stay",
     "output": "write the kept documents themselves",
     "records": "read, parse, strip and sketch every record",
+    "offsets": "count the records before each part of a file",
     "documents": "number the documents and collapse equal sketches",
     "rejects": "gather the records that became no document",
     "nodes": "order the documents by the keep policy",
@@ -38,6 +39,7 @@ DESCRIPTIONS = {
     "frequent": "list frequent sets of small components",
     "sets": "mine maximal sets of each component",
     "members": "list the members of the clusters",
+    "texts": "store the texts that the report shows",
     "kept": "read the kept documents again and write them",
 }
 """What Spark's UI says of the jobs of a stage, or of a table where it has its own words."""

@@ -49,6 +49,8 @@ PAIRS = table(
 CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
 MEMBERS = table("cluster_id string, doc_id string, representative boolean")
 KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
+STORED_TEXTS = table("doc_id string, text string")
+"""Of the documents that the report shows, bounded in number and length."""
 
 TABLES: dict[str, T.StructType] = {
     "documents": DOCUMENTS,
@@ -57,6 +59,7 @@ TABLES: dict[str, T.StructType] = {
     "clusters": CLUSTERS,
     "members": MEMBERS,
     "keep": KEEP,
+    "texts": STORED_TEXTS,
 }
 
 # Working tables -----------------------------------------------------------------------------------------------------
@@ -64,11 +67,20 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
-FILES = table("path string, source string, compression string, most long, task int")
-"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+FILES = table("path string, source string, compression string, most long, task int, content binary")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to; `content` where Spark read it
+already, null where the worker is to open it."""
 
 CONTENTS = table("source string, split long, seq long, content string, line string")
 """The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
+
+SHOWN = table(
+    "turn int, cluster_id string, size int, place int, doc_id string, source string, content_fingerprint binary"
+)
+"""A document of a cluster that the report may show: clusters of a lower turn come first, `place` is from 1."""
+
+FOUND_TEXTS = table("source string, content_fingerprint binary, text string")
+"""The text of a record read again."""
 
 TEXTS = table("doc_id string, url string, text string, source string, split long, seq long")
 """Documents given as a DataFrame: text already decoded, numbered within their partition."""
@@ -80,6 +92,9 @@ RECORDS = table(
 )
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""
+
+OFFSETS = table("source string, split long, before_in_file long, before long")
+"""How many records stand before each split, in its file and in the collection."""
 
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
@@ -131,6 +146,7 @@ SETS = table("ordinal long, positions array<int>, support int, coverage string")
 
 WORKING: dict[str, T.StructType] = {
     "records": RECORDS,
+    "offsets": OFFSETS,
     "nodes": NODES,
     "crowd": CROWD,
     "matches": MATCHES,

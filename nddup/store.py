@@ -36,7 +36,7 @@ import nddup
 from nddup.algorithms.normalising import TOKEN_TABLE_VERSION
 from nddup.algorithms.sketching import SKETCH_FORMAT
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.schemas import TABLES
+from nddup.schemas import TABLES, local_table
 from nddup.storage import RUN, Storage
 
 COMPLETE, STAGES = "_COMPLETE", "_stages"
@@ -137,7 +137,7 @@ class RunFolder:
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         self._fingerprints["input"] = _digest(inputs)
-        if resume and COMPLETE in there and self._reads_as(RUN, text):
+        if resume and COMPLETE in there and self._reads_as(RUN, text) and self._is_sound():
             return True
         # The marker goes first, so that a half-removed run is no result; the name of a run stays, so that it is one.
         for name in sorted(there, key=lambda name: name != COMPLETE):
@@ -156,7 +156,10 @@ class RunFolder:
         """
         if not self.has(name, settings=settings, reads=reads):
             return None
-        return Kept(self._spark.read.schema(schema).parquet(self._place(name)), self._note(name)["counted"])
+        note, where = self._note(name), self._place(name)
+        is_there = not note.get("dropped")
+        table = self._spark.read.schema(schema).parquet(where) if is_there else local_table(self._spark, schema)
+        return Kept(table, note["counted"])
 
     def has(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> bool:
         """Whether a table, or what else was sealed, is there as this attempt would make it."""
@@ -259,6 +262,11 @@ class RunFolder:
         if note.get("dropped"):
             return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
         return bool(note) and self._storage.sizes(self._place(name)) == note.get("files")
+
+    def _is_sound(self) -> bool:
+        """Whether every table that has a note is whole; working tables may be gone."""
+        noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
+        return all(self._is_whole(name, self._note(name)) for name in IN_SIGHT & noted)
 
     def _reads_as(self, name: str, text: str) -> bool:
         with suppress(OutputError, ValueError):

@@ -1,6 +1,7 @@
 """A run that is killed and resumed: the same tables and counts, nothing made twice, nothing stale trusted."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from nddup.config import build_config
 from nddup.job import run_job
 from nddup.schemas import TABLES, WORKING
+from nddup.session import set_to
 from nddup.store import RunFolder
 
 SETTINGS: dict[str, Any] = {
@@ -31,14 +33,14 @@ class KilledError(Exception):
     """The driver ends here."""
 
 
-def write_pages(path: Path) -> None:
+def write_pages(folder: Path) -> None:
     """A family with a crowd, small families, equal pages, one broken line, one record too long for Spark's lines."""
     random = np.random.default_rng(7)
 
     def page(words: list[int]) -> str:
         return " ".join(f"w{word}" for word in words)
 
-    texts = []
+    texts: list[str] = []
     for size, changes in [(14, 3), *[(3, 1)] * 4, *[(2, 0)] * 3, *[(1, 0)] * 6]:
         base = random.integers(0, 10_000, 60).tolist()
         for member in range(size):
@@ -47,14 +49,16 @@ def write_pages(path: Path) -> None:
                 words[place] = 10_000 + len(texts)
             texts.append(page(words))
     texts.append(page(random.integers(0, 10_000, 1_000).tolist()))
-    lines = [json.dumps({"id": str(number), "text": text}) for number, text in enumerate(texts)]
-    path.write_text("\n".join([*lines[:5], "{broken", *lines[5:], ""]))
+    lines = [json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(texts)]
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("".join([*lines[:5], "{broken\n", *lines[5:-3]]))
+    (folder / "b.jsonl").write_text("".join(lines[-3:]))
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection that uses every table there is."""
-    path = tmp_path_factory.mktemp("resume") / "pages.jsonl"
+    path = tmp_path_factory.mktemp("resume") / "pages"
     write_pages(path)
     return path
 
@@ -125,7 +129,7 @@ def test_killed_behind_each_table_in_turn(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every attempt makes one table more and is killed; in the end all is as undisturbed, and no table was made twice."""
+    """Every attempt makes one table more and is killed; in the end all is as undisturbed, nothing was made twice."""
     sealed: list[str] = []
     for _ in range(len(ALL) + 2):
         with killed(monkeypatch, lambda _: True) as names:
@@ -146,22 +150,23 @@ def test_killed_behind_each_table_in_turn(
 def test_what_changed_is_made_again_and_nothing_else(
     spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another threshold: from the pairs on; a limit for rejects: nothing; another file: from the records on."""
-    ours = tmp_path / "pages.jsonl"
-    ours.write_text(pages.read_text())
+    """A limit for rejects: nothing. Another threshold: from the pairs on, whatever the splits. Another file: all."""
+    ours = tmp_path / "pages"
+    shutil.copytree(pages, ours)
     run(spark, ours, tmp_path / "out")
 
     with killed(monkeypatch, lambda _: False) as limited:
         run(spark, ours, tmp_path / "out", input={"max_rejects": 0.9})
-    with killed(monkeypatch, lambda _: False) as stricter:
+    split = {"spark.sql.files.maxPartitionBytes": "1000"}
+    with killed(monkeypatch, lambda _: False) as stricter, set_to(spark, split):
         metrics = run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
     anew = run(spark, ours, tmp_path / "anew", pairs={"threshold": 0.7})
-    ours.write_text(pages.read_text() + json.dumps({"id": "new", "text": "another page"}) + "\n")
+    (ours / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
     with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
         run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
 
     assert limited == []
-    assert not {"records", "documents", "rejects"} & set(stricter)
+    assert not {"records", "offsets", "documents", "rejects"} & set(stricter)
     assert {"matches", "pairs", "clusters", "keep", "kept"} <= set(stricter)
     assert counts(metrics) == counts(anew)
     assert other == ["records"]

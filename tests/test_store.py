@@ -253,8 +253,9 @@ def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, 
 
 
 def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession, tmp_path: Path) -> None:
-    """The marker stays for equal settings and inputs, and goes before anything is changed for others."""
+    """The marker stays for equal settings, inputs and files, and goes before anything is changed for others."""
     folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
     folder.finish({})
     again = RunFolder(spark, str(tmp_path / "out"))
 
@@ -262,6 +263,9 @@ def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession
     assert (tmp_path / "out" / "_COMPLETE").exists()
     assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
     assert not (tmp_path / "out" / "_COMPLETE").exists()
+    again.finish({})
+    next((tmp_path / "out" / "keep").glob("part-*")).unlink()
+    assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
 
 
 def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSession, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> 
     Schema out:  SETS, each set once; a row OVER for a share whose cover would pass ten times its budget
     Shuffles:  the sets, on their members.    Actions:  none.
     """
-    find = partial(_cover, budget=budget)
+    find = partial(_cover, budget=budget, times=COVER_SHARE)
     found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
     return found.dropDuplicates(["ordinal", "positions"])
 
@@ -194,6 +194,6 @@ def _mine(share: Share, *, budget: Budget) -> Itemsets | None:
     return mine_share(*_arrays(share), share.pivots, min_support=budget.min_support, **limits)
 
 
-def _cover(share: Share, *, budget: Budget) -> Itemsets | None:
-    limits = budget.of(len(share.pivots), COVER_SHARE)
+def _cover(share: Share, *, budget: Budget, times: int) -> Itemsets | None:
+    limits = budget.of(len(share.pivots), times)
     return cover_component(*_arrays(share), pivots=share.pivots, min_support=budget.min_support, **limits)
