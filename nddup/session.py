@@ -91,8 +91,9 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
 
 def splitting(spark: SparkSession) -> dict[str, str]:
     """The settings that decide where Spark splits files, as they are now."""
+    *sizes, least = SPLITTING
     cores = str(spark.sparkContext.defaultParallelism)
-    return {key: str(spark.conf.get(key, None) or cores) for key in SPLITTING}
+    return {key: str(spark.conf.get(key)) for key in sizes} | {least: spark.conf.get(least, None) or cores}
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from nddup.config import build_config
 from nddup.job import run_job
 from nddup.schemas import TABLES, WORKING
-from nddup.session import set_to
+from nddup.session import set_to, splitting
 from nddup.store import RunFolder
 
 SETTINGS: dict[str, Any] = {
@@ -171,6 +171,21 @@ def test_what_changed_is_made_again_and_nothing_else(
     assert counts(metrics) == counts(anew)
     assert other == ["records"]
     assert not (tmp_path / "out" / "_COMPLETE").exists()
+
+
+def test_where_files_are_split_is_noted_as_spark_has_it(spark: SparkSession) -> None:
+    """Sizes are Spark's own where they are not set, and the least number of parts is that of the cores."""
+    most, least = "spark.sql.files.maxPartitionBytes", "spark.sql.files.minPartitionNum"
+    was = str(spark.conf.get(most))
+    spark.conf.unset(most)
+    unset = splitting(spark)
+    spark.conf.set(most, was)
+
+    assert unset == {most: f"{128 << 20}b", "spark.sql.files.openCostInBytes": "4194304b", least: "2"}
+    with set_to(spark, unset):
+        assert splitting(spark) == unset
+    assert splitting(spark)[most] == was
+    assert spark.conf.get(least, None) is None
 
 
 def test_a_result_is_not_made_again(
