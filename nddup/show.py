@@ -117,28 +117,39 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%} of the documents" if whole else ""
 
 
-def _notes(metrics: dict[str, Any]) -> list[str]:
-    """Everything that was left out, cut or replaced, in words."""
-    stages, notes = metrics["stages"], []
-    skipped = len(stages["sketch"]["skipped_files"])
+def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
+    """What did not become a sketch as it is, in words."""
+    sketch, notes = metrics["stages"]["sketch"], []
+    skipped = len(sketch["skipped_files"])
     if skipped:
         notes.append(f"{skipped} files skipped, listed in metrics.json")
-    if stages["sketch"]["undecodable_records"]:
+    if sketch["undecodable_records"]:
         notes.append(
-            f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
-            f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
+            f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
+            f" {sketch['undecodable_places']:,} places became U+FFFD"
         )
-    if stages["sketch"].get("left_out_shingles"):
-        left_out = stages["sketch"]["left_out_shingles"]
+    if sketch["left_out_shingles"]:
+        left_out = sketch["left_out_shingles"]
         notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
     if metrics["empty_sketches"]:
-        notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
+        notes.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
     if metrics["below_count"]:
         notes.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
+    return notes
+
+
+def _notes(metrics: dict[str, Any]) -> list[str]:
+    """Everything that was left out, cut or replaced, in words."""
+    stages, notes = metrics["stages"], _sketch_notes(metrics)
     if stages["pairs"]["cut_postings"]:
         notes.append(
             f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
             f" {stages['pairs']['cut_postings']:,} postings cut, pairs may be missing"
+        )
+    if stages["clusters"]["pairs_below_support"]:
+        notes.append(
+            f"{stages['clusters']['pairs_below_support']:,} pairs share fewer features than clusters.support: in no"
+            " cluster together"
         )
     if stages["clusters"]["covered_components"]:
         notes.append(
