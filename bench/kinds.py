@@ -3,8 +3,10 @@
 precision, recall   pairs of the job at resemblance 0.7 against pairs of exact 5-word resemblance 0.7 or more
 not found           near-duplicate sketches that the kind's finder did not bring together (bands, super-shingles)
 bytes               of the sketch, and of the signature where the kind has one, in the mean
-CPU                 seconds of one core for the sketches of 10,000 documents from their texts: the median of interleaved
-rounds, so that a busy machine changes all kinds alike; and how many times that of min-s
+CPU                 seconds of one core for the sketches of 10,000 documents from their texts: the median of
+                    interleaved rounds, so that a busy machine changes all kinds alike
+times min-s         the same, and the decoding and stripping of the pages before it, against that of min-s: what a
+                    reading of the collection costs
 """
 
 import argparse
