@@ -15,7 +15,7 @@ from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("evaluate", "truth", "sweep", "index", "explain")
+LATER = ("evaluate", "truth", "sweep", "index")
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
@@ -26,6 +26,7 @@ EPILOG = """examples:
   nddup show out/run --doc 007                                one document and its clusters
   nddup check out/run                                         recount everything by another method
   nddup mine context.fimi --support 85                        maximal sets of any FIMI file, without Spark
+  nddup explain --set pairs.threshold=0.9                     what a choice means, before a long run
 """
 
 

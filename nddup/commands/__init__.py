@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, inspect, mine, report, run, show
+from nddup.commands import check, explain, inspect, mine, report, run, show
 
 
 class Command(Protocol):
@@ -20,6 +20,12 @@ class Command(Protocol):
 
 
 COMMANDS: dict[str, Command] = {
-    "run": run, "inspect": inspect, "show": show, "report": report, "check": check, "mine": mine,
-}  # fmt: skip
+    "run": run,
+    "inspect": inspect,
+    "show": show,
+    "report": report,
+    "check": check,
+    "mine": mine,
+    "explain": explain,
+}
 """In the order in which `--help` lists them."""

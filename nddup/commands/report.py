@@ -7,8 +7,8 @@ from typing import Any
 from nddup.commands.options import add_finished_run, add_master, add_parser
 
 EPILOG = """RUN/report/index.html opens from disk in any browser; the folder holds all it needs, and fetches nothing.
-`nddup run` writes it at its end (output.report=false: not). Write it again after `nddup evaluate`, or for a cluster whose
-texts were not stored: these are read again from the inputs, as long as they did not change.
+`nddup run` writes it at its end (output.report=false: not). Write it again after `nddup evaluate`, or for a cluster
+whose texts were not stored: these are read again from the inputs, as long as they did not change.
 
 examples:
   nddup report out/run
@@ -24,7 +24,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument("--cluster", metavar="ID", action="append", default=[],
-                        help="read the texts of this cluster again from the inputs; may be given several times")  # fmt: skip
+                        help="read the texts of this cluster again from the inputs; may be repeated")  # fmt: skip
     add_master(parser)
 
 

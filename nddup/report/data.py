@@ -193,7 +193,7 @@ def _columns(
 def _members(
     shown: Shown, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
 ) -> Iterator[Chunk]:
-    """Of each cluster: its component, its documents, its pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
+    """Of each cluster: component, documents, pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
     components = shown.clusters["component"].to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
@@ -227,4 +227,4 @@ def _flat_pairs(cells: pa.Table) -> list[int]:
     resemblance = np.nan_to_num(cells["resemblance"].to_numpy(zero_copy_only=False), nan=-0.001)
     columns = [cells[name].to_numpy() for name in ("first", "second", "overlap")]
     scaled = np.floor(resemblance * 1_000 + 1e-6)
-    return np.stack([*columns, scaled], axis=1).astype(np.int64).ravel().tolist()  # type: ignore[no-any-return]
+    return np.stack([*columns, scaled], axis=1).astype(np.int64).ravel().tolist()

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import schemas
 from nddup.errors import ConfigError, NddupError
 from nddup.store import RunFolder
 from nddup.texts import find_texts, reopen_inputs
