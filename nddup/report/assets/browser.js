@@ -92,7 +92,7 @@
     return [
       h("span", { role: "gridcell", class: "c-size" }, count(size), h("span", { class: "unit" }, " documents")),
       h("span", { role: "gridcell", class: "c-label" },
-        h("a", { href: url, tabindex: -1 }, nddup.foreign(columns.label[rank] || columns.id[rank])),
+        h("a", { href: url, tabindex: -1 }, nddup.oneLine(columns.label[rank] || columns.id[rank])),
         h("span", { class: "c-id" }, columns.id[rank],
           columns.coverage[rank] === "all" ? null : h("span", { class: "tag" }, columns.coverage[rank]),
           columns.texts[rank] > 1 ? h("span", { class: "tag" }, "text") : null)),

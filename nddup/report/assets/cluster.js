@@ -2,8 +2,8 @@
 // One cluster: its documents, how near they are to each other, two of them side by side.
 (() => {
   const { h, count } = nddup;
-  const STATES = ["kept", "removed: same content", "removed: same sketch", "removed: near"];
-  const FIRST = 50; // documents listed before one asks for more
+  const STATES = ["kept", "same content as", "same sketch as", "near-duplicate of"];
+  const FIRST = 8; // documents listed before one asks for more
   const COVERAGE = {
     all: "A maximal set: every two documents are near-duplicates, and no document can be added.",
     pairs: "A maximal set of a family with too many of them: every near-duplicate pair lies in one.",
@@ -20,8 +20,9 @@
         h("td", { class: "number" }, from + at + 1),
         h("th", { scope: "row" }, nddup.foreign(id, { class: "id" }), url ? h("div", null, nddup.address(url)) : null,
           h("div", { class: "note" }, nddup.foreign(`${source}#${record}`))),
-        h("td", null, STATES[state], kept && list.length > 1 ? h("div", { class: "note" }, "of ", nddup.foreign(kept)) : null),
-        h("td", { class: "number" }, count(tokens)), h("td", { class: "number" }, count(features)));
+        h("td", { class: "fate" }, STATES[state], kept ? [" ", nddup.foreign(kept)] : null),
+        h("td", { class: "number" }, count(tokens), h("span", { class: "unit" }, " tokens")),
+        h("td", { class: "number" }, count(features), h("span", { class: "unit" }, " features")));
     });
     body.append(...rows(0, FIRST));
     const table = h("div", { class: "scroll card", tabindex: 0, role: "region", "aria-label": "Documents of the cluster" },
@@ -31,7 +32,7 @@
     const more = list.length > FIRST ? h("button", { type: "button", on: { click: () => {
       body.append(...rows(FIRST, list.length));
       more.remove();
-    } } }, `Show all ${count(list.length)}`) : null;
+    } } }, `Show all ${count(list.length)} documents`) : null;
     return [table, more];
   }
 
@@ -124,7 +125,7 @@
     const none = h("p", { class: "card" }, "The texts of this cluster are not stored. While the inputs are there, ",
       h("code", null, `nddup report ${data.run} --cluster ${id}`), " reads them again.");
     return [
-      h("h2", null, "How near they are"),
+      h("h2", null, "How near they are to each other"),
       h("p", { class: "muted" }, `Resemblance of every two documents in percent${list.length > data.clusters.matrix_each ? `, of the first ${data.clusters.matrix_each}` : ""}. Choose a pair to see both texts.`),
       chart.table, h("h2", { id: "side" }, "Side by side"), first ? [form, place] : none,
     ];

@@ -3,13 +3,15 @@
 (() => {
   const { h, count } = nddup;
   const LONG = 90, ENDS = 30; // tokens: of an equal passage longer than LONG only its ends are shown at first
+  const INLINE = 12; // tokens: a shorter equal passage stays among the differences around it
   const STORED = 20_000;
 
   // The text of tokens from..to, with what stands between them; up to the next token.
   function slice(side, from, to) {
     const start = from === 0 ? 0 : side.starts[from];
     const end = to < side.starts.length ? side.starts[to] : side.text.length;
-    return side.text.slice(start, end);
+    const text = side.text.slice(start, end).replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
+    return from === 0 ? text.trimStart() : text;
   }
 
   // Tokens from..to: those in shared shingles elsewhere in the other text are `moved`, the rest is `only` here.
@@ -33,6 +35,18 @@
     return [slice(side, from, from + ENDS), h("span", { class: "left-out" }, ` … `), slice(side, to - ENDS, to)];
   }
 
+  // Steps as rows: a long equal passage by itself, all between two of them together.
+  function rowsOf(steps) {
+    const rows = [];
+    for (const step of steps) {
+      const last = rows[rows.length - 1];
+      const isLong = step.same && step.a[1] - step.a[0] >= INLINE;
+      if (isLong || !last || last.isLong) rows.push({ isLong, steps: [step] });
+      else last.steps.push(step);
+    }
+    return rows;
+  }
+
   function sameRow({ a, b }, step) {
     const size = step.a[1] - step.a[0];
     const cells = [h("div", { class: "cell" }, samePassage(a, ...step.a)), h("div", { class: "cell twin" }, samePassage(b, ...step.b))];
@@ -46,14 +60,18 @@
     return [row, more];
   }
 
-  function differingRow({ a, b }, step) {
-    const cell = (side, [from, to], name) => h("div", { class: from === to ? "cell none" : "cell" },
-      from === to ? h("span", { class: "muted" }, "—") : [h("span", { class: "hidden-text" }, `Only in ${name}: `), marked(side, from, to)]);
-    return h("div", { class: "pair-row differs" }, cell(a, step.a, "A"), cell(b, step.b, "B"));
+  function differingRow({ a, b }, steps) {
+    const cell = (side, key) => {
+      const parts = steps.map((step) => (step.same ? h("span", { class: "same" }, slice(side, ...step[key])) : marked(side, ...step[key])));
+      const isEmpty = steps.every((step) => step[key][0] === step[key][1]);
+      return h("div", { class: "cell" }, h("span", { class: "hidden-text" }, `Differs, in ${key.toUpperCase()}: `),
+        isEmpty ? h("span", { class: "muted" }, "nothing here") : parts);
+    };
+    return h("div", { class: "pair-row differs" }, cell(a, "a"), cell(b, "b"));
   }
 
   function said(found, estimate) {
-    const parts = [`${nddup.plural(found.common, "shingle", "shingles")} in both, ${count(found.a.shingles - found.common)} only in A, `
+    const parts = [found.resemblance === 1 ? "Every shingle of either is in the other" : `${nddup.plural(found.common, "shingle", "shingles")} in both, ${count(found.a.shingles - found.common)} only in A, `
       + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
     if (estimate >= 0) parts.push(`the sketches say ${nddup.share(estimate)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
@@ -78,7 +96,7 @@
       document[1] ? nddup.address(document[1]) : null);
     return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, estimate)), legend(),
       h("div", { class: "pair-row pair-head" }, head("A", first), head("B", second)),
-      h("div", { class: "pair-rows" }, found.steps.map((step) => (step.same ? sameRow(found, step) : differingRow(found, step)))),
+      h("div", { class: "pair-rows" }, rowsOf(found.steps).map(({ isLong, steps }) => (isLong ? sameRow(found, steps[0]) : differingRow(found, steps)))),
       found.steps.length ? null : h("p", { class: "muted" }, "Neither holds a word."));
   };
 })();

@@ -8,10 +8,17 @@
   const SMALL = 40_000; // cells of the table of an exact alignment
   const SHORTEST = 3; // tokens: a shorter run of equal ones between differences is chance
 
+  // Each letter by itself, where its lower case is one letter; both small sigmas are one.
+  const lowerOf = (letter) => {
+    const lower = letter === "ς" ? "σ" : letter.toLowerCase();
+    return [...lower].length === 1 ? lower : letter;
+  };
+  const lower = (word) => (/^[\x00-\x7f]*$/.test(word) ? word.toLowerCase() : [...word].map(lowerOf).join(""));
+
   function tokenise(text) {
     const words = [], starts = [], ends = [];
     for (const found of text.matchAll(TOKEN)) {
-      words.push(found[0].toLowerCase());
+      words.push(lower(found[0]));
       starts.push(found.index);
       ends.push(found.index + found[0].length);
     }

@@ -19,7 +19,7 @@
   const whole = new Intl.NumberFormat("en");
   nddup.count = (number) => whole.format(number);
   nddup.plural = (number, one, many) => `${whole.format(number)} ${number === 1 ? one : many}`;
-  nddup.share = (thousandths) => (thousandths < 0 ? "–" : (thousandths / 1000).toFixed(3).replace(/0$/, ""));
+  nddup.share = (thousandths) => (thousandths < 0 ? "–" : (thousandths / 1000).toFixed(3));
   nddup.percent = (part, all) => (all ? `${((100 * part) / all).toFixed(1)} %` : "–");
   nddup.bytes = (number) => {
     const units = ["B", "kB", "MB", "GB", "TB"];
@@ -33,6 +33,11 @@
 
   // A foreign text, kept from turning the direction of what stands beside it.
   nddup.foreign = (text, properties) => h("bdi", properties, text);
+
+  // A foreign text on one line; what does not fit is left out before its end, which tells most.
+  const TAIL = 28;
+  nddup.oneLine = (text) => h("bdi", { class: "one-line", title: text },
+    h("span", { class: "start" }, text.slice(0, -TAIL)), h("span", { class: "end" }, text.slice(-TAIL)));
 
   // An address as a link, if it is one of the web; anything else stays text.
   nddup.address = (url) => {

@@ -60,8 +60,8 @@
     if (!rows.length) return null;
     return h("div", { class: "card" }, h("h2", null, "Largest clusters"),
       h("ol", { class: "largest" }, rows.map((row) => h("li", null,
-        h("a", { href: `#/cluster/${row.id}` }, nddup.foreign(row.label)),
-        h("span", { class: "note" }, ` ${count(row.size)} documents`)))),
+        h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label)),
+        h("span", { class: "note" }, `${count(row.size)} documents`)))),
       h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`)));
   }
 
