@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nddup.schemas import TABLES
 from nddup.session import shuffled_bytes
 
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -123,7 +124,7 @@ class Metrics:
 
     def tables(self) -> dict[str, int]:
         """Rows of the tables of a run."""
-        return {name: self.rows[name] for name in ("documents", "rejects", "pairs", "clusters", "members", "keep")}
+        return {name: self.rows[name] for name in TABLES if name in self.rows}
 
     def _rows(self, name: str) -> int:
         return self.counts["records"] if name == "records" else self.rows[name]
