@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion", "scale", "memory",
-    "fuzz",
+    "fuzz", "report",
 )  # fmt: skip
 
 
