@@ -36,19 +36,7 @@ def headline(metrics: dict[str, Any]) -> list[Line]:
 
 def notes(metrics: dict[str, Any]) -> list[str]:
     """Everything that was left out, cut or replaced, in words."""
-    stages, found = metrics["stages"], []
-    skipped = len(stages["sketch"]["skipped_files"])
-    if skipped:
-        found.append(f"{skipped} files skipped, listed in metrics.json")
-    if stages["sketch"]["undecodable_records"]:
-        found.append(
-            f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
-            f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
-        )
-    if metrics["empty_sketches"]:
-        found.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
-    if metrics["below_count"]:
-        found.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
+    stages, found = metrics["stages"], _sketch_notes(metrics)
     if stages["pairs"]["cut_postings"]:
         found.append(
             f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
@@ -74,6 +62,27 @@ def notes(metrics: dict[str, Any]) -> list[str]:
             f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
             " are not listed"
         )
+    return found
+
+
+def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
+    """What did not become a sketch as it is, in words."""
+    sketch, found = metrics["stages"]["sketch"], []
+    skipped = len(sketch["skipped_files"])
+    if skipped:
+        found.append(f"{skipped} files skipped, listed in metrics.json")
+    if sketch["undecodable_records"]:
+        found.append(
+            f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
+            f" {sketch['undecodable_places']:,} places became U+FFFD"
+        )
+    if sketch.get("left_out_shingles"):
+        left_out = sketch["left_out_shingles"]
+        found.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
+    if metrics["empty_sketches"]:
+        found.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
+    if metrics["below_count"]:
+        found.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
     return found
 
 
