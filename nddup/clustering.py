@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.modes import Budget
+from nddup.errors import CapacityError
 from nddup.rounds import build_large_graph
 from nddup.stages import clusters, collapse, graph, naming, problems, spread
 from nddup.state import Job, Making
@@ -35,7 +36,8 @@ def save_clusters(job: Job) -> None:
     kept = job.save(
         "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
     )
-    job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
+    members = naming.list_members(kept, tables["nodes"], by_weight=job.threshold.is_containment)
+    job.save("members", members, "keep", "pairs", reads=("clusters", "nodes"))
     _count_covered(job)
     support = config.support
     below = tables["pairs"].where(F.col("overlap") < support).count() if support else 0
@@ -47,7 +49,13 @@ def _save_graph(job: Job, matches: DataFrame) -> None:
     is_listing = config.mode in ("all", "cover")
     share_nodes = SHARE_NODES if is_listing else None
     built: DataFrame | Making
-    if job.metrics.counts["edges"] > graph.EDGE_LIMIT:
+    edges, is_contained = job.metrics.counts["edges"], job.threshold.is_containment
+    if edges > graph.EDGE_LIMIT and is_contained:
+        raise CapacityError(
+            f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} of a containment that one task"
+            " takes; raise pairs.threshold, or split the collection"
+        )
+    if edges > graph.EDGE_LIMIT:
         built = partial(build_large_graph, job, matches, share_nodes=share_nodes)
     else:
         built = graph.build_graph(
@@ -59,8 +67,9 @@ def _save_graph(job: Job, matches: DataFrame) -> None:
             max_members=config.max_members,
             share_nodes=share_nodes,
             families=job.tables.get("families"),
+            least_containment=float(job.config.pairs.share) if is_contained else None,
         )
-    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
+    job.save("graph", built, "clusters", "keep", "pairs", reads=("matches", "nodes"), **graph.count_components())
 
 
 def _mine(job: Job, matches: DataFrame) -> Iterator[DataFrame]:

@@ -17,7 +17,6 @@ from nddup.schemas import TEXTS
 from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
-from nddup.stages.sketch import sketch_frame
 from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
@@ -92,7 +91,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
-    metrics = {**report, "settings": settings_of(config), "versions": versions()}
+    metrics = {**report, "settings": settings_of(config), "recipe": job.rule.recipe.key, "versions": versions()}
     folder.finish(metrics)
     folder.drop("records")
     return metrics
@@ -142,7 +141,7 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
         spark.conf.set(key, value)
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     numbered = number_texts(df, id=id, text=text).select(*TEXTS.fieldNames())
-    run_stages(job, sketch_frame(numbered, rule=job.rule))
+    run_stages(job, numbered)
     job.store.drop("records")
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}

@@ -8,18 +8,23 @@ matches, nodes --expand, `nddup.clustering`, list_kept--> pairs, clusters, membe
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Any
 
+import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup import schemas
+from nddup import choices, schemas
+from nddup.algorithms.recipes import level_of
 from nddup.clustering import save_clusters
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.errors import NddupError
 from nddup.rounds import contract
 from nddup.session import set_to, splitting
-from nddup.stages import collapse, expand, graph, keep, large_graph, lead, match, prune, sketch
+from nddup.stages import bands, collapse, expand, graph, keep, large_graph, lead, levels, match, prune, sketch
 from nddup.state import Job, Making
 
 POSTINGS_PER_TASK = 4_000_000
@@ -32,12 +37,12 @@ MOST_ROUNDS = 20
 
 
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
-    """Every table of a run, from its files or from RECORDS. The tables are left in `job.tables` and in the store."""
+    """Every table of a run, from its files or from TEXTS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
         if isinstance(source, Collection):
             silent = _files_without_records(job, source, _save_files(job, source))
         else:
-            _save_records(job, source)
+            _save_records(job, lambda: _sketch_texts(job, source))
             silent = schemas.local_table(job.spark, schemas.REJECTS)
         _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
@@ -51,6 +56,32 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
         job.save("keep", kept, "keep", reads=("nodes", "graph"), kept=F.count_if("kept"))
         notes += [f"{job.metrics.counts['kept']:,} kept"]
+
+
+def _sketch_texts(job: Job, texts: DataFrame) -> Iterator[DataFrame]:
+    """RECORDS of TEXTS; where shingles are too common, a second time without them."""
+    yield sketch.sketch_frame(texts, rule=job.rule)
+    if _find_common(job):
+        yield sketch.sketch_frame(texts, rule=job.rule)
+
+
+def _find_common(job: Job) -> bool:
+    """Find the shingles in the sketches of too many documents; tell whether there are any, to sketch again without.
+
+    They are looked for once: what takes their place in the sketches stays, however common.
+    """
+    limit = job.config.pairs.max_document_frequency
+    job.metrics.counts["left_out_shingles"] = 0
+    if limit is None:
+        return False
+    counted = collapse.count_shingles(job.tables["records"])
+    if isinstance(limit, float):
+        documents = job.tables["records"].where("reason is null").count()
+        limit = math.floor(Fraction(repr(limit)) * documents)
+    common = [row["id"] for row in counted.where(F.col("documents") > limit).select("id").collect()]
+    job.left_out = np.sort(np.array(common, np.int64).view(np.uint64)).tobytes()
+    job.metrics.counts["left_out_shingles"] = len(common)
+    return bool(common)
 
 
 def _save_files(job: Job, collection: Collection) -> DataFrame:
@@ -75,7 +106,11 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
         if short:
             job.metrics.counts["files_read_again"] = len(short)
             job.metrics.read_again = sorted(short)
-            again = collection.read_whole(set(short))
+        again = collection.read_whole(set(short))
+        if short:
+            with set_to(job.spark, job.metrics.splitting):
+                yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
+        if _find_common(job):
             with set_to(job.spark, job.metrics.splitting):
                 yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
 
@@ -85,7 +120,8 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
 
 
 def _save_records(job: Job, records: DataFrame | Making) -> DataFrame:
-    return job.save("records", records, "input", "shingle", "sketch", reads=("input",), **collapse.count_replaced())
+    sections = ["input", "shingle", "sketch"] + ["pairs"] * (job.config.pairs.max_document_frequency is not None)
+    return job.save("records", records, *sections, reads=("input",), **collapse.count_replaced())
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:
@@ -100,7 +136,7 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
     _count_rejects(job)
-    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
+    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy, levels=job.levels)
     short = collapse.count_short(job.threshold.least_size)
     job.save("nodes", nodes, "keep", "pairs", "sketch", reads=("documents",), **short)
 
@@ -142,27 +178,12 @@ def _files_without_records(job: Job, collection: Collection, records: DataFrame)
 
 def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
-    sketches = collapse.distinct_sketches(job.tables["documents"])
+    sketches = collapse.distinct_sketches(job.tables["documents"], levels=job.levels)
     partitions = _partitions(job, job.metrics.counts["postings"])
-
-    def make() -> Iterator[DataFrame]:
-        divided = prune.divide(sketches, threshold=threshold, partitions=partitions)
-        postings = _prune_to_the_end(job, divided, partitions)
-        most = config.pairs.max_postings
-        yield match.match(
-            postings,
-            sketches,
-            threshold=threshold,
-            max_postings=most,
-            partitions=partitions,
-            crowd=_find_crowd(job, postings),
-        )
-        postings.unpersist()
-
     counters = {name: F.sum(name) for name in match.COUNTERS}
     matches = job.save(
         "matches",
-        make,
+        partial(_find_matches, job, sketches, partitions),
         "pairs",
         "sketch",
         reads=("documents",),
@@ -178,13 +199,35 @@ def _save_matches(job: Job) -> None:
     job.metrics.counts["partitions"] = partitions
 
 
-def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
-    """The sketches whose pairs among each other are too many to make; None where there are none."""
-    limit = job.config.pairs.max_postings
+def _find_matches(job: Job, sketches: DataFrame, partitions: int) -> Iterator[DataFrame]:
+    """MATCHES, by whatever the kind finds them by.
+
+    Where one sketch contains another, or candidates are pairs unseen, there is no leading: long lists are cut.
+    """
+    kind, threshold, limit = job.kind, job.threshold, job.config.pairs.max_postings
+    is_led = not threshold.is_containment and job.config.sketch.verify and kind.is_mined
+    how: dict[str, Any] = {"threshold": threshold, "max_postings": limit, "partitions": partitions}
     job.metrics.counts["crowd"] = 0
-    if job.metrics.counts["distinct_sketches"] <= limit:
+    finder = choices.finder_of(job.config)
+    if finder is not None:
+        crowd = _save_crowd(job, bands.find_crowd(sketches, finder=finder, max_postings=limit)) if is_led else None
+        yield bands.match_keys(sketches, finder=finder, crowd=crowd, **how)
+        return
+    if kind.finder == "levels":
+        most = level_of(job.metrics.counts["most_features"], job.config.sketch.size)
+        sketches = levels.spread(sketches, most=most)
+    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    crowd = _save_crowd(job, match.find_crowd(postings, max_postings=limit)) if is_led else None
+    matched = match.match(postings, sketches, crowd=crowd, **how)
+    yield levels.gather(matched) if kind.finder == "levels" else matched
+    postings.unpersist()
+
+
+def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
+    """The sketches whose pairs among each other are too many to make; None where there are none."""
+    if job.metrics.counts["distinct_sketches"] <= job.config.pairs.max_postings:
         return None
-    crowd = job.save("crowd", match.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    crowd = job.save("crowd", found, "pairs", "sketch", reads=("documents",))
     job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
     return crowd if job.metrics.rows["crowd"] else None
 

@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import schemas
+from nddup import choices, schemas
+from nddup.algorithms.kinds import Kind
 from nddup.algorithms.thresholds import Threshold
 from nddup.collection import Collection
 from nddup.metrics import Metrics
@@ -33,29 +34,36 @@ class Job:
     collection: Collection | None = None
     """The files as they were read at last: what numbers their records."""
 
+    left_out: bytes = b""
+    """Ids of shingles that are too common, ascending uint64."""
+
     @property
     def threshold(self) -> Threshold:
         """The threshold of the run, exact."""
-        share = self.config.pairs.share
-        is_count = isinstance(self.config.pairs.threshold, int)
-        return Threshold(
-            self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
-        )
+        return choices.threshold_of(self.config)
+
+    @property
+    def kind(self) -> Kind:
+        """What the sketches are."""
+        return choices.kind_of(self.config.sketch)
+
+    @property
+    def levels(self) -> int:
+        """s, where the modulus of a sketch follows the document's length; else 0."""
+        return self.config.sketch.size if self.kind.estimate == "levels" else 0
 
     @property
     def rule(self) -> sketch.Rule:
         """How records become sketches."""
         config = self.config
         return sketch.Rule(
-            config.shingle.length,
-            config.shingle.offset,
-            config.sketch.size,
-            config.sketch.seed,
+            choices.recipe_of(config),
             config.input.markup,
             config.input.charset,
             config.input.min_tokens,
             int(config.input.max_record),
             config.input.text,
+            self.left_out,
         )
 
     def save(
