@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "kinds", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion", "scale",
-    "memory", "fuzz",
+    "memory", "fuzz", "report",
 )  # fmt: skip
 
 
