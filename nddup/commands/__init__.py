@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, inspect, mine, run, show
+from nddup.commands import check, evaluate, inspect, mine, run, show
 
 
 class Command(Protocol):
@@ -19,5 +19,12 @@ class Command(Protocol):
         """Do it; the exit status."""
 
 
-COMMANDS: dict[str, Command] = {"run": run, "inspect": inspect, "show": show, "check": check, "mine": mine}
+COMMANDS: dict[str, Command] = {
+    "run": run,
+    "inspect": inspect,
+    "show": show,
+    "check": check,
+    "evaluate": evaluate,
+    "mine": mine,
+}
 """In the order in which `--help` lists them."""
