@@ -15,7 +15,7 @@ from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("truth", "sweep", "index", "report", "explain")
+LATER = ("truth", "sweep", "index", "report")
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
@@ -27,6 +27,7 @@ EPILOG = """examples:
   nddup check out/run                                         recount everything by another method
   nddup evaluate out/run --truth pairs.tsv                    against a list of duplicates: precision, recall
   nddup mine context.fimi --support 85                        maximal sets of any FIMI file, without Spark
+  nddup explain --set pairs.threshold=0.9                     what a choice means, before a long run
 """
 
 

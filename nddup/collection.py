@@ -22,7 +22,7 @@ from nddup.algorithms.heads import read_head
 from nddup.algorithms.streams import compression_of, expand_head
 from nddup.errors import ConfigError, NddupError
 from nddup.settings import Config
-from nddup.stages import read, sketch, whole
+from nddup.stages import read, sketch, texts, whole
 from nddup.storage import InputFile, Listing, Storage
 
 HEAD_BYTES = 1 << 18
@@ -67,6 +67,14 @@ class Collection:
                 if files:
                     groups.append(Group(group.head, group.is_whole or is_named, files))
         return replace(self, groups=tuple(groups))
+
+    def only(self, sources: set[str]) -> "Collection":
+        """The same without the files not named; no file is left that cannot be read."""
+        kept = [
+            replace(group, files=tuple(entry for entry in group.files if entry[0].source in sources))
+            for group in self.groups
+        ]
+        return replace(self, groups=tuple(group for group in kept if group.files), unread=())
 
 
 @dataclass(frozen=True)
@@ -230,3 +238,20 @@ def read_contents(spark: SparkSession, collection: Collection, *, rule: sketch.R
         for group in collection.groups
     ]
     return reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(spark, schemas.CONTENTS)
+
+
+def read_texts(
+    spark: SparkSession, collection: Collection, *, rule: sketch.Rule, max_expansion: int, wanted: texts.Wanted
+) -> DataFrame:
+    """FOUND_TEXTS of all files, lazily."""
+    parts = [
+        texts.file_texts(
+            whole_files(spark, group, max_expansion=max_expansion), head=group.head, rule=rule, wanted=wanted
+        )
+        if group.is_whole
+        else texts.chunk_texts(
+            read_group(spark, group, max_record=rule.max_record), head=group.head, rule=rule, wanted=wanted
+        )
+        for group in collection.groups
+    ]
+    return reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(spark, schemas.FOUND_TEXTS)

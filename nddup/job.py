@@ -20,6 +20,7 @@ from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
+from nddup.texts import store_texts
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """In `duplicates.txt` these characters of an id are written so; all others as they are."""
@@ -59,10 +60,14 @@ def run_job(
         NddupError: if the rejects pass `input.max_rejects`, or a stated limit is passed. The folder then has no
             `_COMPLETE`.
     """
-    source = find_files(Storage(spark), inputs, config)
+    storage = Storage(spark)
+    source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {"paths": inputs, "files": {file.source: [file.size, file.modified] for file in files}}
+    described = {
+        "paths": [storage.full_path(path) for path in inputs],
+        "files": {file.source: [file.size, file.modified] for file in files},
+    }
     folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
     job = Job(spark, config, folder, Progress(spark), Metrics(spark))
     run_stages(job, source)
@@ -71,6 +76,9 @@ def run_job(
         with job.progress.stage("output") as notes:
             write_kept(read_kept(job), f"{folder.path}/kept", config.output.kept)
             notes.append(f"kept documents as {config.output.kept}")
+    with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
+        store_texts(job)
+        notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
     folder.drop("records")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]

@@ -15,6 +15,7 @@ ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pairs": (("documents",), ("pairs",)),
     "clusters": (("pairs",), ("clusters", "members")),
     "keep": (("documents",), ("keep",)),
+    "texts": (("clusters",), ("texts",)),
 }
 """The tables each stage reads and leaves."""
 
@@ -74,6 +75,11 @@ class Metrics:
             "kept": self.counts["kept"],
             "removed": self.rows["documents"] - self.counts["kept"],
         }
+        if "texts" in stages:
+            stages["texts"] |= {
+                "clusters": self.counts["texts_clusters"],
+                "beyond_files": self.counts["texts_beyond_files"],
+            }
         shorts = {name: self.counts[name] for name in ("empty_sketches", "below_count", "equal_sketches")}
         return {"records": self.counts["records"], "rows": self.tables(), **shorts, "stages": stages}
 

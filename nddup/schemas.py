@@ -49,6 +49,8 @@ PAIRS = table(
 CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
 MEMBERS = table("cluster_id string, doc_id string, representative boolean")
 KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
+STORED_TEXTS = table("doc_id string, text string")
+"""Of the documents that the report shows, bounded in number and length."""
 
 TABLES: dict[str, T.StructType] = {
     "documents": DOCUMENTS,
@@ -57,6 +59,7 @@ TABLES: dict[str, T.StructType] = {
     "clusters": CLUSTERS,
     "members": MEMBERS,
     "keep": KEEP,
+    "texts": STORED_TEXTS,
 }
 
 # Working tables -----------------------------------------------------------------------------------------------------
@@ -69,6 +72,14 @@ FILES = table("path string, source string, compression string, most long, task i
 
 CONTENTS = table("source string, split long, seq long, content string, line string")
 """The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
+
+SHOWN = table(
+    "turn int, cluster_id string, size int, place int, doc_id string, source string, content_fingerprint binary"
+)
+"""A document of a cluster that the report may show: clusters of a lower turn come first, `place` is from 1."""
+
+FOUND_TEXTS = table("source string, content_fingerprint binary, text string")
+"""The text of a record read again."""
 
 TEXTS = table("doc_id string, url string, text string, source string, split long, seq long")
 """Documents given as a DataFrame: text already decoded, numbered within their partition."""

@@ -140,6 +140,16 @@ class OutputConfig(_Section):
     """What is written beside the tables."""
 
     kept: Literal["none", "jsonl", "parquet"] = Field("none", description="the kept documents themselves")
+    report: bool = Field(default=True, description="report/index.html, the run as a page")
+    texts: int = Field(2_000, ge=0, description="documents whose text is stored for the report, 20,000 characters each")
+    texts_read: int | str = Field(
+        4 << 30, description="files that are read again for these texts, stored bytes together"
+    )
+
+    @field_validator("texts_read")
+    @classmethod
+    def _bytes(cls, value: int | str) -> int:
+        return parse_size(value)
 
 
 class Config(_Section):

@@ -99,8 +99,13 @@ class Storage:
 
     def is_within(self, path: str, folder: str) -> bool:
         """Whether a path is a folder or lies in it."""
-        inner, outer = (self._qualified(text) for text in (path, folder))
+        inner, outer = (self.full_path(text) for text in (path, folder))
         return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+    def full_path(self, path: str) -> str:
+        """A path as a URI, with its file system and from the root."""
+        where = self._path(path)
+        return str(where.getFileSystem(self._hadoop).makeQualified(where).toUri().toString())
 
     def children(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if it is not there."""
@@ -167,10 +172,6 @@ class Storage:
             return hadoop.Path(self._jvm.java.net.URI(path))
         except Py4JJavaError:  # with a scheme, and not written as a URI: a blank, a bracket
             return hadoop.Path(path)
-
-    def _qualified(self, path: str) -> str:
-        where = self._path(path)
-        return str(where.getFileSystem(self._hadoop).makeQualified(where).toString())
 
     def _status(self, text: str) -> Any:  # noqa: ANN401
         try:

@@ -8,4 +8,4 @@ compile() {
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host "$@" pyproject.toml
 }
 compile --output-file requirements.lock
-compile --extra dev --extra bench --constraint requirements.lock --output-file requirements-dev.lock
+compile --extra dev --extra figures --extra bench --constraint requirements.lock --output-file requirements-dev.lock

@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, evaluate, inspect, mine, run, show
+from nddup.commands import check, evaluate, explain, inspect, mine, run, show
 
 
 class Command(Protocol):
@@ -26,5 +26,6 @@ COMMANDS: dict[str, Command] = {
     "check": check,
     "evaluate": evaluate,
     "mine": mine,
+    "explain": explain,
 }
 """In the order in which `--help` lists them."""

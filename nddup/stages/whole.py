@@ -68,11 +68,16 @@ def file_contents(files: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
 
 
 def _sketch_files(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
-    yield from sketch_found(_batched(_found(batches, head, rule.max_record)), rule)
+    yield from sketch_found(read_batches(batches, head, rule.max_record), rule)
 
 
 def _file_contents(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
-    yield from contents_of(_batched(_found(batches, head, rule.max_record)), head, rule)
+    yield from contents_of(read_batches(batches, head, rule.max_record), head, rule)
+
+
+def read_batches(batches: Batches, head: FileHead, max_record: int) -> Iterator[list[Found]]:
+    """The records of a task's files, a list a batch, as `sketch.parse_chunks` gives those of chunks."""
+    yield from _batched(_found(batches, head, max_record))
 
 
 def _batched(found: Iterator[Found]) -> Iterator[list[Found]]:

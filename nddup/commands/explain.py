@@ -1,0 +1,88 @@
+"""`nddup explain`: what a choice of settings means, before a long run."""
+
+import argparse
+import sys
+from typing import Any
+
+from nddup.commands.options import add_parser, positive
+from nddup.errors import ConfigError
+
+EPILOG = """three questions:
+  nddup explain [--config FILE] [--set a.b=c]...
+        what the settings of a run mean: how far the estimate of a resemblance is off, which pairs the threshold
+        finds, how many ids two sketches must share, what a million documents take
+  nddup explain --bands B --rows R
+        locality-sensitive hashing: signatures of B x R slots, cut into B bands of R rows. Two documents are a
+        candidate if one whole band is equal: with probability 1 - (1 - s^R)^B at resemblance s, an S-curve
+  nddup explain --support K --size N
+        sketches of N ids, alike when they share K: the papers' k
+
+how to read them: choose a threshold where the curve is steep. Left of it lie pairs that come in vain, right of it those
+that are missed. A larger sketch makes the curve steeper: four times the ids, half the error.
+
+examples:
+  nddup explain                                               the defaults
+  nddup explain --set sketch.size=400 --set pairs.threshold=0.9 --at 0.87
+  nddup explain --bands 20 --rows 5 --png curve.png           the curve as a figure
+  nddup explain --support 85 --size 100                       the settings of ROMIP 2005
+  nddup explain --config conf/romip2005.yaml
+"""
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Its arguments."""
+    parser = add_parser(
+        commands, "explain", summary="what a choice of settings means, before a long run", epilog=EPILOG,
+        description="Say what a sketch and a threshold find, what they miss, and what they cost. Nothing is read.",
+    )  # fmt: skip
+    parser.add_argument("--bands", type=positive, metavar="B", help="bands of a signature; with --rows")
+    parser.add_argument("--rows", type=positive, metavar="R", help="slots of a band; with --bands")
+    parser.add_argument("--support", type=positive, metavar="K", help="ids in common; with --size")
+    parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; with --support")
+    parser.add_argument("--at", type=_resemblance, action="append", default=[], metavar="S",
+                        help="a resemblance to be in the table; may be repeated")  # fmt: skip
+    parser.add_argument("--png", metavar="FILE", help="draw the curve; the file must not exist")
+    parser.add_argument("--config", metavar="FILE", help="YAML, as of `nddup run`")
+    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the explanation; draw it where asked."""
+    asked = {name for name in ("bands", "rows", "support", "size") if getattr(options, name) is not None}
+    if asked and asked not in ({"bands", "rows"}, {"support", "size"}):
+        given = ", ".join(f"--{name}" for name in ("bands", "rows", "support", "size") if name in asked)
+        raise ConfigError(f"explain: expected --bands with --rows, or --support with --size, got {given}")
+    if asked and (options.config or options.assignments):
+        raise ConfigError("explain: either --config and --set, or --bands with --rows, or --support with --size")
+    if "size" in asked and options.support > options.size:
+        raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
+    from nddup.config import load_config  # noqa: PLC0415
+    from nddup.explain import explain_bands, explain_settings, explain_support  # noqa: PLC0415
+
+    if "bands" in asked:
+        found = explain_bands(options.bands, options.rows, asked=options.at)
+    elif "size" in asked:
+        found = explain_support(options.support, options.size, asked=options.at)
+    else:
+        found = explain_settings(load_config(options.config, options.assignments), asked=options.at)
+    if options.png:
+        from nddup.figures import draw_curves  # noqa: PLC0415
+
+        draw_curves(found.curves, found.mark, options.png)
+    sys.stdout.write(found.text())
+    return 0
+
+
+def _resemblance(text: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a resemblance from 0 to 1, got {text!r}")
+    return value

@@ -1,0 +1,144 @@
+"""What `nddup explain` says: its numbers by brute force, its figures by what they hold, its refusals in one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.image import imread
+
+from nddup.algorithms.curves import candidate_probability
+from nddup.algorithms.overlap import resemblance_parts
+from nddup.cli import main
+from nddup.config import load_config
+from nddup.explain import DRAWN, explain_bands, explain_settings, explain_support
+from nddup.figures import draw_curves
+
+
+def row_of(text: str, resemblance: str) -> list[str]:
+    """The cells of the row that begins with this resemblance."""
+    (found,) = [line.split("  ") for line in text.splitlines() if line.strip().startswith(f"{resemblance} ")]
+    return [cell.strip() for cell in found if cell.strip()]
+
+
+def test_bands_show_the_published_curve(capsys: pytest.CaptureFixture[str]) -> None:
+    """20 bands of 5 rows: the table of 2017 in percent, and its threshold."""
+    status = main(["explain", "--bands", "20", "--rows", "5"])
+    text = capsys.readouterr().out
+
+    assert status == 0
+    assert [row_of(text, r)[1] for r in ("0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8")] == [
+        "0.6 %", "4.7 %", "18.6 %", "47.0 %", "80.2 %", "97.5 %", "99.96 %",
+    ]  # fmt: skip
+    assert "(1/b)^(1/r) = 0.5493" in text
+    assert "0.80 GB of sketches" in text  # 100 slots of 8 bytes, a million times
+
+
+@given(ids=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=20, max_size=40))
+def test_what_an_overlap_says_of_an_estimate(ids: list[tuple[bool, bool]]) -> None:
+    """An overlap k of two full sketches of n puts the estimate between 2k/n - 1 and k/n, as the text says."""
+    size = 8
+    a, b = ([i for i, held in enumerate(ids) if held[side]][:size] for side in (0, 1))
+    if len(a) < size or len(b) < size:
+        return
+    values = np.array(a + b, np.uint64)
+    shared, united = resemblance_parts(values, 0, size, size, 2 * size, size)
+    overlap = len(set(a) & set(b))
+
+    assert 2 * overlap / size - 1 <= shared / united <= overlap / size
+
+
+def test_support_says_the_range_of_the_estimate() -> None:
+    """85 of 100: from 0.7 to 0.85, 85 / 115 in the middle."""
+    found = explain_support(85, 100)
+
+    assert "from 0.700 to 0.850" in found.text()
+    assert found.mark == pytest.approx(85 / 115)
+    assert row_of(found.text(), "0.8")[2] == "83.9 %"
+
+
+def test_the_defaults_are_explained() -> None:
+    """Resemblance 0.8 of 200 ids: 160 are needed, 180 are enough, the error at 0.8 is 0.0283."""
+    text = explain_settings(load_config()).text()
+
+    assert row_of(text, "0.8") == ["0.8", "0.0283", "175.4", "54.2 %"]
+    assert "160 in common at the least" in text
+    assert "180 at the most" in text
+    assert "22 words" in text  # 1000 x 0.2 / (1.8 x 5)
+
+
+def test_a_profile_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings of a file are explained as what they are, with a resemblance that was asked for in the table."""
+    status = main(["explain", "--config", "conf/romip2005.yaml", "--at", "0.72"])
+    text = capsys.readouterr().out
+
+    assert status == 0
+    assert "at least 85 of 100 ids in common" in text
+    assert row_of(text, "0.72")[2] == "20.8 %"
+
+
+def test_a_share_is_not_a_count() -> None:
+    """A share of the larger sketch loses no short document, and does not say so."""
+    text = explain_settings(load_config(None, ["pairs.measure=overlap", "pairs.threshold=0.85"])).text()
+
+    assert "at least 170 of 200 ids in common" in text
+    assert "in no pair" not in text
+
+
+def test_a_figure_holds_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The PNG is an image with colour in it, and the curve that is drawn is that of the formula."""
+    path = tmp_path / "curve.png"
+    status = main(["explain", "--bands", "20", "--rows", "5", "--png", str(path)])
+    capsys.readouterr()
+    image = imread(path)
+    (curve,) = explain_bands(20, 5).curves
+
+    assert status == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert image.shape[0] > 400
+    assert np.ptp(image[..., :3], axis=2).max() > 0.3
+    assert np.allclose(curve.chances, candidate_probability(DRAWN, bands=20, rows=5))
+
+
+def test_a_figure_replaces_nothing(tmp_path: Path) -> None:
+    """A file that is there stays."""
+    path = tmp_path / "curve.png"
+    path.write_text("mine")
+    with pytest.raises(Exception, match="exists already"):
+        draw_curves(explain_bands(2, 2).curves, 0.5, str(path))
+
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--bands", "20"], "--bands with --rows"),
+        (["--bands", "2", "--size", "5"], "got --bands, --size"),
+        (["--support", "9", "--size", "4"], "more than --size 4"),
+        (["--bands", "2", "--rows", "2", "--set", "sketch.size=9"], "either"),
+        (["--set", "pairs.measure=overlap", "--set", "pairs.threshold=300"], "more than sketch.size 200"),
+        (["--png", "curve.jpg"], ".png"),
+        (["--set", "sketch.size=0"], "sketch.size"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2 and one line that names what was wrong."""
+    status = main(["explain", *arguments])
+    captured = capsys.readouterr()
+
+    assert status == 2
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--bands", "0", "--rows", "3"], ["--at", "1.5"]])
+def test_numbers_out_of_range_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The parser itself refuses them."""
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", *arguments])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

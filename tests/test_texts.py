@@ -1,0 +1,150 @@
+"""Texts for the report: which documents, what is stored of them, and inputs that changed since the run."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from nddup.config import build_config
+from nddup.errors import ConfigError, NddupError
+from nddup.job import run_job
+from nddup.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
+from nddup.stages.texts import list_shown
+from nddup.store import RunFolder
+from nddup.texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
+
+WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
+
+shown_rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(1, 3), st.integers(0, 9)), max_size=30
+).map(
+    lambda drawn: [
+        {
+            "turn": cluster % 2,  # of the cluster, as its size is
+            "cluster_id": f"c{cluster}",
+            "size": cluster + 2,
+            "place": place,
+            "doc_id": f"d{doc}",
+            "source": f"s{doc % 4}",
+            "content_fingerprint": bytes([doc]),
+        }
+        for _, cluster, place, doc in drawn
+    ]
+)
+
+
+@given(rows=shown_rows, most=st.integers(0, 12), most_bytes=st.integers(0, 40))
+def test_a_choice_stays_inside_its_bounds_and_takes_whole_clusters(
+    rows: list[dict[str, object]], most: int, most_bytes: int
+) -> None:
+    """Every taken cluster is whole, both bounds hold, and a cluster left out would pass one of them."""
+    sizes = {f"s{number}": 10 for number in range(4)}
+
+    choice = choose_documents(rows, sizes, most=most, most_bytes=most_bytes)
+
+    of = {name: {str(row["doc_id"]) for row in rows if row["cluster_id"] == name} for name in choice.clusters}
+    files = {source for source, _ in choice.documents.values()}
+    assert choice.documents.keys() == set().union(*of.values())
+    assert len(choice.documents) <= most
+    assert sum(sizes[source] for source in files) <= most_bytes
+    for name in {str(row["cluster_id"]) for row in rows} - set(choice.clusters):
+        docs = {str(row["doc_id"]): str(row["source"]) for row in rows if row["cluster_id"] == name}
+        is_too_many = len(choice.documents.keys() | docs.keys()) > most
+        assert is_too_many or sum(sizes[source] for source in files | set(docs.values())) > most_bytes
+
+
+def test_large_clusters_come_first_then_the_sample() -> None:
+    """Of turn 0 the largest comes first; of turn 1 the lowest id; a cluster that does not fit is passed over."""
+    sizes = {"s": 10, "t": 50}
+    rows = [
+        {"turn": turn, "cluster_id": name, "size": size, "place": 1, "doc_id": name.upper(), "source": source,
+         "content_fingerprint": b"x"}
+        for turn, name, size, source in [
+            (1, "b", 9, "s"), (1, "a", 2, "s"), (0, "z", 7, "s"), (0, "y", 8, "s"), (0, "x", 99, "t"),
+        ]
+    ]  # fmt: skip
+
+    choice = choose_documents(rows, sizes, most=3, most_bytes=49)
+
+    assert choice.clusters == ["y", "z", "a"]
+    assert choice.beyond_files == 1
+
+
+def test_the_preferred_documents_of_a_cluster_are_shown_first(spark: SparkSession) -> None:
+    """
+    Clusters p and q; of each at most two documents, the representative first; the sample is the lowest id.
+
+    p: a b c*   q: d e*
+    """
+    clusters = local_table(
+        spark, CLUSTERS, [("q", 9, 2, ["d", "e"], "d", "all"), ("p", 9, 3, ["a", "b", "c"], "a", "all")]
+    )
+    members = local_table(
+        spark, MEMBERS, [("p", "a", False), ("p", "b", False), ("p", "c", True), ("q", "d", False), ("q", "e", True)]
+    )
+    empty = [None] * 4
+    documents = local_table(
+        spark,
+        DOCUMENTS,
+        [(n, doc, None, "f.xml", n, 1, 1, bytes([n]), doc, *empty[:2]) for n, doc in enumerate("abcde")],
+    )
+
+    rows = list_shown(clusters, members, documents, sampled=1, each=2).collect()
+
+    found = {(row["cluster_id"], row["place"]): (row["doc_id"], bytes(row["content_fingerprint"])) for row in rows}
+    assert found == {("p", 1): ("c", b"\2"), ("p", 2): ("a", b"\0"), ("q", 1): ("e", b"\4"), ("q", 2): ("d", b"\3")}
+    assert {(row["cluster_id"], row["turn"], row["size"]) for row in rows} == {("p", 0, 3), ("q", 0, 2)}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain and a compressed file; 1 and 2 are equal, 3 is near, 4 alone, 5 and 6 long."""
+    folder = tmp_path_factory.mktemp("texts") / "a folder with 100%20 # in it"
+    folder.mkdir()
+    plain = [("1", f"<p>{WORDS}</p>"), ("2", f"<p>{WORDS}</p>"), ("4", "<p>alone it stands in the world</p>")]
+    packed = [("3", f"<p>{WORDS} phi</p>"), ("5", "five six " * 4_000), ("6", "five six " * 4_000)]
+    lines = ["".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in rows) for rows in (plain, packed)]
+    (folder / "a.jsonl").write_text(lines[0])
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(lines[1].encode()))
+    return folder
+
+
+def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    """Without markup, cut at the bound, equal documents each with their own; nothing of a document in no cluster."""
+    metrics = run_job(spark, [str(files)], str(tmp_path / "run"), build_config({}, origin="test"))
+
+    folder = RunFolder(spark, str(tmp_path / "run"))
+    found = {row["doc_id"]: row["text"] for row in folder.table("texts").collect()}
+    long = ("five six " * 4_000)[:CHARACTERS]
+    assert found == {"1": WORDS, "2": WORDS, "3": f"{WORDS} phi", "5": long, "6": long}
+    assert metrics["stages"]["texts"]["rows_out"] == {"texts": 5}
+    assert metrics["stages"]["texts"]["clusters"] == 2
+
+    again = reopen_inputs(spark, folder)
+    row = folder.table("documents").where("doc_id = '4'").select("source", "content_fingerprint").collect()[0]
+    texts = find_texts(again, {"4": (row["source"], bytes(row["content_fingerprint"]))}).collect()
+    assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "alone it stands in the world")]
+
+    (files / "a.jsonl").write_text("{}\n")
+    with pytest.raises(NddupError, match=r"the inputs of .* changed since the run: a\.jsonl; run the job again"):
+        reopen_inputs(spark, folder)
+    for path in files.iterdir():
+        path.unlink()
+    files.rmdir()
+    with pytest.raises(ConfigError, match="INPUT"):
+        reopen_inputs(spark, folder)
+
+
+def test_no_texts_when_none_are_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    """The table is there and empty."""
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
+
+    run_job(
+        spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t")
+    )
+
+    assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
