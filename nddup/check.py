@@ -142,6 +142,9 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find("clusters: none inside another", check_clusters.nested(placed, ids), amount=amount)
     yield from _coverage(evidence)
     yield _components(evidence)
+    if evidence.mode != "partition":  # there a kept document without a star is in no cluster, and bears no component
+        wrong = check_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
+        yield _find("false_components: size, pairs and invented pairs of each", wrong)
 
 
 def _coverage(evidence: Evidence) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ class Tables:
     clusters: DataFrame
     members: DataFrame
     keep: DataFrame
+    false_components: DataFrame
     metrics: dict[str, Any]
 
 

@@ -13,7 +13,7 @@ from nddup.session import shuffled_bytes
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sketch": (("records",), ("documents", "rejects")),
     "pairs": (("documents",), ("pairs",)),
-    "clusters": (("pairs",), ("clusters", "members")),
+    "clusters": (("pairs",), ("clusters", "members", "false_components")),
     "keep": (("documents",), ("keep",)),
     "texts": (("clusters",), ("texts",)),
 }
@@ -69,6 +69,7 @@ class Metrics:
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
                 "covered_components", "covered_clusters", "led_components", "led_clusters",
+                "invented_pairs", "most_invented", "bounded_components",
             )
         }  # fmt: skip
         stages["keep"] |= {
@@ -85,7 +86,8 @@ class Metrics:
 
     def tables(self) -> dict[str, int]:
         """Rows of the tables of a run."""
-        return {name: self.rows[name] for name in ("documents", "rejects", "pairs", "clusters", "members", "keep")}
+        names = ("documents", "rejects", "pairs", "clusters", "members", "keep", "false_components")
+        return {name: self.rows[name] for name in names}
 
     def _rows(self, name: str) -> int:
         return self.counts["records"] if name == "records" else self.rows[name]

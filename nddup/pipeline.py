@@ -274,6 +274,8 @@ def _save_clusters(job: Job) -> None:
         **budget,
     )
     job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
+    false = graph.list_false_components(tables["graph"], is_exact=job.metrics.counts["cut_postings"] == 0)
+    job.save("false_components", false, "clusters", reads=("graph",), **graph.count_false_components())
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
     near = matches.where(F.col("node_a").isNotNull())

@@ -48,6 +48,9 @@ PAIRS = table(
 )
 CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
 MEMBERS = table("cluster_id string, doc_id string, representative boolean")
+FALSE_COMPONENTS = table("component string, size long, pairs long, invented long, exact boolean")
+"""The connected components that are no cluster: `invented` pairs of their `size` documents are no near-duplicates."""
+
 KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
 STORED_TEXTS = table("doc_id string, text string")
 """Of the documents that the report shows, bounded in number and length."""
@@ -59,6 +62,7 @@ TABLES: dict[str, T.StructType] = {
     "clusters": CLUSTERS,
     "members": MEMBERS,
     "keep": KEEP,
+    "false_components": FALSE_COMPONENTS,
     "texts": STORED_TEXTS,
 }
 
@@ -115,13 +119,14 @@ FAMILIES = table("node long, family long")
 """The sketches of families with a crowd: closed under near-duplicates."""
 
 GRAPH = table(
-    "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean"
+    "node long, component string, ordinal long, position int, component_size int, component_documents long,"
+    " component_pairs long, batch int, kept boolean, duplicate_of long, resemblance double, best string, leader int,"
+    " rank int, led boolean"
 )
 """One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the
-components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy,
-`rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family
-has a crowd."""
+components, `component_documents` and `component_pairs` count documents and near-duplicate pairs of all of it, `batch`
+is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy, `rank` its place in the
+order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family has a crowd."""
 
 SETS = table("ordinal long, positions array<int>, support int, coverage string")
 """A cluster as positions of nodes in component `ordinal`."""

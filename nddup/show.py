@@ -31,6 +31,7 @@ def summarise(metrics: dict[str, Any], path: str) -> str:
         ("documents", rows["documents"], f"{metrics['equal_sketches']:,} share the sketch of another"),
         ("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
         ("clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"),
+        ("false in components", found["invented_pairs"], _invented(rows["false_components"], found)),
         ("kept", kept["kept"], _share(kept["kept"], rows["documents"])),
         ("removed", kept["removed"], "each has a kept near-duplicate"),
     ]  # fmt: skip
@@ -111,6 +112,13 @@ def _urls(folder: RunFolder, ids: list[str]) -> dict[str, str]:
 
 def _reasons(reasons: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+
+
+def _invented(components: int, found: dict[str, Any]) -> str:
+    if not components:
+        return "every component is one family"
+    most = "at most " if found["bounded_components"] else ""
+    return f"{most}pairs that {components:,} components would invent, {found['most_invented']:,} in one"
 
 
 def _share(part: int, whole: int) -> str:

@@ -220,7 +220,7 @@ def _find_delimiter(lines: Sequence[str]) -> str:
     even = (name for name, counts in split.items() if len(set(counts)) == 1)
     found = next(even, next(iter(split), None))
     if found is None:
-        raise LayoutError(f"its lines have no two fields between {', '.join(DELIMITERS)}s: {lines[0][:60]!r}")
+        raise LayoutError(f"its lines have no two fields between {'s, '.join(DELIMITERS)}s: {lines[0][:60]!r}")
     return found
 
 

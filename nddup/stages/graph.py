@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from nddup.algorithms.components import label_components
 from nddup.algorithms.keeping import keep_first
 from nddup.algorithms.maximality import fits_budget
-from nddup.schemas import GRAPH, MATCHES, NODES, require
+from nddup.schemas import FALSE_COMPONENTS, GRAPH, MATCHES, NODES, require
 
 EDGE_LIMIT = 50_000_000
 """Edges between distinct sketches that one task takes: about 5 GB of its memory."""
@@ -61,8 +61,8 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     described = (
         nodes.join(ends, "node")
         .groupBy("node")
-        .agg(F.min("group").alias("group"), best.alias("best"))
-        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
+        .agg(F.min("group").alias("group"), best.alias("best"), F.count("*").alias("documents"))
+        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"), "documents")
     )
     if families is None:
         described = described.withColumn("led", F.lit(False))
@@ -82,6 +82,43 @@ def count_components() -> dict[str, Column]:
         "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
         "led_components": F.count_if(is_first & F.col("led")),
         "largest_component": F.max("component_size"),
+    }
+
+
+def list_false_components(graph: DataFrame, *, is_exact: bool) -> DataFrame:
+    """The components that hold documents which are no near-duplicates, and how many pairs they would invent.
+
+    Whoever takes a component for a cluster says that all its documents are alike: `invented` counts the pairs of
+    documents in it that are not in `pairs`. Where pairs were led or cut, some of these may be near-duplicates all the
+    same: the number is then an upper bound.
+
+    Schema in:   GRAPH
+    Schema out:  FALSE_COMPONENTS
+
+    Args:
+        graph: one row a node that has a neighbour.
+        is_exact: whether every near-duplicate pair outside led families was found.
+
+    Shuffles:  none.    Actions:  none.
+    """
+    require(graph, GRAPH, stage="clusters")
+    size = F.col("component_documents")
+    whole = graph.where("position = 0").select(
+        "component",
+        size.alias("size"),
+        F.col("component_pairs").alias("pairs"),
+        (F.shiftright(size * (size - 1), 1) - F.col("component_pairs")).alias("invented"),
+        (F.lit(is_exact) & ~F.col("led")).alias("exact"),
+    )
+    return whole.where("invented > 0").select(*FALSE_COMPONENTS.fieldNames())
+
+
+def count_false_components() -> dict[str, Column]:
+    """What is counted of FALSE_COMPONENTS in passing: the pairs invented, the most in one, and bounded components."""
+    return {
+        "invented_pairs": F.sum("invented"),
+        "most_invented": F.max("invented"),
+        "bounded_components": F.count_if(~F.col("exact")),
     }
 
 
@@ -105,6 +142,8 @@ def _graph_task(
     choice = keep_first(edges, pairs["resemblance"].to_numpy(), ranks)
     first = np.flatnonzero(components.positions == 0)
     is_led = described["led"].to_numpy()
+    documents = described["documents"].to_numpy()
+    sizes, found = _count_pairs(edges, components.ordinals, documents)
     batch = _fits(components.sizes[first], is_led[first], largest, max_sets, max_members)[components.ordinals]
     leader = np.where(choice.kept, np.arange(len(nodes)), choice.duplicate_of)
     graph = pa.table(
@@ -114,6 +153,8 @@ def _graph_task(
             "ordinal": components.ordinals,
             "position": components.positions,
             "component_size": components.sizes,
+            "component_documents": sizes[components.ordinals],
+            "component_pairs": found[components.ordinals],
             "batch": pa.array(batch, mask=batch < 0),
             "kept": choice.kept,
             "duplicate_of": pa.array(nodes[choice.duplicate_of], mask=choice.kept),
@@ -125,6 +166,18 @@ def _graph_task(
         }
     )
     yield from graph.to_batches(max_chunksize=100_000)
+
+
+def _count_pairs(
+    edges: NDArray[np.int32], ordinals: NDArray[np.int64], documents: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each component its documents, and their near-duplicate pairs: products of edges, and all pairs in a node."""
+    sizes, pairs = (np.zeros(int(ordinals.max(initial=-1)) + 1, np.int64) for _ in range(2))
+    np.add.at(sizes, ordinals, documents)
+    np.add.at(pairs, ordinals, documents * (documents - 1) // 2)
+    first, second = edges.T
+    np.add.at(pairs, ordinals[first], documents[first] * documents[second])
+    return sizes, pairs
 
 
 def _positions(nodes: NDArray[np.int64], node_a: NDArray[np.int64], node_b: NDArray[np.int64]) -> NDArray[np.int32]:
