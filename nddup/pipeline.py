@@ -319,6 +319,12 @@ def _count_covered(job: Job) -> None:
     job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
 
 
+def find_pairs(job: Job) -> DataFrame:
+    """PAIRS of the documents in `job.tables`, under the settings of the job; needs `documents`, `nodes`, two counts."""
+    _save_matches(job)
+    return job.tables["pairs"]
+
+
 def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     if job.collection is None:

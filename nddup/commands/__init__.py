@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, evaluate, explain, inspect, mine, run, show
+from nddup.commands import check, evaluate, explain, inspect, mine, run, show, truth
 
 
 class Command(Protocol):
@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
     "show": show,
     "check": check,
     "evaluate": evaluate,
+    "truth": truth,
     "mine": mine,
     "explain": explain,
 }
