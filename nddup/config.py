@@ -20,7 +20,7 @@ from nddup.settings import Config
 LATER_KEYS = frozenset(
     {
         "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
-        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes", "output.context",
+        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,6 @@ LATER_VALUES: dict[str, tuple[str, ...]] = {
     "sketch.fingerprint": ("rabin",),
     "sketch.permutation": ("gf2",),
     "pairs.measure": ("containment",),
-    "output.kept": ("xml",),
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from nddup.session import RUNTIME
 from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
+from nddup.stages.written import as_xml, invert_sketches
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
 from nddup.texts import store_texts
@@ -73,6 +74,9 @@ def run_job(
     job = Job(spark, config, folder, Progress(spark), Metrics(spark))
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
+    if config.output.context:
+        lines = invert_sketches(job.tables["documents"]).toLocalIterator(prefetchPartitions=True)
+        folder.write_text("context.fimi", (row["value"] + "\n" for row in lines))
     if config.output.kept != "none":
         with job.progress.stage("output") as notes:
             write_kept(read_kept(job), f"{folder.path}/kept", config.output.kept)
@@ -126,7 +130,7 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
-    """Write the kept documents to a folder: Parquet, or JSON lines.
+    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
 
     A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
     any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
@@ -134,6 +138,8 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
     columns = ["doc_id", "url", "source", "record", "content"]
     if form == "parquet":
         kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.text(path)
     else:
         line = F.coalesce("line", F.to_json(F.struct(*columns)))
         kept.select(line.alias("value")).write.text(path)
