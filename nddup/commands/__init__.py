@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, evaluate, explain, inspect, mine, run, show, truth
+from nddup.commands import check, evaluate, explain, inspect, mine, run, show, sweep, truth
 
 
 class Command(Protocol):
@@ -26,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     "check": check,
     "evaluate": evaluate,
     "truth": truth,
+    "sweep": sweep,
     "mine": mine,
     "explain": explain,
 }
