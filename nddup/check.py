@@ -58,13 +58,16 @@ class CheckReport:
         return "\n".join([*(finding.line() for finding in self.findings), summary]) + "\n"
 
 
-def check_run(spark: SparkSession, path: str, *, steps: Sequence[str] | None = None) -> CheckReport:
+def check_run(
+    spark: SparkSession, path: str, *, steps: Sequence[str] | None = None, max_rejects: float | None = None
+) -> CheckReport:
     """Prove the promises of the finished run in `path`.
 
     Args:
         spark: the session.
         path: folder of the run.
         steps: names of `STEPS`; None is all of them.
+        max_rejects: share of the records that may be rejects; None is any.
 
     Returns:
         A finding a promise, in the order of the tables.
@@ -78,7 +81,8 @@ def check_run(spark: SparkSession, path: str, *, steps: Sequence[str] | None = N
     folder = RunFolder(spark, path)
     evidence = Evidence(spark, folder, folder.open())
     try:
-        return CheckReport(tuple(finding for step in steps or STEPS for finding in STEPS[step](evidence)))
+        limited = [] if max_rejects is None else [_few_rejects(evidence, max_rejects)]
+        return CheckReport((*limited, *(finding for step in steps or STEPS for finding in STEPS[step](evidence))))
     finally:
         evidence.forget()
 
@@ -90,6 +94,13 @@ def _find(promise: str, broken: DataFrame | list[str], *, amount: str = "all", n
     count = broken.count()
     rows = broken.sort("problem").limit(EXAMPLES).collect() if count else []
     return Finding(promise, amount, count, tuple(str(row["problem"]) for row in rows), note)
+
+
+def _few_rejects(evidence: Evidence, limit: float) -> Finding:
+    """Whether the rejects are at most this share of the records."""
+    rejects, records = evidence.tables["rejects"].count(), int(evidence.metrics["records"])
+    too_many = [f"{rejects:,} of {records:,} records are rejects"] if rejects > limit * records else []
+    return _find(f"rejects: at most {limit:g} of the records", too_many)
 
 
 def _accounting(evidence: Evidence) -> Iterator[Finding]:

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.collection import find_files
 from nddup.config import build_config
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.metrics import Metrics
 from nddup.pipeline import Job, read_kept, run_stages, settings_of
-from nddup.progress import Progress
+from nddup.progress import LogFormat, Progress
 from nddup.schemas import TEXTS
-from nddup.session import RUNTIME
+from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
@@ -41,8 +41,15 @@ class Tables:
     metrics: dict[str, Any]
 
 
-def run_job(
-    spark: SparkSession, inputs: list[str], output: str, config: Config, *, overwrite: bool = False
+def run_job(  # noqa: PLR0913 - what the command line takes
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    config: Config,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    log_format: LogFormat = "text",
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in `output`.
 
@@ -52,6 +59,9 @@ def run_job(
         output: the run's folder.
         config: everything else.
         overwrite: replace a run that is there.
+        resume: finish a run that is there: tables that it would make again the same are taken as they are. Where
+            nothing is there a run begins; where its result is there, nothing is done.
+        log_format: of the line that each stage leaves in the log.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -70,27 +80,41 @@ def run_job(
         "paths": [storage.full_path(path) for path in inputs],
         "files": {file.source: [file.size, file.modified] for file in files},
     }
-    folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
-    job = Job(spark, config, folder, Progress(spark), Metrics(spark))
+    if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
+        return folder.open()
+    counted = Metrics(spark)
+    job = Job(spark, config, folder, Progress(spark, form=log_format, facts=counted.facts), counted)
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     if config.output.context:
         lines = invert_sketches(job.tables["documents"]).toLocalIterator(prefetchPartitions=True)
         folder.write_text("context.fimi", (row["value"] + "\n" for row in lines))
-    if config.output.kept != "none":
-        with job.progress.stage("output") as notes:
-            write_kept(read_kept(job), f"{folder.path}/kept", config.output.kept)
-            notes.append(f"kept documents as {config.output.kept}")
+    _write_kept_once(job, folder)
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
         notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
-    folder.drop("records")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
     metrics = {**report, "settings": settings_of(config), "versions": versions()}
     folder.finish(metrics)
+    folder.drop("records")
     return metrics
+
+
+def _write_kept_once(job: Job, folder: RunFolder) -> None:
+    """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
+    form = job.config.output.kept
+    made_of: dict[str, Any] = {"settings": {"kept": form}, "reads": ("documents", "keep")}
+    if form == "none":
+        folder.clear("kept")
+    elif not folder.has("kept", **made_of):
+        with job.progress.stage("output") as notes:
+            job.progress.describe("kept")
+            folder.clear("kept")
+            _write_all_kept(job, f"{folder.path}/kept", form)
+            folder.seal("kept", **made_of, counted={})
+            notes.append(f"kept documents as {form}")
 
 
 def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **settings: Any) -> Tables:  # noqa: A002, ANN401
@@ -127,6 +151,15 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}
     return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})
+
+
+def _write_all_kept(job: Job, path: str, form: str) -> None:
+    """Write them, split as when they were sketched, and see that all came."""
+    seen, expected = Observation("written"), job.metrics.counts["kept"]
+    with set_to(job.spark, job.metrics.splitting):
+        write_kept(read_kept(job).observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:

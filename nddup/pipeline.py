@@ -9,7 +9,7 @@ matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, ke
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from nddup.collection import Collection, read_contents, read_records, sources_cu
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
+from nddup.session import set_to, splitting
 from nddup.settings import Config
 from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
 from nddup.store import Store
@@ -34,6 +35,10 @@ LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings. Stopping early is exact."""
 
 MOST_ROUNDS = 20
+
+
+Making = Callable[[], Iterator[DataFrame]]
+"""Makes a table with actions of its own; see `Job.save`."""
 
 
 @dataclass
@@ -75,19 +80,45 @@ class Job:
         )
 
     def save(
-        self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = (), **counts: Column
+        self, name: str, table: DataFrame | Making, *sections: str, reads: Sequence[str] = (), **counts: Column
     ) -> DataFrame:
-        """Compute a table once, under the settings of these sections; its rows and `counts` are taken in passing."""
+        """Make a table once, under the settings of these sections; its rows and `counts` are taken in passing.
+
+        What an earlier attempt at the run left whole is taken as it is, with all that was counted then.
+
+        Args:
+            name: of the table.
+            table: lazy; or, where making it takes actions, a function whose tables are written one in place of the
+                other, until there are no more. It is not called where nothing is to be made.
+            sections: of the settings, all that reach the table beside what it reads.
+            reads: the tables it is made of.
+            counts: aggregates of its rows, for the metrics.
+        """
         schema = schemas.TABLES.get(name) or schemas.WORKING[name]
-        settings = {section: getattr(self.config, section).model_dump() for section in sections}
-        seen = Observation(name)
+        made_of: dict[str, Any] = {"settings": self._settings(sections), "reads": reads}
+        kept = self.store.find(name, schema, **made_of)
+        if kept is not None:
+            self.metrics.restore(kept.counted)
+            self.metrics.resumed.append(name)
+            self.tables[name] = kept.table
+            return kept.table
+        before = self.metrics.snapshot()
         columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
-        kept = self.store.save(name, table.observe(seen, *columns), schema, settings=settings, reads=reads)
-        found = {key: int(value or 0) for key, value in seen.get.items()}
-        self.tables[name] = kept
-        self.metrics.rows[name] = found.pop("rows", 0)
-        self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
-        return kept
+        for made in [table] if isinstance(table, DataFrame) else table():
+            self.progress.describe(name)
+            seen = Observation(name)
+            self.tables[name] = self.store.write(name, made.observe(seen, *columns), schema)
+            found = {key: int(value or 0) for key, value in seen.get.items()}
+            self.metrics.rows[name] = found.pop("rows", 0)
+            self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
+        self.store.seal(name, **made_of, counted=self.metrics.since(before))
+        return self.tables[name]
+
+    def _settings(self, sections: Sequence[str]) -> dict[str, Any]:
+        """The settings that decide what is in a table."""
+        chosen = {section: getattr(self.config, section).model_dump() for section in sections}
+        chosen.get("input", {}).pop("max_rejects", None)  # says when to stop, not what comes out
+        return chosen
 
 
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
@@ -113,33 +144,45 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
 
 
 def _save_files(job: Job, collection: Collection) -> DataFrame:
-    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
+    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start.
+
+    How files are split depends on the cores there are at the time. It is set while they are read, and noted, so that
+    a later reading, also of a resumed run, finds the records where they were.
+    """
     expansion = job.config.input.max_expansion
-    records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
-    job.collection = collection
-    kept = _save_records(job, records)
-    short = [
-        row["source"]
-        for count in seen
-        if count.is_short
-        for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
-    ]
-    if short:
-        job.metrics.counts["files_read_again"] = len(short)
-        job.collection = collection.read_whole(set(short))
-        records, _ = read_records(job.spark, job.collection, rule=job.rule, max_expansion=expansion)
-        kept = _save_records(job, records)
+
+    def make() -> Iterator[DataFrame]:
+        job.metrics.splitting = splitting(job.spark)
+        records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
+        with set_to(job.spark, job.metrics.splitting):
+            yield records
+        short = [
+            row["source"]
+            for count in seen
+            if count.is_short
+            for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
+        ]
+        if short:
+            job.metrics.counts["files_read_again"] = len(short)
+            job.metrics.read_again = sorted(short)
+            again = collection.read_whole(set(short))
+            with set_to(job.spark, job.metrics.splitting):
+                yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
+
+    kept = _save_records(job, make)
+    job.collection = collection.read_whole(set(job.metrics.read_again))
     return kept
 
 
-def _save_records(job: Job, records: DataFrame) -> DataFrame:
+def _save_records(job: Job, records: DataFrame | Making) -> DataFrame:
     return job.save("records", records, "input", "shingle", "sketch", reads=("input",), **collapse.count_replaced())
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:
     """Documents, rejects and nodes from the records; `silent` are rejects of whole files."""
     kept = job.tables["records"]
-    numbered = collapse.number(kept)
+    placed = job.save("offsets", collapse.split_offsets(kept), "input", reads=("records",))
+    numbered = collapse.number(kept, placed)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
     documents = collapse.collapse(numbered, repeats)
@@ -148,7 +191,8 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     repeats.unpersist()
     _count_rejects(job)
     nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
-    job.save("nodes", nodes, "keep", reads=("documents",), **collapse.count_short(job.threshold.least_size))
+    short = collapse.count_short(job.threshold.least_size)
+    job.save("nodes", nodes, "keep", "pairs", "sketch", reads=("documents",), **short)
 
 
 def _count_rejects(job: Job) -> None:
@@ -190,20 +234,24 @@ def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"])
     partitions = _partitions(job, job.metrics.counts["postings"])
-    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
-    crowd = _find_crowd(job, postings)
-    matched = match.match(
-        postings,
-        sketches,
-        threshold=threshold,
-        max_postings=config.pairs.max_postings,
-        partitions=partitions,
-        crowd=crowd,
-    )
+
+    def make() -> Iterator[DataFrame]:
+        divided = prune.divide(sketches, threshold=threshold, partitions=partitions)
+        postings = _prune_to_the_end(job, divided, partitions)
+        most = config.pairs.max_postings
+        yield match.match(
+            postings,
+            sketches,
+            threshold=threshold,
+            max_postings=most,
+            partitions=partitions,
+            crowd=_find_crowd(job, postings),
+        )
+        postings.unpersist()
+
     counters = {name: F.sum(name) for name in match.COUNTERS}
-    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
-    postings.unpersist()
-    if crowd is not None:
+    matches = job.save("matches", make, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
+    if job.metrics.counts["crowd"]:
         matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
@@ -235,6 +283,7 @@ def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFra
     before = None
     rounds: list[int] = []
     for _ in range(MOST_ROUNDS):
+        job.progress.describe("postings")
         current = postings.persist(StorageLevel.DISK_ONLY)
         counted = prune.count_postings(current).first()
         rounds.append(int(counted["postings"]) if counted else 0)
@@ -279,15 +328,18 @@ def _save_clusters(job: Job) -> None:
     partitions = job.metrics.counts["partitions"]
     sketches = collapse.distinct_sketches(tables["documents"])
     near = matches.where(F.col("node_a").isNotNull())
-    gathered = problems.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
-        StorageLevel.DISK_ONLY
-    )
-    mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
-    for frequent in _list_frequent(job, gathered):
-        listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
-        mined = mined.unionByName(listed)
-    sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
-    gathered.unpersist()
+
+    def make() -> Iterator[DataFrame]:
+        found = problems.gather_problems(tables["graph"], sketches, near, partitions=partitions)
+        gathered = found.persist(StorageLevel.DISK_ONLY)
+        mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
+        for frequent in _list_frequent(job, gathered):
+            listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
+            mined = mined.unionByName(listed)
+        yield mined
+        gathered.unpersist()
+
+    sets = job.save("sets", make, "clusters", "pairs", reads=("graph", "documents", "matches"))
     named = naming.name_clusters(
         sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
     )
@@ -304,6 +356,7 @@ def _list_frequent(job: Job, gathered: DataFrame) -> Iterator[DataFrame]:
     job.metrics.counts["fpgrowth_fits"] = 0
     if job.metrics.counts["fpgrowth_components"] == 0:
         return
+    job.progress.describe("frequent")
     transactions = clusters.list_transactions(gathered, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     for fit in sorted(fits, key=lambda row: int(row["fit"])):
@@ -329,7 +382,7 @@ def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     if job.collection is None:
         raise ValueError("documents of a DataFrame are not read again")
-    offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
+    offsets = job.tables["offsets"].select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
     contents = read_contents(job.spark, job.collection, rule=job.rule, max_expansion=job.config.input.max_expansion)

@@ -71,8 +71,9 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
-FILES = table("path string, source string, compression string, most long, task int")
-"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+FILES = table("path string, source string, compression string, most long, task int, content binary")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to; `content` where Spark read it
+already, null where the worker is to open it."""
 
 CONTENTS = table("source string, split long, seq long, content string, line string")
 """The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
@@ -95,6 +96,9 @@ RECORDS = table(
 )
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""
+
+OFFSETS = table("source string, split long, before_in_file long, before long")
+"""How many records stand before each split, in its file and in the collection."""
 
 NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
@@ -134,6 +138,7 @@ SETS = table("ordinal long, positions array<int>, support int, coverage string")
 
 WORKING: dict[str, T.StructType] = {
     "records": RECORDS,
+    "offsets": OFFSETS,
     "nodes": NODES,
     "crowd": CROWD,
     "matches": MATCHES,

@@ -40,7 +40,8 @@ def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> Data
     config = build_config(settings, origin="test")
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     found = find_files(Storage(spark), [str(path) for path in inputs], config)
-    return collapse.number(read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)[0])
+    records, _ = read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)
+    return collapse.number(records, collapse.split_offsets(records))
 
 
 def rows(table: DataFrame) -> list[Row]:
