@@ -169,7 +169,7 @@ class _Comparison:
         return bool(ids) and self._docs.where(F.col("doc_id").isin(list(ids))).count() == len(ids)
 
     def _count_entries(self, entries: DataFrame, layout: Layout) -> dict[str, int]:
-        size = F.size(F.array_distinct("members")).cast("long")
+        size = F.when(F.col("members").isNotNull(), F.size(F.array_distinct("members"))).cast("long")
         row = entries.agg(
             F.count("*").alias("lines"),
             F.count_if(F.col("members").isNull()).alias("unreadable"),
