@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "memory", "fuzz")
+NAMES = (
+    "quality", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion", "scale", "memory",
+    "fuzz",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:

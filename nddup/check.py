@@ -142,7 +142,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     clusters, placed, chosen = evidence.tables["clusters"], evidence.placed, evidence.chosen
     amount = described(len(chosen.sets), evidence.clusters, "clusters")
     yield _find("clusters: id, size and order of members, none twice", tables.wrong_names(clusters))
-    sets, problems = check_clusters.prove(chosen.sets, chosen.sketches, evidence.rule)
+    sets, problems = check_clusters.prove(chosen.sets, chosen.sketches, evidence.rule, evidence.support)
     yield _find("clusters: all pairs near-duplicates, support as said and enough", problems, amount=amount)
     added = check_clusters.extend(evidence.sketches, chosen.names, chosen.cluster_ids, sets, evidence.rule)
     added = check_clusters.maximal_only(added, placed)
@@ -153,7 +153,8 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find("clusters: none inside another", check_clusters.nested(placed, ids), amount=amount)
     yield from _coverage(evidence)
     yield _components(evidence)
-    if evidence.mode != "partition":  # there a kept document without a star is in no cluster, and bears no component
+    support = evidence.metrics["settings"]["clusters"].get("support")
+    if evidence.mode != "partition" and not support:  # else a document with near-duplicates may be in no cluster
         wrong = check_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
         yield _find("false_components: size, pairs and invented pairs of each", wrong)
 
@@ -166,11 +167,13 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
         yield _find("clusters: each kept document with its duplicates, and no others", wrong)
         return
     led = evidence.led_nodes.select(F.col("node").alias("probe"))
-    due = evidence.truth.join(led, "probe", "left_anti")
-    twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti")
+    met = evidence.truth.where(F.col("overlap") >= evidence.support)
+    due = met.join(led, "probe", "left_anti")
+    large = evidence.sketches.where(F.col("size") >= evidence.support).select("node")
+    twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti").join(large, "node", "left_semi")
     lost = check_clusters.uncovered(due, twins, placed, evidence.probe_nodes)
     yield _find("clusters: every pair of near-duplicates is in one", lost, amount=amount)
-    lonely = check_clusters.left_out(evidence.truth, placed)
+    lonely = check_clusters.left_out(met, placed)
     yield _find("clusters: every document with a near-duplicate is in one", lonely, amount=amount)
     yield _find(
         "clusters: those of led families hold a kept one", check_clusters.leaderless(placed, evidence.kept_nodes)
@@ -180,10 +183,10 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
 def _components(evidence: Evidence) -> Finding:
     """Names of components on everything; that they hang together, as far as `INCIDENCES` goes.
 
-    Clusters hold every pair, and so hang together as pairs do, but for those of a partition or of led families: there
-    the pairs themselves are looked at.
+    Clusters hold every pair, and so hang together as pairs do, but for those of a partition, of led families, or of a
+    higher support: there the pairs themselves are looked at.
     """
-    if evidence.mode == "partition" or evidence.led_nodes.limit(1).count():
+    if evidence.mode == "partition" or evidence.support or evidence.led_nodes.limit(1).count():
         return _components_by_pairs(evidence)
     nodes = evidence.placed.where("node is not null").select("cluster_id", "node", "component")
     parts = 1 + nodes.count() // INCIDENCES

@@ -20,7 +20,7 @@ from nddup.settings import Config
 LATER_KEYS = frozenset(
     {
         "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
-        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes",
+        "lexicon", "pairs.max_document_frequency",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {

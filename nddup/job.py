@@ -11,7 +11,7 @@ from nddup.collection import find_files
 from nddup.config import build_config
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import Metrics
-from nddup.pipeline import Job, read_kept, run_stages, settings_of
+from nddup.pipeline import read_kept, run_stages
 from nddup.progress import LogFormat, Progress
 from nddup.schemas import TEXTS
 from nddup.session import RUNTIME, set_to
@@ -19,6 +19,7 @@ from nddup.settings import Config
 from nddup.stages.read import number_texts
 from nddup.stages.sketch import sketch_frame
 from nddup.stages.written import as_xml, invert_sketches
+from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
 from nddup.texts import store_texts

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nddup.schemas import TABLES
 from nddup.session import shuffled_bytes
 
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -107,6 +108,7 @@ class Metrics:
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
                 "covered_components", "covered_clusters", "led_components", "led_clusters",
                 "invented_pairs", "most_invented", "bounded_components",
+                "spread_components", "shares", "pairs_below_support",
             )
         }  # fmt: skip
         stages["keep"] |= {
@@ -123,8 +125,7 @@ class Metrics:
 
     def tables(self) -> dict[str, int]:
         """Rows of the tables of a run."""
-        names = ("documents", "rejects", "pairs", "clusters", "members", "keep", "false_components")
-        return {name: self.rows[name] for name in names}
+        return {name: self.rows[name] for name in TABLES if name in self.rows}
 
     def _rows(self, name: str) -> int:
         return self.counts["records"] if name == "records" else self.rows[name]

@@ -1,32 +1,26 @@
-"""The order of the stages: the only module that reads, writes, persists and counts.
+"""The order of the stages.
 
 INPUT files --read, sketch--> records --number, collapse--> documents, rejects
 documents   --name_nodes-->   nodes
 documents   --divide, prune…, match, lead--> matches
-matches     --build_graph-->  graph (components, kept nodes)
-graph       --mine-->         sets
-matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, keep
+matches, nodes --expand, `nddup.clustering`, list_kept--> pairs, clusters, members, keep
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup import schemas
-from nddup.algorithms.thresholds import Threshold
+from nddup.clustering import save_clusters
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
-from nddup.errors import CapacityError, NddupError
-from nddup.metrics import Metrics
-from nddup.progress import Progress
+from nddup.errors import NddupError
+from nddup.rounds import contract
 from nddup.session import set_to, splitting
-from nddup.settings import Config
-from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
-from nddup.store import Store
+from nddup.stages import collapse, expand, graph, keep, large_graph, lead, match, prune, sketch
+from nddup.state import Job, Making
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -35,90 +29,6 @@ LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings. Stopping early is exact."""
 
 MOST_ROUNDS = 20
-
-
-Making = Callable[[], Iterator[DataFrame]]
-"""Makes a table with actions of its own; see `Job.save`."""
-
-
-@dataclass
-class Job:
-    """What the stages of one run share."""
-
-    spark: SparkSession
-    config: Config
-    store: Store
-    progress: Progress
-    metrics: Metrics
-    tables: dict[str, DataFrame] = field(default_factory=dict)
-    collection: Collection | None = None
-    """The files as they were read at last: what numbers their records."""
-
-    @property
-    def threshold(self) -> Threshold:
-        """The threshold of the run, exact."""
-        share = self.config.pairs.share
-        is_count = isinstance(self.config.pairs.threshold, int)
-        return Threshold(
-            self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
-        )
-
-    @property
-    def rule(self) -> sketch.Rule:
-        """How records become sketches."""
-        config = self.config
-        return sketch.Rule(
-            config.shingle.length,
-            config.shingle.offset,
-            config.sketch.size,
-            config.sketch.seed,
-            config.input.markup,
-            config.input.charset,
-            config.input.min_tokens,
-            int(config.input.max_record),
-            config.input.text,
-        )
-
-    def save(
-        self, name: str, table: DataFrame | Making, *sections: str, reads: Sequence[str] = (), **counts: Column
-    ) -> DataFrame:
-        """Make a table once, under the settings of these sections; its rows and `counts` are taken in passing.
-
-        What an earlier attempt at the run left whole is taken as it is, with all that was counted then.
-
-        Args:
-            name: of the table.
-            table: lazy; or, where making it takes actions, a function whose tables are written one in place of the
-                other, until there are no more. It is not called where nothing is to be made.
-            sections: of the settings, all that reach the table beside what it reads.
-            reads: the tables it is made of.
-            counts: aggregates of its rows, for the metrics.
-        """
-        schema = schemas.TABLES.get(name) or schemas.WORKING[name]
-        made_of: dict[str, Any] = {"settings": self._settings(sections), "reads": reads}
-        kept = self.store.find(name, schema, **made_of)
-        if kept is not None:
-            self.metrics.restore(kept.counted)
-            self.metrics.resumed.append(name)
-            self.tables[name] = kept.table
-            return kept.table
-        before = self.metrics.snapshot()
-        columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
-        for made in [table] if isinstance(table, DataFrame) else table():
-            self.progress.describe(name)
-            seen = Observation(name)
-            self.tables[name] = self.store.write(name, made.observe(seen, *columns), schema)
-            found = {key: int(value or 0) for key, value in seen.get.items()}
-            self.metrics.rows[name] = found.pop("rows", 0)
-            self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
-        self.store.seal(name, **made_of, counted=self.metrics.since(before))
-        return self.tables[name]
-
-    def _settings(self, sections: Sequence[str]) -> dict[str, Any]:
-        """The settings that decide what is in a table."""
-        chosen = {section: getattr(self.config, section).model_dump() for section in sections}
-        chosen.get("input", {}).pop("max_rejects", None)  # says when to stop, not what comes out
-        return chosen
 
 
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
@@ -135,7 +45,7 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
         _save_matches(job)
         notes += [f"{job.metrics.rows['pairs']:,} pairs", f"{job.metrics.counts['candidates']:,} candidates"]
     with job.progress.stage("clusters") as notes, job.metrics.stage("clusters"):
-        _save_clusters(job)
+        save_clusters(job)
         notes += [f"{job.metrics.rows['clusters']:,} clusters"]
     with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
@@ -250,7 +160,16 @@ def _save_matches(job: Job) -> None:
         postings.unpersist()
 
     counters = {name: F.sum(name) for name in match.COUNTERS}
-    matches = job.save("matches", make, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
+    matches = job.save(
+        "matches",
+        make,
+        "pairs",
+        "sketch",
+        reads=("documents",),
+        edges=F.count("node_a"),
+        links=F.count("link_a"),
+        **counters,
+    )
     if job.metrics.counts["crowd"]:
         matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
@@ -272,10 +191,21 @@ def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
 
 def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions: int) -> DataFrame:
     """The matches with those of families with a crowd replaced by the ones that leaders find."""
-    families = job.save("families", lead.find_families(matches), "pairs", reads=("matches",))
+    families = job.save("families", lambda: _find_families(job, matches), "pairs", reads=("matches",))
     led = lead.lead(families, sketches, job.tables["nodes"], threshold=job.threshold, partitions=partitions)
     whole = lead.replace_led(matches, families, led)
     return job.save("led", whole, "pairs", "keep", reads=("families", "nodes"), edges=F.count("node_a"))
+
+
+def _find_families(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
+    """FAMILIES, in one task, or in rounds where that would be too much for it."""
+    if job.metrics.counts["edges"] + job.metrics.counts["links"] <= graph.EDGE_LIMIT:
+        yield lead.find_families(matches)
+        return
+    links = matches.where("link_a is not null").select("link_a", "link_b")
+    edges = matches.where("node_a is not null").select("node_a", "node_b").unionByName(links.toDF("node_a", "node_b"))
+    ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
+    yield large_graph.find_families(links, contract(job, edges.select(*ends), "links", reads=("matches",)))
 
 
 def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
@@ -303,75 +233,6 @@ def _partitions(job: Job, postings: int) -> int:
     return max(least, math.ceil(postings / POSTINGS_PER_TASK))
 
 
-def _save_clusters(job: Job) -> None:
-    config, threshold, tables = job.config.clusters, job.threshold, job.tables
-    edges = job.metrics.counts["edges"]
-    if edges > graph.EDGE_LIMIT:
-        raise CapacityError(
-            f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} whose components this version"
-            " finds in memory; raise pairs.threshold, or split the collection"
-        )
-    budget = {"max_sets": config.max_sets, "max_members": config.max_members}
-    matches = tables.get("led", tables["matches"])
-    miner = config.miner if config.mode == "all" else "pivot"
-    built = graph.build_graph(
-        matches,
-        tables["nodes"],
-        miner=miner,
-        fpgrowth_limit=config.fpgrowth_limit,
-        families=tables.get("families"),
-        **budget,
-    )
-    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
-    false = graph.list_false_components(tables["graph"], is_exact=job.metrics.counts["cut_postings"] == 0)
-    job.save("false_components", false, "clusters", reads=("graph",), **graph.count_false_components())
-    partitions = job.metrics.counts["partitions"]
-    sketches = collapse.distinct_sketches(tables["documents"])
-    near = matches.where(F.col("node_a").isNotNull())
-
-    def make() -> Iterator[DataFrame]:
-        found = problems.gather_problems(tables["graph"], sketches, near, partitions=partitions)
-        gathered = found.persist(StorageLevel.DISK_ONLY)
-        mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
-        for frequent in _list_frequent(job, gathered):
-            listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
-            mined = mined.unionByName(listed)
-        yield mined
-        gathered.unpersist()
-
-    sets = job.save("sets", make, "clusters", "pairs", reads=("graph", "documents", "matches"))
-    named = naming.name_clusters(
-        sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
-    )
-    covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
-    kept = job.save(
-        "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
-    )
-    job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
-    _count_covered(job)
-
-
-def _list_frequent(job: Job, gathered: DataFrame) -> Iterator[DataFrame]:
-    """The frequent sets of each FP-Growth fit; most runs have one, or none."""
-    job.metrics.counts["fpgrowth_fits"] = 0
-    if job.metrics.counts["fpgrowth_components"] == 0:
-        return
-    job.progress.describe("frequent")
-    transactions = clusters.list_transactions(gathered, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
-    fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
-    for fit in sorted(fits, key=lambda row: int(row["fit"])):
-        chosen = transactions.where(F.col("fit") == fit["fit"])
-        yield clusters.list_frequent(chosen, least=int(fit["least"]), count=int(fit["n"]))
-    job.metrics.counts["fpgrowth_fits"] = len(fits)
-
-
-def _count_covered(job: Job) -> None:
-    """Count the components that were covered: an action of its own, where there are any."""
-    covered = job.tables["clusters"].where("coverage = 'pairs'")
-    is_any = job.metrics.counts["covered_clusters"] > 0
-    job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
-
-
 def find_pairs(job: Job) -> DataFrame:
     """PAIRS of the documents in `job.tables`, under the settings of the job; needs `documents`, `nodes`, two counts."""
     _save_matches(job)
@@ -387,8 +248,3 @@ def read_kept(job: Job) -> DataFrame:
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
     contents = read_contents(job.spark, job.collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
     return documents.join(sketch.read_contents(contents, offsets), "doc_key")
-
-
-def settings_of(config: Config) -> dict[str, Any]:
-    """The settings of a run as plain values."""
-    return config.model_dump()

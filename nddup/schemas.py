@@ -123,14 +123,26 @@ FAMILIES = table("node long, family long")
 """The sketches of families with a crowd: closed under near-duplicates."""
 
 GRAPH = table(
-    "node long, component string, ordinal long, position int, component_size int, component_documents long,"
-    " component_pairs long, batch int, kept boolean, duplicate_of long, resemblance double, best string, leader int,"
-    " rank int, led boolean"
+    "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
+    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean,"
+    " share int"
 )
 """One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the
-components, `component_documents` and `component_pairs` count documents and near-duplicate pairs of all of it, `batch`
-is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy, `rank` its place in the
-order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family has a crowd."""
+components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy,
+`rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family
+has a crowd; `share`: of a large component, the part whose task has it as a pivot."""
+
+TURNS = table("turn long, node long, group string, best string, led boolean")
+"""Of a graph too large for one task: nodes in the order of the keep policy, `best` being the first document."""
+
+PAIR_EDGES = table("first long, second long, resemblance double")
+"""Its edges, between turns, first < second."""
+
+STARS = table("first long, second long")
+"""Edges on the way to one star a component, its least node the first of each."""
+
+REMOVED = table("turn long")
+"""Nodes removed in a round of the keep-list."""
 
 SETS = table("ordinal long, positions array<int>, support int, coverage string")
 """A cluster as positions of nodes in component `ordinal`."""
@@ -145,8 +157,17 @@ WORKING: dict[str, T.StructType] = {
     "families": FAMILIES,
     "led": MATCHES,
     "graph": GRAPH,
+    "turns": TURNS,
+    "edges": PAIR_EDGES,
+    "stars": STARS,
+    "links": STARS,
+    "removed": REMOVED,
+    "undecided": PAIR_EDGES,
+    "listed": SETS,
+    "covered": SETS,
     "sets": SETS,
 }
+"""Of tables made in rounds, the name before the number of the round."""
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

@@ -145,6 +145,11 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
             f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
             f" {stages['pairs']['cut_postings']:,} postings cut, pairs may be missing"
         )
+    if stages["clusters"]["pairs_below_support"]:
+        notes.append(
+            f"{stages['clusters']['pairs_below_support']:,} pairs share fewer features than clusters.support: in no"
+            " cluster together"
+        )
     if stages["clusters"]["covered_components"]:
         notes.append(
             f"{stages['clusters']['covered_components']:,} components passed their budget: covered by"

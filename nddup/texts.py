@@ -18,9 +18,9 @@ from nddup.collection import find_files, read_texts
 from nddup.config import build_config
 from nddup.errors import NddupError
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.stages.texts import Wanted, list_shown, name_texts
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder
 

@@ -16,11 +16,12 @@ from pyspark.sql import functions as F
 
 from nddup.collection import read_texts
 from nddup.errors import ConfigError, OutputError
-from nddup.pipeline import Job, find_pairs
+from nddup.pipeline import find_pairs
 from nddup.settings import PairsConfig
 from nddup.stages import truth as stage
 from nddup.stages.collapse import name_nodes
 from nddup.stages.texts import Wanted, name_texts
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import RunFolder
 from nddup.texts import reopen_inputs

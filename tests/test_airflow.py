@@ -127,9 +127,9 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
 
 def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
-    Two days in a row give a run each, of the day before; a day again does nothing; bad results fail their run.
+    Two days in a row give a run each, of the day before; a day again does nothing; a bad result fails its run.
 
-    Bad is a share of rejects above the limit, and a table that was changed: `nddup check` finds it.
+    Bad is a table that was changed: `nddup check` finds it. A parameter out of its range is refused.
     """
     days = {"2026-01-04": airflow.day("2026-01-05"), "2026-01-05": airflow.day("2026-01-06")}
     for date, done in days.items():

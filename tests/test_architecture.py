@@ -20,7 +20,7 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"check", "evaluate", "evidence", "job", "pipeline", "show", "store", "texts", "truth"}
+ACTING = {"check", "clustering", "evaluate", "evidence", "job", "pipeline", "show", "state", "store", "texts", "truth"}
 """The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
 
 

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from nddup.collection import find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.schemas import REJECTS
 from nddup.stages import collapse
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from nddup.algorithms.components import label_components
 from nddup.algorithms.keeping import keep_first
 from nddup.algorithms.maximality import fits_budget
-from nddup.schemas import FALSE_COMPONENTS, GRAPH, MATCHES, NODES, require
+from nddup.schemas import GRAPH, MATCHES, NODES, require
 
 EDGE_LIMIT = 50_000_000
 """Edges between distinct sketches that one task takes: about 5 GB of its memory."""
@@ -34,6 +34,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     fpgrowth_limit: int,
     max_sets: int,
     max_members: int,
+    share_nodes: int | None = None,
     families: DataFrame | None = None,
 ) -> DataFrame:
     """Label components, choose the kept nodes, and say who mines which component.
@@ -49,6 +50,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         fpgrowth_limit: see `miner`.
         max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
         max_members: budget of member rows of a component.
+        share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
         families: the FAMILIES whose matches are those of leaders; None where there are none.
 
     Shuffles:  the nodes once on node; edges and their nodes to one task.    Actions:  none.
@@ -61,8 +63,8 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     described = (
         nodes.join(ends, "node")
         .groupBy("node")
-        .agg(F.min("group").alias("group"), best.alias("best"), F.count("*").alias("documents"))
-        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"), "documents")
+        .agg(F.min("group").alias("group"), best.alias("best"))
+        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )
     if families is None:
         described = described.withColumn("led", F.lit(False))
@@ -71,7 +73,8 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         described = described.join(led, "node", "left").withColumn("led", F.coalesce("led", F.lit(False)))
     whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
-    return whole.mapInArrow(partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members), GRAPH)
+    task = partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members, share_nodes=share_nodes)
+    return whole.mapInArrow(task, GRAPH)
 
 
 def count_components() -> dict[str, Column]:
@@ -81,49 +84,14 @@ def count_components() -> dict[str, Column]:
         "components": F.count_if(is_first),
         "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
         "led_components": F.count_if(is_first & F.col("led")),
+        "spread_components": F.count_if(is_first & F.col("share").isNotNull()),
+        "shares": F.max("share") + 1,
         "largest_component": F.max("component_size"),
     }
 
 
-def list_false_components(graph: DataFrame, *, is_exact: bool) -> DataFrame:
-    """The components that hold documents which are no near-duplicates, and how many pairs they would invent.
-
-    Whoever takes a component for a cluster says that all its documents are alike: `invented` counts the pairs of
-    documents in it that are not in `pairs`. Where pairs were led or cut, some of these may be near-duplicates all the
-    same: the number is then an upper bound.
-
-    Schema in:   GRAPH
-    Schema out:  FALSE_COMPONENTS
-
-    Args:
-        graph: one row a node that has a neighbour.
-        is_exact: whether every near-duplicate pair outside led families was found.
-
-    Shuffles:  none.    Actions:  none.
-    """
-    require(graph, GRAPH, stage="clusters")
-    size = F.col("component_documents")
-    whole = graph.where("position = 0").select(
-        "component",
-        size.alias("size"),
-        F.col("component_pairs").alias("pairs"),
-        (F.shiftright(size * (size - 1), 1) - F.col("component_pairs")).alias("invented"),
-        (F.lit(is_exact) & ~F.col("led")).alias("exact"),
-    )
-    return whole.where("invented > 0").select(*FALSE_COMPONENTS.fieldNames())
-
-
-def count_false_components() -> dict[str, Column]:
-    """What is counted of FALSE_COMPONENTS in passing: the pairs invented, the most in one, and bounded components."""
-    return {
-        "invented_pairs": F.sum("invented"),
-        "most_invented": F.max("invented"),
-        "bounded_components": F.count_if(~F.col("exact")),
-    }
-
-
 def _graph_task(
-    batches: Iterator[pa.RecordBatch], *, largest: int, max_sets: int, max_members: int
+    batches: Iterator[pa.RecordBatch], *, largest: int, max_sets: int, max_members: int, share_nodes: int | None
 ) -> Iterator[pa.RecordBatch]:
     held = list(batches)
     if not held:
@@ -142,10 +110,10 @@ def _graph_task(
     choice = keep_first(edges, pairs["resemblance"].to_numpy(), ranks)
     first = np.flatnonzero(components.positions == 0)
     is_led = described["led"].to_numpy()
-    documents = described["documents"].to_numpy()
-    sizes, found = _count_pairs(edges, components.ordinals, documents)
     batch = _fits(components.sizes[first], is_led[first], largest, max_sets, max_members)[components.ordinals]
     leader = np.where(choice.kept, np.arange(len(nodes)), choice.duplicate_of)
+    places = components.positions[leader]
+    share = np.where(is_led, -1, number_shares(places, components.sizes, share_nodes)).astype(np.int32)
     graph = pa.table(
         {
             "node": nodes,
@@ -153,31 +121,34 @@ def _graph_task(
             "ordinal": components.ordinals,
             "position": components.positions,
             "component_size": components.sizes,
-            "component_documents": sizes[components.ordinals],
-            "component_pairs": found[components.ordinals],
             "batch": pa.array(batch, mask=batch < 0),
             "kept": choice.kept,
             "duplicate_of": pa.array(nodes[choice.duplicate_of], mask=choice.kept),
             "resemblance": choice.resemblance,
             "best": described["best"],
-            "leader": components.positions[leader],
+            "leader": places,
             "rank": ranks,
             "led": is_led,
+            "share": pa.array(share, mask=share < 0),
         }
     )
     yield from graph.to_batches(max_chunksize=100_000)
 
 
-def _count_pairs(
-    edges: NDArray[np.int32], ordinals: NDArray[np.int64], documents: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each component its documents, and their near-duplicate pairs: products of edges, and all pairs in a node."""
-    sizes, pairs = (np.zeros(int(ordinals.max(initial=-1)) + 1, np.int64) for _ in range(2))
-    np.add.at(sizes, ordinals, documents)
-    np.add.at(pairs, ordinals, documents * (documents - 1) // 2)
-    first, second = edges.T
-    np.add.at(pairs, ordinals[first], documents[first] * documents[second])
-    return sizes, pairs
+def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
+    """The share of each node, or -1 where its component is not cut.
+
+    A node goes along with its leader: a near-duplicate of both is most likely there too.
+
+    Args:
+        leaders: (n,), positions of the leaders in their components.
+        sizes: (n,), of the components.
+        share_nodes: about as many nodes as a share has; None: no component is cut.
+    """
+    if share_nodes is None:
+        return np.full(len(leaders), -1)
+    shares = -(-sizes.astype(np.int64) // share_nodes)
+    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)
 
 
 def _positions(nodes: NDArray[np.int64], node_a: NDArray[np.int64], node_b: NDArray[np.int64]) -> NDArray[np.int32]:
