@@ -9,8 +9,10 @@ import numpy as np
 from pyspark import daemon
 
 from nddup.algorithms import banding, levelling, markup, overlap, recipes, sketching
+from nddup.algorithms.counting import count_pairs
 from nddup.algorithms.itemsets import cover_component, mine_component
 from nddup.algorithms.leaders import follow_leaders
+from nddup.algorithms.proofs import compare_all
 from nddup.algorithms.thresholds import Threshold
 from nddup.stages import clusters, exchange, graph, sketch
 
@@ -34,6 +36,8 @@ def compile_kernels() -> None:
     levelling.spread_levels(np.array([1]), np.array([0]), overlap.Ragged(offsets[:2], ids[:3]), 1)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(overlap.Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
+    count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), 3, np.zeros(1, np.uint64))
 
 
 def load_kernels() -> None:

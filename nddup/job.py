@@ -17,6 +17,7 @@ from nddup.schemas import TEXTS
 from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
+from nddup.stages.written import as_xml, invert_sketches
 from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
@@ -36,6 +37,7 @@ class Tables:
     clusters: DataFrame
     members: DataFrame
     keep: DataFrame
+    false_components: DataFrame
     metrics: dict[str, Any]
 
 
@@ -84,6 +86,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     job = Job(spark, config, folder, Progress(spark, form=log_format, facts=counted.facts), counted)
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
+    if config.output.context:
+        lines = invert_sketches(job.tables["documents"]).toLocalIterator(prefetchPartitions=True)
+        folder.write_text("context.fimi", (row["value"] + "\n" for row in lines))
     _write_kept_once(job, folder)
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
@@ -158,7 +163,7 @@ def _write_all_kept(job: Job, path: str, form: str) -> None:
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
-    """Write the kept documents to a folder: Parquet, or JSON lines.
+    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
 
     A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
     any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
@@ -166,6 +171,8 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
     columns = ["doc_id", "url", "source", "record", "content"]
     if form == "parquet":
         kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.text(path)
     else:
         line = F.coalesce("line", F.to_json(F.struct(*columns)))
         kept.select(line.alias("value")).write.text(path)

@@ -15,7 +15,7 @@ from nddup.session import shuffled_bytes
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sketch": (("records",), ("documents", "rejects")),
     "pairs": (("documents",), ("pairs",)),
-    "clusters": (("pairs",), ("clusters", "members")),
+    "clusters": (("pairs",), ("clusters", "members", "false_components")),
     "keep": (("documents",), ("keep",)),
     "texts": (("clusters",), ("texts",)),
 }
@@ -108,6 +108,7 @@ class Metrics:
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
                 "covered_components", "covered_clusters", "led_components", "led_clusters",
+                "invented_pairs", "most_invented", "bounded_components",
                 "spread_components", "shares", "pairs_below_support",
             )
         }  # fmt: skip

@@ -276,6 +276,12 @@ def _partitions(job: Job, postings: int) -> int:
     return max(least, math.ceil(postings / POSTINGS_PER_TASK))
 
 
+def find_pairs(job: Job) -> DataFrame:
+    """PAIRS of the documents in `job.tables`, under the settings of the job; needs `documents`, `nodes`, two counts."""
+    _save_matches(job)
+    return job.tables["pairs"]
+
+
 def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     if job.collection is None:

@@ -48,6 +48,9 @@ PAIRS = table(
 )
 CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
 MEMBERS = table("cluster_id string, doc_id string, representative boolean")
+FALSE_COMPONENTS = table("component string, size long, pairs long, invented long, exact boolean")
+"""The connected components that are no cluster: `invented` pairs of their `size` documents are no near-duplicates."""
+
 KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
 STORED_TEXTS = table("doc_id string, text string")
 """Of the documents that the report shows, bounded in number and length."""
@@ -59,6 +62,7 @@ TABLES: dict[str, T.StructType] = {
     "clusters": CLUSTERS,
     "members": MEMBERS,
     "keep": KEEP,
+    "false_components": FALSE_COMPONENTS,
     "texts": STORED_TEXTS,
 }
 

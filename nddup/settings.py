@@ -181,7 +181,8 @@ class KeepConfig(_Section):
 class OutputConfig(_Section):
     """What is written beside the tables."""
 
-    kept: Literal["none", "jsonl", "parquet"] = Field("none", description="the kept documents themselves")
+    kept: Literal["none", "jsonl", "parquet", "xml"] = Field("none", description="the kept documents themselves")
+    context: bool = Field(default=False, description="context.fimi: one feature a line, the doc_keys that hold it")
     report: bool = Field(default=True, description="report/index.html, the run as a page")
     texts: int = Field(2_000, ge=0, description="documents whose text is stored for the report, 20,000 characters each")
     texts_read: int | str = Field(

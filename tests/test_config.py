@@ -77,7 +77,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "support": None,
         },
         "keep": {"policy": "longest"},
-        "output": {"kept": "none", "report": True, "texts": 2_000, "texts_read": 4 << 30},
+        "output": {"kept": "none", "context": False, "report": True, "texts": 2_000, "texts_read": 4 << 30},
         "spark": {},
     }
 
