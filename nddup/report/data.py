@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.report.gather import LENGTHS, Shown
+from nddup.report.shown import LENGTHS, Shown
 from nddup.summary import headline, notes
 
 CLUSTERS_EACH = 10_000
@@ -81,7 +81,7 @@ def _summary(shown: Shown, text_chunks: int) -> dict[str, Any]:
         "stages": [_stage(name, stage) for name, stage in stages.items()],
         "evaluation": shown.evaluation,
         "components": shown.components,
-        "shingle": {"length": settings["shingle"]["length"], "offset": settings["shingle"]["offset"]},
+        "shingle": _shingle(settings["shingle"]),
         "rule": {name: settings["pairs"][name] for name in ("measure", "threshold")},
         "mode": settings["clusters"]["mode"],
         "texts": {"documents": len(shown.texts), "chunks": text_chunks},
@@ -106,6 +106,13 @@ def _funnel(metrics: Mapping[str, Any]) -> list[tuple[str, int, str]]:
         ("distinct sketches", distinct, f"{metrics['equal_sketches']:,} share the sketch of another"),
         ("kept", kept, f"{rows['documents'] - kept:,} are near-duplicates of a kept one"),
     ]
+
+
+def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
+    """What the page compares two texts by: the run's shingles of words; where they are of characters, of 3 words."""
+    if shingle["unit"] != "word":
+        return {"length": 3, "offset": 1}
+    return {"length": shingle["length"], "offset": shingle["offset"]}
 
 
 def _stage(name: str, stage: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,8 +70,8 @@
     return h("div", { class: "pair-row differs" }, cell(a, "a"), cell(b, "b"));
   }
 
-  function said(found, estimate) {
-    const parts = [found.resemblance === 1 ? "Every shingle of either is in the other" : `${nddup.plural(found.common, "shingle", "shingles")} in both, ${count(found.a.shingles - found.common)} only in A, `
+  function said(found, { length }, estimate) {
+    const parts = [found.resemblance === 1 ? `Every shingle of ${nddup.plural(length, "word", "words")} of either is in the other` : `${nddup.plural(found.common, "shingle", "shingles")} of ${nddup.plural(length, "word", "words")} in both, ${count(found.a.shingles - found.common)} only in A, `
       + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
     if (estimate >= 0) parts.push(`the sketches say ${nddup.share(estimate)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
@@ -94,7 +94,7 @@
     const found = nddup.differ(textA, textB, shingle);
     const head = (name, document) => h("div", { class: "cell" }, h("b", null, `${name} `), nddup.foreign(document[0]), h("br"),
       document[1] ? nddup.address(document[1]) : null);
-    return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, estimate)), legend(),
+    return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, shingle, estimate)), legend(),
       h("div", { class: "pair-row pair-head" }, head("A", first), head("B", second)),
       h("div", { class: "pair-rows" }, rowsOf(found.steps).map(({ isLong, steps }) => (isLong ? sameRow(found, steps[0]) : differingRow(found, steps)))),
       found.steps.length ? null : h("p", { class: "muted" }, "Neither holds a word."));

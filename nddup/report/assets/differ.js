@@ -49,46 +49,46 @@
     const blocks = [];
     const waiting = [[0, a.length, 0, b.length, length]];
     while (waiting.length) {
-      let [aLow, aHigh, bLow, bHigh, k] = waiting.pop();
-      const low = aLow;
-      while (aLow < aHigh && bLow < bHigh && a[aLow] === b[bLow]) {
-        aLow += 1;
-        bLow += 1;
+      let [lowA, highA, lowB, highB, k] = waiting.pop();
+      const low = lowA;
+      while (lowA < highA && lowB < highB && a[lowA] === b[lowB]) {
+        lowA += 1;
+        lowB += 1;
       }
-      if (aLow > low) blocks.push([low, bLow - (aLow - low), aLow - low]);
-      const high = aHigh;
-      while (aLow < aHigh && bLow < bHigh && a[aHigh - 1] === b[bHigh - 1]) {
-        aHigh -= 1;
-        bHigh -= 1;
+      if (lowA > low) blocks.push([low, lowB - (lowA - low), lowA - low]);
+      const high = highA;
+      while (lowA < highA && lowB < highB && a[highA - 1] === b[highB - 1]) {
+        highA -= 1;
+        highB -= 1;
       }
-      if (aHigh < high) blocks.push([aHigh, bHigh, high - aHigh]);
-      if (aLow === aHigh || bLow === bHigh) continue;
-      if ((aHigh - aLow) * (bHigh - bLow) <= SMALL) {
-        blocks.push(...exact(a, b, aLow, aHigh, bLow, bHigh));
+      if (highA < high) blocks.push([highA, highB, high - highA]);
+      if (lowA === highA || lowB === highB) continue;
+      if ((highA - lowA) * (highB - lowB) <= SMALL) {
+        blocks.push(...exact(a, b, lowA, highA, lowB, highB));
         continue;
       }
       let anchors = [];
       for (; k > 0 && !anchors.length; k = k > 1 ? k >> 1 : 0) {
-        anchors = anchored(a, b, aLow, aHigh, bLow, bHigh, k);
+        anchors = anchored(a, b, lowA, highA, lowB, highB, k);
         if (anchors.length) break;
       }
       if (!anchors.length) continue;
-      let [fromA, fromB] = [aLow, bLow];
+      let [fromA, fromB] = [lowA, lowB];
       for (const [atA, atB] of anchors) {
         if (atA < fromA || atB < fromB) continue;
         waiting.push([fromA, atA, fromB, atB, k]);
         let size = 0;
-        while (atA + size < aHigh && atB + size < bHigh && a[atA + size] === b[atB + size]) size += 1;
+        while (atA + size < highA && atB + size < highB && a[atA + size] === b[atB + size]) size += 1;
         blocks.push([atA, atB, size]);
         [fromA, fromB] = [atA + size, atB + size];
       }
-      waiting.push([fromA, aHigh, fromB, bHigh, k]);
+      waiting.push([fromA, highA, fromB, highB, k]);
     }
     return blocks.sort((one, other) => one[0] - other[0]);
   }
 
   // Runs of k tokens that each side has once, in the longest order that both agree on.
-  function anchored(a, b, aLow, aHigh, bLow, bHigh, k) {
+  function anchored(a, b, lowA, highA, lowB, highB, k) {
     const once = (words, low, high) => {
       const found = new Map();
       for (let at = low; at + k <= high; at += 1) {
@@ -97,9 +97,9 @@
       }
       return found;
     };
-    const inB = once(b, bLow, bHigh);
+    const inB = once(b, lowB, highB);
     const pairs = [];
-    for (const [key, at] of once(a, aLow, aHigh)) {
+    for (const [key, at] of once(a, lowA, highA)) {
       const other = inB.get(key);
       if (at >= 0 && other !== undefined && other >= 0) pairs.push([at, other]);
     }
@@ -121,12 +121,12 @@
   }
 
   // The longest common subsequence of two short ranges.
-  function exact(a, b, aLow, aHigh, bLow, bHigh) {
-    const rows = aHigh - aLow, width = bHigh - bLow + 1;
+  function exact(a, b, lowA, highA, lowB, highB) {
+    const rows = highA - lowA, width = highB - lowB + 1;
     const best = new Uint16Array((rows + 1) * width);
     for (let i = rows - 1; i >= 0; i -= 1) {
       for (let j = width - 2; j >= 0; j -= 1) {
-        best[i * width + j] = a[aLow + i] === b[bLow + j]
+        best[i * width + j] = a[lowA + i] === b[lowB + j]
           ? best[(i + 1) * width + j + 1] + 1
           : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
       }
@@ -134,10 +134,10 @@
     const blocks = [];
     let i = 0, j = 0;
     while (i < rows && j < width - 1) {
-      if (a[aLow + i] === b[bLow + j]) {
+      if (a[lowA + i] === b[lowB + j]) {
         const last = blocks[blocks.length - 1];
-        if (last && last[0] + last[2] === aLow + i && last[1] + last[2] === bLow + j) last[2] += 1;
-        else blocks.push([aLow + i, bLow + j, 1]);
+        if (last && last[0] + last[2] === lowA + i && last[1] + last[2] === lowB + j) last[2] += 1;
+        else blocks.push([lowA + i, lowB + j, 1]);
         i += 1;
         j += 1;
       } else if (best[(i + 1) * width + j] >= best[i * width + j + 1]) i += 1;
