@@ -211,4 +211,7 @@ def _components(spark: SparkSession, folder: RunFolder) -> list[dict[str, Any]] 
     if not folder.holds(COMPONENTS):
         return None
     table = spark.read.parquet(f"{folder.path}/{COMPONENTS}")
-    return [row.asDict() for row in table.orderBy(F.desc("invented"), "component").limit(MOST_COMPONENTS).collect()]
+    return [
+        row.asDict()
+        for row in table.where("invented > 0").orderBy(F.desc("invented"), "component").limit(MOST_COMPONENTS).collect()
+    ]
