@@ -101,14 +101,15 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     total = counted["documents"] + counted["rejects"]
     if metrics["records"] != total:
         wrong.append(f"records: {metrics['records']} read, {total} documents and rejects")
-    documents, size = read["documents"], evidence.rule.size
+    documents = read["documents"]
     yield _find("accounting: records = documents + rejects, rows as metrics.json says", wrong)
     yield _find("accounting: record ordinals of each source are 1 to n", tables.misnumbered_records(read))
     yield _find("accounting: doc_id unique", tables.repeated_ids(documents))
     yield _find("accounting: doc_key in the order of source and record", tables.misplaced_keys(documents))
     yield _find("accounting: every document once in keep", tables.unaccounted_documents(read))
     yield _find(
-        "accounting: sketches are ascending sets of the right size", tables.wrong_sketches(documents, size=size)
+        "accounting: sketches are ascending sets as their kind calls for",
+        tables.wrong_sketches(documents, form=evidence.form),
     )
 
 
@@ -119,6 +120,7 @@ def _groups(evidence: Evidence) -> Iterator[Finding]:
 def _pairs(evidence: Evidence) -> Iterator[Finding]:
     pairs, limit = evidence.tables["pairs"], int(evidence.metrics["settings"]["pairs"]["expand_limit"])
     yield _find("pairs: ids in order, each pair once", check_pairs.disordered_pairs(pairs))
+    yield _find("pairs: a containment where the kind shows one", check_pairs.wrong_claims(pairs, rule=evidence.rule))
     sizes, probes = evidence.sketches.select("node", "n", "size"), evidence.probe_nodes
     expected = check_pairs.expect_rows(evidence.truth, sizes, probes, rule=evidence.rule, limit=limit)
     wrong = check_pairs.wrong_pairs(expected, evidence.folded, probes)
@@ -207,7 +209,9 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     keeping, probes, amount = evidence.keeping, evidence.probe_nodes, evidence.amount
     offers = evidence.keep(check_keep.weigh(evidence.truth, keeping, probes, rule=evidence.rule))
     yield _find("keep: kept, duplicate_of and reason fit", check_keep.wrong_reasons(keeping))
-    yield _find("keep: no two kept are near-duplicates", check_keep.crowded(offers, keeping), amount=amount)
+    yield _find(
+        "keep: no two kept are near-duplicates", check_keep.crowded(offers, keeping, evidence.rule), amount=amount
+    )
     lost = check_keep.broken_promises(offers, keeping, probes)
     yield _find("keep: every removed has a preferred kept near-duplicate, and the best", lost, amount=amount)
 

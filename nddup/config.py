@@ -13,22 +13,18 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from nddup.choices import find_conflicts
 from nddup.errors import ConfigError
 from nddup.settings import Config
 
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
 LATER_KEYS = frozenset(
     {
-        "sketch.modulus", "sketch.bands", "sketch.rows", "sketch.verify",
-        "lexicon", "pairs.max_document_frequency", "clusters.support", "clusters.max_nodes", "output.context",
+        "lexicon", "clusters.support", "clusters.max_nodes", "output.context",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "shingle.unit": ("char",),
-    "sketch.kind": ("min-perm", "mod-m", "mod-pow2", "super", "minhash", "lexicon", "i-match", "keywords"),
-    "sketch.fingerprint": ("rabin",),
-    "sketch.permutation": ("gf2",),
-    "pairs.measure": ("containment",),
+    "sketch.kind": ("lexicon", "i-match", "keywords"),
     "output.kept": ("xml",),
 }  # fmt: skip
 
@@ -62,10 +58,14 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     if isinstance(prepared.get("spark"), Mapping):
         prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
     try:
-        return Config.model_validate(prepared)
+        config = Config.model_validate(prepared)
     except ValidationError as error:
         lines = {_name(item): _explain(item) for item in error.errors()}  # of a union's two, the last
         raise ConfigError(f"{origin}: " + "; ".join(lines.values())) from error
+    conflicts = find_conflicts(config)
+    if conflicts:
+        raise ConfigError(f"{origin}: " + "; ".join(conflicts))
+    return config
 
 
 def _read_yaml(path: str) -> dict[str, Any]:

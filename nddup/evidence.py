@@ -4,7 +4,6 @@ Nothing is computed before it is asked for, and then once; `Evidence.forget` fre
 """
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,8 +12,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from nddup.algorithms.curves import Bands
+from nddup.algorithms.forms import Form
+from nddup.algorithms.kinds import Kind
 from nddup.algorithms.proofs import Probes, Rows, Rule
+from nddup.choices import MODULUS, bands_of, kind_of
 from nddup.schemas import TABLES
+from nddup.settings import Config
 from nddup.stages import check as tables
 from nddup.stages import check_clusters, check_pairs
 from nddup.store import RunFolder
@@ -61,19 +65,42 @@ class Evidence:
         return {name: self.folder.table(name) for name in TABLES}
 
     @cached_property
+    def config(self) -> Config:
+        """The settings of the run."""
+        return Config.model_validate(self.metrics["settings"])
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What the sketches are."""
+        return kind_of(self.config.sketch)
+
+    @cached_property
     def rule(self) -> Rule:
         """What a near-duplicate is, the threshold as the exact decimal that was written."""
-        settings = self.metrics["settings"]
-        threshold, measure = settings["pairs"]["threshold"], settings["pairs"]["measure"]
-        share = Fraction(repr(threshold))
-        is_count = isinstance(threshold, int)
-        size = int(settings["sketch"]["size"])
-        return Rule(share.numerator, share.denominator, is_count, measure == "resemblance", size)
+        pairs, sketch = self.config.pairs, self.config.sketch
+        bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
+        return Rule(
+            pairs.share.numerator if sketch.verify else bands.rows,
+            pairs.share.denominator if sketch.verify else 1,
+            isinstance(pairs.threshold, int) or not sketch.verify,
+            pairs.measure == "resemblance" and sketch.verify,
+            self.kind.sample(sketch.size),
+            pairs.measure == "containment",
+            self.kind.shows_containment,
+            *bands,
+        )
+
+    @cached_property
+    def form(self) -> Form:
+        """What a sketch must look like."""
+        sketch = self.config.sketch
+        return Form(sketch.kind, sketch.size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
 
     @cached_property
     def is_cut(self) -> bool:
-        """Whether the run cut candidates: then its promises are about the pairs found."""
-        return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0)
+        """Whether candidates were cut, or found by chance: then the run's promises are about the pairs found."""
+        is_by_chance = not self.kind.is_exact and self.config.sketch.verify
+        return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0) or is_by_chance
 
     @cached_property
     def is_led(self) -> bool:
@@ -98,8 +125,15 @@ class Evidence:
     @cached_property
     def regrouped(self) -> DataFrame:
         """The documents under the names of their sketches, as recounted."""
-        policy = self.metrics["settings"]["keep"]["policy"]
-        return self.keep(tables.regroup(self.tables["documents"], policy=policy))
+        levels = self.config.sketch.size if self.kind.estimate == "levels" else 0
+        return self.keep(
+            tables.regroup(
+                self.tables["documents"],
+                policy=self.config.keep.policy,
+                levels=levels,
+                is_contained=self.rule.is_containment,
+            )
+        )
 
     @cached_property
     def docs(self) -> DataFrame:
@@ -109,7 +143,7 @@ class Evidence:
     @cached_property
     def sketches(self) -> DataFrame:
         """The distinct, non-empty sketches by node."""
-        return self.regrouped.where("doc_id = node and size > 0").select("node", "n", "size", "sketch")
+        return self.regrouped.where("doc_id = node and size > 0").select("node", "n", "size", "level", "sketch")
 
     @cached_property
     def totals(self) -> tuple[int, int]:
@@ -124,8 +158,9 @@ class Evidence:
         number = sample_size(count, count)
         number = number if ids <= PROBE_IDS else max(1, min(number, number * PROBE_IDS // ids))
         chosen = self.sketches if number == count else self.sketches.orderBy(F.sha2("node", 256)).limit(number)
-        found = chosen.select("node", "sketch").toArrow().combine_chunks()
-        return found["node"].to_pylist(), Probes(tables.sketch_rows(_one(found["sketch"])))
+        found = chosen.select("node", "sketch", "level").toArrow().combine_chunks()
+        rows = tables.sketch_rows(_one(found["sketch"])).at_levels(found["level"].to_numpy())
+        return found["node"].to_pylist(), Probes(rows)
 
     @cached_property
     def probe_nodes(self) -> DataFrame:
@@ -144,7 +179,7 @@ class Evidence:
         if not self.is_cut and not self.is_led:
             return recounted
         found, lost = check_pairs.split_found(recounted, self.folded)
-        if self.is_led:
+        if not self.is_cut:
             optional = check_pairs.between_removed(lost, self.led_nodes, self.kept_nodes)
             found, lost = recounted.join(optional, ["probe", "other"], "left_anti"), optional
         self.not_found = lost.select(F.least("probe", "other"), F.greatest("probe", "other")).distinct().count()

@@ -17,7 +17,6 @@ from nddup.schemas import TEXTS
 from nddup.session import RUNTIME
 from nddup.settings import Config
 from nddup.stages.read import number_texts
-from nddup.stages.sketch import sketch_frame
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
 from nddup.texts import store_texts
@@ -117,7 +116,7 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
         spark.conf.set(key, value)
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     numbered = number_texts(df, id=id, text=text).select(*TEXTS.fieldNames())
-    run_stages(job, sketch_frame(numbered, rule=job.rule))
+    run_stages(job, numbered)
     job.store.drop("records")
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}

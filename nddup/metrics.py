@@ -58,6 +58,7 @@ class Metrics:
             "rejected": self.reasons,
             "files_read_again": self.counts.get("files_read_again", 0),
             "undecodable_records": self.counts.get("undecodable_records", 0),
+            "left_out_shingles": self.counts.get("left_out_shingles", 0),
             "undecodable_places": self.counts.get("undecodable_places", 0),
         }
         stages["pairs"] |= {"pruned_to": self.pruning} | {

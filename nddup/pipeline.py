@@ -11,20 +11,38 @@ matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, ke
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import schemas
+from nddup import choices, schemas
+from nddup.algorithms.kinds import Kind
+from nddup.algorithms.recipes import level_of
 from nddup.algorithms.thresholds import Threshold
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.errors import CapacityError, NddupError
 from nddup.metrics import Metrics
 from nddup.progress import Progress
 from nddup.settings import Config
-from nddup.stages import clusters, collapse, expand, graph, keep, lead, match, naming, problems, prune, sketch
+from nddup.stages import (
+    bands,
+    clusters,
+    collapse,
+    expand,
+    graph,
+    keep,
+    lead,
+    levels,
+    match,
+    naming,
+    problems,
+    prune,
+    sketch,
+)
 from nddup.store import Store
 
 POSTINGS_PER_TASK = 4_000_000
@@ -46,32 +64,39 @@ class Job:
     progress: Progress
     metrics: Metrics
     tables: dict[str, DataFrame] = field(default_factory=dict)
+    left_out: bytes = b""
+    """Ids of shingles that are too common, ascending uint64."""
+
     collection: Collection | None = None
     """The files as they were read at last: what numbers their records."""
 
     @property
     def threshold(self) -> Threshold:
         """The threshold of the run, exact."""
-        share = self.config.pairs.share
-        is_count = isinstance(self.config.pairs.threshold, int)
-        return Threshold(
-            self.config.pairs.measure, share.numerator, share.denominator, is_count, self.config.sketch.size
-        )
+        return choices.threshold_of(self.config)
+
+    @property
+    def kind(self) -> Kind:
+        """What the sketches are."""
+        return choices.kind_of(self.config.sketch)
+
+    @property
+    def levels(self) -> int:
+        """s, where the modulus of a sketch follows the document's length; else 0."""
+        return self.config.sketch.size if self.kind.estimate == "levels" else 0
 
     @property
     def rule(self) -> sketch.Rule:
         """How records become sketches."""
         config = self.config
         return sketch.Rule(
-            config.shingle.length,
-            config.shingle.offset,
-            config.sketch.size,
-            config.sketch.seed,
+            choices.recipe_of(config),
             config.input.markup,
             config.input.charset,
             config.input.min_tokens,
             int(config.input.max_record),
             config.input.text,
+            self.left_out,
         )
 
     def save(
@@ -91,13 +116,11 @@ class Job:
 
 
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
-    """Every table of a run, from its files or from RECORDS. The tables are left in `job.tables` and in the store."""
+    """Every table of a run, from its files or from TEXTS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
-        if isinstance(source, Collection):
-            silent = _files_without_records(job, source, _save_files(job, source))
-        else:
-            _save_records(job, source)
-            silent = schemas.local_table(job.spark, schemas.REJECTS)
+        silent = _save_source(job, source)
+        if _find_common(job):
+            silent = _save_source(job, source)
         _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
     with job.progress.stage("pairs") as notes, job.metrics.stage("pairs"):
@@ -110,6 +133,33 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
         job.save("keep", kept, "keep", reads=("nodes", "graph"), kept=F.count_if("kept"))
         notes += [f"{job.metrics.counts['kept']:,} kept"]
+
+
+def _save_source(job: Job, source: Collection | DataFrame) -> DataFrame:
+    """RECORDS of files or of TEXTS; what comes back are rejects of whole files."""
+    if isinstance(source, Collection):
+        return _files_without_records(job, source, _save_files(job, source))
+    _save_records(job, sketch.sketch_frame(source, rule=job.rule))
+    return schemas.local_table(job.spark, schemas.REJECTS)
+
+
+def _find_common(job: Job) -> bool:
+    """Find the shingles in the sketches of too many documents. If there are any, all is sketched again without them.
+
+    They are looked for once: what takes their place in the sketches stays, however common.
+    """
+    limit = job.config.pairs.max_document_frequency
+    job.metrics.counts["left_out_shingles"] = 0
+    if limit is None:
+        return False
+    counted = collapse.count_shingles(job.tables["records"])
+    if isinstance(limit, float):
+        documents = job.tables["records"].where("reason is null").count()
+        limit = math.floor(Fraction(repr(limit)) * documents)
+    common = [row["id"] for row in counted.where(F.col("documents") > limit).select("id").collect()]
+    job.left_out = np.sort(np.array(common, np.int64).view(np.uint64)).tobytes()
+    job.metrics.counts["left_out_shingles"] = len(common)
+    return bool(common)
 
 
 def _save_files(job: Job, collection: Collection) -> DataFrame:
@@ -147,7 +197,7 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
     _count_rejects(job)
-    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy)
+    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy, levels=job.levels)
     job.save("nodes", nodes, "keep", reads=("documents",), **collapse.count_short(job.threshold.least_size))
 
 
@@ -188,21 +238,14 @@ def _files_without_records(job: Job, collection: Collection, records: DataFrame)
 
 def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
-    sketches = collapse.distinct_sketches(job.tables["documents"])
+    sketches = collapse.distinct_sketches(job.tables["documents"], levels=job.levels)
     partitions = _partitions(job, job.metrics.counts["postings"])
-    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
-    crowd = _find_crowd(job, postings)
-    matched = match.match(
-        postings,
-        sketches,
-        threshold=threshold,
-        max_postings=config.pairs.max_postings,
-        partitions=partitions,
-        crowd=crowd,
-    )
+    job.metrics.counts["crowd"] = 0
+    matched, crowd, postings = _find_matches(job, sketches, partitions)
     counters = {name: F.sum(name) for name in match.COUNTERS}
     matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
-    postings.unpersist()
+    if postings is not None:
+        postings.unpersist()
     if crowd is not None:
         matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
@@ -211,13 +254,36 @@ def _save_matches(job: Job) -> None:
     job.metrics.counts["partitions"] = partitions
 
 
-def _find_crowd(job: Job, postings: DataFrame) -> DataFrame | None:
+def _find_matches(
+    job: Job, sketches: DataFrame, partitions: int
+) -> tuple[DataFrame, DataFrame | None, DataFrame | None]:
+    """MATCHES, lazily; the CROWD whose pairs are not made, and the postings that are held for it, where there are any.
+
+    Where one sketch contains another, or candidates are pairs unseen, there is no leading: long lists are cut.
+    """
+    threshold, limit = job.threshold, job.config.pairs.max_postings
+    is_led = not threshold.is_containment and job.config.sketch.verify
+    how: dict[str, Any] = {"threshold": threshold, "max_postings": limit, "partitions": partitions}
+    finder = choices.finder_of(job.config)
+    if finder is not None:
+        crowd = _save_crowd(job, bands.find_crowd(sketches, finder=finder, max_postings=limit)) if is_led else None
+        return bands.match_keys(sketches, finder=finder, crowd=crowd, **how), crowd, None
+    kind = job.kind
+    if kind.finder == "levels":
+        most = level_of(job.metrics.counts["most_features"], job.config.sketch.size)
+        sketches = levels.spread(sketches, most=most)
+    is_led = is_led and kind.is_mined
+    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
+    crowd = _save_crowd(job, match.find_crowd(postings, max_postings=limit)) if is_led else None
+    matched = match.match(postings, sketches, crowd=crowd, **how)
+    return levels.gather(matched) if kind.finder == "levels" else matched, crowd, postings
+
+
+def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
     """The sketches whose pairs among each other are too many to make; None where there are none."""
-    limit = job.config.pairs.max_postings
-    job.metrics.counts["crowd"] = 0
-    if job.metrics.counts["distinct_sketches"] <= limit:
+    if job.metrics.counts["distinct_sketches"] <= job.config.pairs.max_postings:
         return None
-    crowd = job.save("crowd", match.find_crowd(postings, max_postings=limit), "pairs", reads=("documents",))
+    crowd = job.save("crowd", found, "pairs", "sketch", reads=("documents",))
     job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
     return crowd if job.metrics.rows["crowd"] else None
 
@@ -271,6 +337,7 @@ def _save_clusters(job: Job) -> None:
         miner=miner,
         fpgrowth_limit=config.fpgrowth_limit,
         families=tables.get("families"),
+        least_containment=float(job.config.pairs.share) if threshold.is_containment else None,
         **budget,
     )
     job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
@@ -293,7 +360,8 @@ def _save_clusters(job: Job) -> None:
     kept = job.save(
         "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
     )
-    job.save("members", naming.list_members(kept, tables["nodes"]), "keep", reads=("clusters", "nodes"))
+    members = naming.list_members(kept, tables["nodes"], by_weight=threshold.is_containment)
+    job.save("members", members, "keep", reads=("clusters", "nodes"))
     _count_covered(job)
 
 

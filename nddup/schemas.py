@@ -86,14 +86,18 @@ TEXTS = table("doc_id string, url string, text string, source string, split long
 
 RECORDS = table(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>, reason string,"
-    " detail string, excerpt string"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>,"
+    " signature array<long>, reason string, detail string, excerpt string"
 )
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""
 
-NODES = table("doc_key long, doc_id string, group string, node long, size int, policy long, content_fingerprint binary")
-"""One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."""
+NODES = table(
+    "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
+    " content_fingerprint binary"
+)
+"""One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch.
+`weight` is the size of the sketch times what one id stands for: who can contain whom."""
 
 SKETCHES = table("node long, sketch array<long>")
 """The distinct, non-empty sketches."""
@@ -103,9 +107,10 @@ POSTINGS = table("target int, node binary, feature binary, holders binary, bound
 
 MATCHES = table(
     "node_a long, node_b long, overlap int, resemblance double, candidates long, cut_features long, cut_postings long,"
-    " link_a long, link_b long"
+    " link_a long, link_b long, containment_a double, containment_b double"
 )
-"""Near-duplicate distinct sketches, node_a < node_b. Where node_a is null: a row of counters a task, or a link of the
+"""Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind
+shows none. Where node_a is null: a row of counters a task, or a link of the
 crowd, two sketches that were not compared and may belong to one family."""
 
 CROWD = table("node long")

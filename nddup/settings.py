@@ -76,24 +76,45 @@ class ShingleConfig(_Section):
 
     length: int = Field(5, ge=1, le=1000, description="tokens per shingle; one edit changes this many shingles")
     offset: int = Field(1, ge=1, le=1000, description="tokens between the starts of two shingles")
-    unit: Literal["word"] = Field("word", description="what a token is")
+    unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a character of the text")
 
 
 class SketchConfig(_Section):
-    """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
+    """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
-    kind: Literal["min-s"] = Field("min-s", description="the s smallest shingle ids under one permutation")
-    size: int = Field(200, ge=1, le=100_000, description="ids kept of a document; shorter documents keep all")
-    seed: int = Field(1, ge=0, lt=1 << 63, description="picks the permutation")
-    fingerprint: Literal["rolling"] = Field("rolling", description="how a shingle becomes 64 bits")
-    permutation: Literal["mix"] = Field("mix", description="the permutation of the 64-bit space")
+    What is not given follows the kind; what the kind does not take is refused (`nddup.choices`).
+    """
+
+    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2"] = Field(
+        "min-s", description="what is kept of a document: see `nddup.algorithms.kinds`"
+    )
+    size: int = Field(200, ge=1, le=100_000, description="ids kept of a document, or slots of its signature")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="picks permutations and polynomials")
+    fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle becomes a number")
+    bits: int | None = Field(None, ge=16, le=63, description="of Rabin's fingerprint; 40 where not given")
+    permutation: Literal["mix", "gf2", "affine", "datasketch"] | None = Field(
+        None, description="of the numbers; mix where not given, datasketch for minhash"
+    )
+    modulus: int | None = Field(None, ge=1, le=10**9, description="mod-m, growth linear: one id in so many; 25")
+    growth: Literal["fixed", "logarithmic", "linear"] = Field(
+        "fixed", description="min-s: how the number of ids follows the document's length; not fixed: overlap only"
+    )
+    tagged: bool = Field(default=True, description="min-perm: ids tell slots apart; false: a plain set, biased")
+    bands: int | None = Field(None, ge=1, description="minhash: bands x rows = size; chosen for the threshold")
+    rows: int | None = Field(None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8")
+    verify: bool = Field(default=True, description="minhash: candidates are compared; false: every candidate is a pair")
 
 
 class PairsConfig(_Section):
     """When two documents are near-duplicates."""
 
-    measure: Literal["resemblance", "overlap"] = Field("resemblance", description="what the threshold is about")
+    measure: Literal["resemblance", "overlap", "containment"] = Field(
+        "resemblance", description="what the threshold is about"
+    )
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
+    max_document_frequency: int | float | None = Field(
+        None, description="shingles in the sketches of more documents (or of more than this share) are left out"
+    )
     max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
     expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
 
@@ -109,6 +130,15 @@ class PairsConfig(_Section):
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         elif Fraction(repr(value)).denominator > 10**9:
             raise ValueError(f"a share has at most nine decimals, got {value!r}")
+        return value
+
+    @field_validator("max_document_frequency")
+    @classmethod
+    def _is_frequency(cls, value: float | None) -> float | None:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"a count must be at least 1, got {value}")
+        if isinstance(value, float) and not 0 < value <= 1:
+            raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         return value
 
     @property

@@ -128,6 +128,9 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
             f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
             f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
         )
+    if stages["sketch"].get("left_out_shingles"):
+        left_out = stages["sketch"]["left_out_shingles"]
+        notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
     if metrics["empty_sketches"]:
         notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
     if metrics["below_count"]:

@@ -291,7 +291,20 @@ def test_compares_by_definition(first: np.ndarray, second: np.ndarray, size: int
     both, union = set(first) & set(second), sorted(set(first) | set(second))
     sample = set(union if max(len(first), len(second)) < size else union[:size])
 
-    assert compare(first, second, size) == (len(both), len(both & sample), len(sample))
+    measured = compare(first, second, size, np.uint64(0))
+
+    assert measured == (len(both), len(both & sample), len(sample), len(first), len(second))
+    assert compare(first, second, -40, np.uint64(0))[:3] == (len(both), len(both), 40)
+
+
+@given(first=sketches, second=sketches, level=st.integers(0, 3))
+def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, level: int) -> None:
+    """What 2**level does not divide counts in neither sketch."""
+    a, b = ({int(id_) for id_ in ids if id_ % 2**level == 0} for ids in (first, second))
+
+    measured = compare(first, second, 1 << 30, np.uint64(2**level - 1))
+
+    assert measured == (len(a & b), len(a & b), len(a | b), len(a), len(b))
 
 
 @given(batch=st.lists(sketches, max_size=6), probes=st.lists(sketches, max_size=6), rule=st.sampled_from(RULES))
@@ -301,8 +314,8 @@ def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], r
     expected = set()
     for i, first in enumerate(left):
         for j, second in enumerate(right):
-            measured = np.array([compare(first, second, rule.size)])
-            if are_near(measured, np.array([max(len(first), len(second))]), rule)[0]:
+            measured = np.array([compare(first, second, rule.size, np.uint64(0))])
+            if are_near(measured, rule)[0]:
                 expected.add((i, j))
 
     near = find_near(gather(left), Probes(gather(right)), rule)

@@ -118,7 +118,7 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
         name: name if not sketches[name] else min(n for n in names if sketches[n] == sketches[name]) for name in names
     }
     rows = [
-        (key, name, group[name], names.index(group[name]), len(sketches[name]), -key, bytearray(b""))
+        (key, name, group[name], names.index(group[name]), len(sketches[name]), 0, -key, bytearray(b""))
         for key, name in enumerate(names)
     ]
     return spark.createDataFrame(rows, NODES)
@@ -132,7 +132,7 @@ def mine(
     nodes = make_nodes(spark, sketches).persist()
     distinct = {sketches[name]: names.index(name) for name in reversed(names) if sketches[name]}
     near = [
-        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), *[None] * 5)
+        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), *[None] * 7)
         for (left, a), (right, b) in combinations(distinct.items(), 2)
         if is_near(left, right, threshold)
     ]
@@ -218,7 +218,7 @@ def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
     """One member of each cluster is marked: the smallest `policy`, among equals the smallest id."""
     nodes = spark.createDataFrame(
         [
-            (key, name, name, key, 9, policy, bytearray(b""))
+            (key, name, name, key, 9, 9, policy, bytearray(b""))
             for key, (name, policy) in enumerate([("a", 2), ("b", 1), ("c", 1)])
         ],
         NODES,

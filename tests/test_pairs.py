@@ -154,12 +154,21 @@ def expand_all(
 ) -> list[tuple[str, str, int, float, bool]]:
     """Expand groups of equal sketches and the matches between them; all have ten features, those of `empty…` none."""
     nodes = [
-        (10 * node + at, doc_id, min(members), 10 * node, 0 if doc_id.startswith("empty") else 10, 0, bytearray(b""))
+        (
+            10 * node + at,
+            doc_id,
+            min(members),
+            10 * node,
+            0 if doc_id.startswith("empty") else 10,
+            10,
+            0,
+            bytearray(b""),
+        )
         for node, members in enumerate(groups)
         for at, doc_id in enumerate(members)
     ]
-    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, *[None] * 5) for a, b, overlap, value in near]
-    matches.append((None, None, 0, 0.0, 5, 0, 0, None, None))
+    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, *[None] * 7) for a, b, overlap, value in near]
+    matches.append((None, None, 0, 0.0, 5, 0, 0, *[None] * 4))
     pairs = expand(
         spark.createDataFrame(matches, MATCHES),
         spark.createDataFrame(nodes, NODES),

@@ -212,8 +212,8 @@ def test_huge_settings_mean_all_and_one() -> None:
 def test_no_texts(bounds: list[int]) -> None:
     sketches = sketch_texts(np.zeros(5, dtype=np.uint8), np.array(bounds, dtype=np.int32))
 
-    assert [part.tolist() for part in sketches] == [[], [], [0], []]
-    assert [part.dtype.name for part in sketches] == ["int32", "int32", "int64", "uint64"]
+    assert [part.tolist() for part in sketches[:4]] == [[], [], [0], []]
+    assert [part.dtype.name for part in sketches[:4]] == ["int32", "int32", "int64", "uint64"]
 
 
 @pytest.mark.parametrize("setting", ["length", "offset", "size"])

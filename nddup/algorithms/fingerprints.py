@@ -31,6 +31,7 @@ SHINGLE_BASE: Final = np.uint64(0x9FB21C651E98DF25)  # odd; one below it 4 divid
 BEYOND_ASCII: Final = 0x80
 SHIFT_32: Final = np.uint64(32)
 SHIFT_29: Final = np.uint64(29)
+BLANK: Final = np.uint64(0x20)
 
 _ALONE: Final = np.uint32(ALONE)
 _LOWER: Final = np.uint32(LOWER)
@@ -149,3 +150,42 @@ def roll(
             n_shingles += 1
             following += offset
     return n_shingles
+
+
+@compiled
+def most_characters(n_bytes: int) -> int:
+    """Bound the characters in so many bytes: each has one of its own."""
+    return n_bytes + 1
+
+
+@compiled
+def hash_characters(
+    data: NDArray[np.uint8], start: int, end: int, table: NDArray[np.uint32], hashes: NDArray[np.uint64]
+) -> int:
+    """Hash the characters of a text into the front of `hashes`; return their number.
+
+    A token is a lower-cased word character, or one blank between two words: what is of no word, however long, is a
+    blank, and there is none before the first word and after the last. A character is hashed as a word of it alone is.
+
+    `hashes` has room for `most_characters(end - start)`.
+    """
+    n_tokens = 0
+    is_after_gap = False
+    i = start
+    while i < end:
+        width = 1
+        code = byte_at(data, i)
+        if code >= BEYOND_ASCII:
+            code, width = decode(data, i, end)
+        i += width
+        entry = table[code]
+        if not entry:
+            is_after_gap = n_tokens > 0
+            continue
+        if is_after_gap:
+            hashes[n_tokens] = finish_token((TOKEN_SEED ^ BLANK) * TOKEN_FACTOR)
+            n_tokens += 1
+            is_after_gap = False
+        hashes[n_tokens] = finish_token((TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR)
+        n_tokens += 1
+    return n_tokens

@@ -16,17 +16,23 @@ class Kept(NamedTuple):
     """The choice, for n nodes."""
 
     kept: NDArray[np.bool_]  # (n,)
-    duplicate_of: NDArray[np.int32]  # (n,) the kept neighbour of highest resemblance, ties by policy; -1 iff kept
+    duplicate_of: NDArray[np.int32]  # (n,) the kept neighbour of highest likeness, ties by policy; -1 iff kept
     resemblance: NDArray[np.float64]  # (n,) with it; 1 for kept nodes
 
 
-def keep_first(edges: NDArray[np.int32], resemblance: NDArray[np.float64], ranks: NDArray[np.int32]) -> Kept:
+def keep_first(
+    edges: NDArray[np.int32],
+    resemblance: NDArray[np.float64],
+    ranks: NDArray[np.int32],
+    least: float = 0.0,
+) -> Kept:
     """Choose the kept nodes.
 
     Args:
         edges: (e, 2), int32, each pair of near-duplicates once, in [0, n).
-        resemblance: (e,), of each pair.
+        resemblance: (e,), of each pair; or (2, e), how much of the first end the second contains, and the other way.
         ranks: (n,), int32, a permutation of 0..n-1: the policy's order, 0 first.
+        least: a node is removed by an earlier one, and is a duplicate of one, only at this likeness or more.
 
     Returns:
         Kept; empty for no nodes. Cost: linear in nodes and edges, after sorting the edges by node.
@@ -43,8 +49,8 @@ def keep_first(edges: NDArray[np.int32], resemblance: NDArray[np.float64], ranks
     offsets = np.zeros(nodes + 1, np.int64)
     np.cumsum(np.bincount(ends, minlength=nodes), out=offsets[1:])
     by_rank = np.argsort(ranks).astype(np.int64)
-    likeness = np.concatenate([resemblance, resemblance])[order]
-    return Kept(*_keep(offsets, others[order], likeness, ranks.astype(np.int32), by_rank))
+    likeness = np.broadcast_to(resemblance, (2, len(edges))).ravel()[order]
+    return Kept(*_keep(offsets, others[order], likeness, ranks.astype(np.int32), by_rank, least))
 
 
 @compiled
@@ -54,6 +60,7 @@ def _keep(
     likeness: NDArray[np.float64],
     ranks: NDArray[np.int32],
     by_rank: NDArray[np.int64],
+    least: float,
 ) -> tuple[NDArray[np.bool_], NDArray[np.int32], NDArray[np.float64]]:
     kept = np.ones(len(ranks), np.bool_)
     duplicate_of = np.full(len(ranks), -1, np.int32)
@@ -61,7 +68,7 @@ def _keep(
     for node in by_rank:
         for at in range(offsets[node], offsets[node + 1]):
             other = others[at]
-            if ranks[other] < ranks[node] and kept[other]:
+            if ranks[other] < ranks[node] and kept[other] and likeness[at] >= least:
                 kept[node] = False
                 break
     for node in range(len(ranks)):
@@ -70,7 +77,7 @@ def _keep(
         best[node] = -1.0
         for at in range(offsets[node], offsets[node + 1]):
             other = others[at]
-            if not kept[other]:
+            if not kept[other] or likeness[at] < least:
                 continue
             nearer = likeness[at] > best[node]
             if nearer or (likeness[at] == best[node] and ranks[other] < ranks[duplicate_of[node]]):

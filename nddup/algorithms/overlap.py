@@ -156,6 +156,8 @@ def match_prefixes(
     share: tuple[int, int] | None,
     max_postings: int,
     crowd: NDArray[np.bool_] | None = None,
+    posted: NDArray[np.int32] | None = None,
+    is_containment: bool = False,
 ) -> Matches:
     """The near-duplicate pairs whose first common prefix feature this partition owns.
 
@@ -170,6 +172,9 @@ def match_prefixes(
         max_postings: longest list of holders of a prefix feature; later sketches are cut from it, and counted.
         crowd: (m,), bool: sketches that are not compared with each other, because a feature of their prefix has too
             many holders. All holders of such a feature must be of the crowd; then nothing is cut.
+        posted: (m,), int32: how many of the first features of each the larger sketches look for; all, if None.
+        is_containment: the share is of the smaller of two sketches. `prefixes` are then all its features, `posted` the
+            length of its prefix.
 
     Returns:
         Matches, first < second, each pair once; and for every owned feature its holders of the crowd, linked one to
@@ -180,17 +185,21 @@ def match_prefixes(
     """
     if crowd is None:
         crowd = np.zeros(len(prefixes.offsets) - 1, np.bool_)
+    if posted is None:
+        posted = np.diff(prefixes.offsets).astype(np.int32)
     slots = np.full(len(prefixes.values), -1, np.int32)
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(prefixes.values[owned])
     slots[owned] = groups
     in_crowd = np.repeat(crowd, np.diff(prefixes.offsets))[owned]
-    lengths = np.bincount(2 * groups + in_crowd, minlength=2 * count).astype(np.int64)
+    places = np.arange(len(is_owned)) - np.repeat(prefixes.offsets[:-1], np.diff(prefixes.offsets))
+    is_posted = (places < np.repeat(posted, np.diff(prefixes.offsets)))[owned]
+    lengths = np.bincount((2 * groups + in_crowd)[is_posted], minlength=2 * count).astype(np.int64)
     cut = np.maximum(lengths[::2] - max_postings, 0)
     starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, max_postings))]).astype(np.int64)
     first, second, overlap, shared, united, candidates = _join(
         sketches.offsets, sketches.values, prefixes.offsets, prefixes.values, holders, slots, starts, bounds, crowd,
-        size, share is not None, share[0] if share else 0, share[1] if share else 1,
+        posted, is_containment, size, share is not None, share[0] if share else 0, share[1] if share else 1,
     )  # fmt: skip
     resemblance = shared / np.maximum(united, 1)
     links = _link(prefixes.offsets, slots, crowd, count) if crowd.any() else np.empty((0, 2), np.int32)
@@ -274,11 +283,14 @@ def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: 
 
 @compiled
 def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, size: int) -> tuple[int, int]:
-    """Numerator and denominator of the min-s resemblance of two ascending runs of `ids`.
+    """Numerator and denominator of the resemblance of two ascending runs of `ids`.
 
     |MIN_s(A ∪ B) ∩ A ∩ B| / |MIN_s(A ∪ B)|; when both have fewer than s ids they are the whole documents, and
-    it is |A ∩ B| / |A ∪ B|. Two empty sketches: 0 / 0.
+    it is |A ∩ B| / |A ∪ B|. Two empty sketches: 0 / 0. A negative `size` means so many slots, each of which is an id:
+    |A ∩ B| / slots.
     """
+    if size < 0:
+        return max(overlap_or_less(ids, a, a_end, b, b_end, 0), 0), -size
     limit = size
     if a_end - a < size and b_end - b < size:
         limit = a_end - a + b_end - b
@@ -319,6 +331,8 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
     starts: NDArray[np.int64],
     bounds: NDArray[np.int32],
     crowd: NDArray[np.bool_],
+    posted_counts: NDArray[np.int32],
+    is_containment: bool,  # noqa: FBT001
     size: int,
     by_resemblance: bool,  # noqa: FBT001
     numerator: int,
@@ -348,7 +362,7 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
             for slot in range(2 * slots[at], 2 * slots[at] + 2 - crowd[i]):
                 while begin[slot] < end[slot]:
                     j = posted[begin[slot]]
-                    if id_offsets[j + 1] - id_offsets[j] >= bounds[i]:
+                    if is_containment or id_offsets[j + 1] - id_offsets[j] >= bounds[i]:
                         break
                     begin[slot] += 1
                 for entry in range(begin[slot], end[slot]):
@@ -359,7 +373,7 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
                     if _shares_earlier(prefix, holders, prefix_offsets[i], at, prefix_offsets[j], posted_at[entry]):
                         continue
                     candidates += 1
-                    need = max(bounds[i], bounds[j])
+                    need = bounds[j] if is_containment else max(bounds[i], bounds[j])
                     overlap = overlap_or_less(ids, low, high, id_offsets[j], id_offsets[j + 1], need)
                     if overlap < 0:
                         continue
@@ -373,7 +387,7 @@ def _join(  # noqa: C901, PLR0912 - one kernel: its state is its arguments
                     found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
                     found[count, 3], found[count, 4] = shared, united
                     count += 1
-        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
+        for at in range(prefix_offsets[i], prefix_offsets[i] + posted_counts[i]):
             if slots[at] < 0:
                 continue
             slot = 2 * slots[at] + crowd[i]

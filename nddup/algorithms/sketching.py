@@ -54,12 +54,15 @@ class Sketches(NamedTuple):
         n_features: shape (d,), its distinct shingles, before any was left out.
         offsets: shape (d + 1,), from 0: sketch i is `ids[offsets[i]:offsets[i + 1]]`.
         ids: the sketches, each distinct and ascending as unsigned numbers.
+        signatures: of a kind with n slots (`minima`), n values for each text with tokens, one after the other; else
+            None.
     """
 
     n_tokens: NDArray[np.int32]
     n_features: NDArray[np.int32]
     offsets: NDArray[np.int64]
     ids: NDArray[np.uint64]
+    signatures: NDArray[np.uint64] | None = None
 
 
 @compiled
@@ -187,6 +190,23 @@ def read_only(array: NDArray[Number]) -> NDArray[Number]:
     return view
 
 
+def check_texts(
+    data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64], **at_least_one: int
+) -> NDArray[np.int64]:
+    """The bounds of texts as int64, if they lie in `data` and the numbers are at least 1; see `sketch_texts`.
+
+    Raises:
+        ValueError: if not.
+    """
+    for name, value in at_least_one.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+    if bounds.size > 1 and (bounds[0] < 0 or bounds[-1] > data.size or np.any(bounds[1:] < bounds[:-1])):
+        raise ValueError(f"offsets must rise from 0 at least to {data.size} at most, the bytes of data")
+    return bounds
+
+
 def sketch_texts(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int32] | NDArray[np.int64],
@@ -227,13 +247,8 @@ def sketch_texts(
         >>> sketches.n_tokens.tolist(), sketches.n_features.tolist(), sketches.offsets.tolist()
         ([8, 0, 3], [3, 0, 1], [0, 3, 3, 4])
     """
-    for name, value in (("length", length), ("offset", offset), ("size", size)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+    bounds = check_texts(data, offsets, length=length, offset=offset, size=size)
     n_texts = max(bounds.size - 1, 0)
-    if n_texts and (bounds[0] < 0 or bounds[-1] > data.size or np.any(bounds[1:] < bounds[:-1])):
-        raise ValueError(f"offsets must rise from 0 at least to {data.size} at most, the bytes of data")
     most_ids = (int(bounds[-1] - bounds[0]) + n_texts) // 2 + 1 if n_texts else 0
     ids = np.empty(min(n_texts * size, most_ids), dtype=np.uint64)
     sketches = Sketches(

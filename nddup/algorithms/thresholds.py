@@ -13,7 +13,9 @@ class Threshold:
     """When two sketches are near-duplicates, in exact integers.
 
     `numerator / denominator` is a share of the larger sketch or a resemblance; with `is_count` the numerator is a
-    number of features. `size` is s of the sketches, for the resemblance.
+    number of features. `size` says how a resemblance is taken (`Kind.sample`): s of the smallest ids, or minus n of
+    n slots. `shows_containment`: a share of a sketch estimates a share of its document. Of the measure `containment`
+    the share is of the contained one.
     """
 
     measure: str
@@ -21,6 +23,7 @@ class Threshold:
     denominator: int
     is_count: bool
     size: int
+    shows_containment: bool = False
 
     def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
         """alpha_d of sketches of these sizes, (n,) int32."""
@@ -30,6 +33,15 @@ class Threshold:
     def least_size(self) -> int:
         """Features from which a sketch can be in a pair, and is a near-duplicate of its equal."""
         return self.numerator if self.is_count else 1
+
+    @property
+    def is_containment(self) -> bool:
+        """Whether a pair is near because one contains the other."""
+        return self.measure == "containment"
+
+    def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Features left below which a sketch is in no pair, (n,) int32: one that contains others needs but one."""
+        return np.ones(len(sizes), np.int32) if self.is_containment else self.bounds(sizes)
 
     @property
     def share(self) -> tuple[int, int] | None:

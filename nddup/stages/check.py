@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup.algorithms.proofs import Rows, damaged_sketches
+from nddup.algorithms.forms import Form, damaged_sketches
+from nddup.algorithms.proofs import Rows
 
 Batches = Iterator[pa.RecordBatch]
 Tables = Mapping[str, DataFrame]
@@ -40,27 +41,46 @@ def sketch_rows(column: pa.Array) -> Rows:
     return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids.view(np.uint64))
 
 
-def prefer(policy: str) -> Column:
-    """(rank, doc_id) of a document under the keep policy: the smaller is preferred."""
+def prefer(policy: str, weight: Column | None = None) -> Column:
+    """(weight, rank, doc_id) of a document under the keep policy: the smaller is preferred.
+
+    `weight` is what comes before the policy: the largest sketch where one is to contain the other, else nothing.
+    """
     rank = {
         "longest": F.lit(0) - F.col("n_tokens"),
         "first-id": F.lit(0),
         "first": F.col("doc_key"),
         "shortest-url": F.coalesce(F.length("url"), F.lit(2**62)),
     }[policy]
-    return F.struct(rank.cast("long").alias("rank"), F.col("doc_id").alias("id"))
+    first = F.lit(0) if weight is None else -weight
+    return F.struct(first.cast("long").alias("weight"), rank.cast("long").alias("rank"), F.col("doc_id").alias("id"))
 
 
-def regroup(documents: DataFrame, *, policy: str) -> DataFrame:
+def level(size: int) -> Column:
+    """The least i with n_features / 2**i <= size: the number of binary digits of (n - 1) div size."""
+    above = F.floor((F.col("n_features") - 1) / F.lit(size)).cast("long")
+    return F.when(above > 0, F.length(F.bin(above))).otherwise(F.lit(0)).cast("long")
+
+
+def regroup(documents: DataFrame, *, policy: str, levels: int = 0, is_contained: bool = False) -> DataFrame:
     """Every document with the node it belongs to: the smallest doc_id of the documents with the same sketch.
 
     Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. `group` is not looked at.
 
+    Args:
+        documents: what was made of them is looked at.
+        policy: the keep policy.
+        levels: s, where the modulus follows the number of features and is part of what an equal sketch is; else 0.
+        is_contained: who contains more comes first, then the policy.
+
     Schema in:   DOCUMENTS
-    Schema out:  DOCUMENTS, node string, n long (documents of the node), size int (features), preference struct
+    Schema out:  DOCUMENTS, node string, n long (documents of the node), size int (features), level long,
+        preference struct
     Shuffles:  one, of whole documents.    Actions:  none.
     """
-    ids = F.array_join(F.col("sketch").cast("array<string>"), ",")
+    at_level = level(levels) if levels else F.lit(0).cast("long")
+    weight = F.size("sketch") * F.pow(F.lit(2.0), at_level).cast("long") if is_contained else None
+    ids = F.concat_ws(",", at_level.cast("string"), F.col("sketch").cast("array<string>"))
     same = F.when(F.size("sketch") > 0, F.sha2(ids.cast("binary"), 256)).otherwise(F.concat(F.lit("="), "doc_id"))
     window = Window.partitionBy("same")
     return (
@@ -68,7 +88,8 @@ def regroup(documents: DataFrame, *, policy: str) -> DataFrame:
         .withColumn("node", F.min("doc_id").over(window))
         .withColumn("n", F.count("*").over(window))
         .withColumn("size", F.size("sketch"))
-        .withColumn("preference", prefer(policy))
+        .withColumn("level", at_level)
+        .withColumn("preference", prefer(policy, weight))
         .drop("same")
     )
 
@@ -122,13 +143,13 @@ def unaccounted_documents(tables: Tables) -> DataFrame:
     )
 
 
-def wrong_sketches(documents: DataFrame, *, size: int) -> DataFrame:
-    """Documents whose sketch is no set of the length it should have."""
+def wrong_sketches(documents: DataFrame, *, form: Form) -> DataFrame:
+    """Documents whose sketch is not of the form that the kind calls for."""
 
     def judge(batches: Batches) -> Batches:
         for batch in batches:
             counts = batch.column("n_features").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            wrong = damaged_sketches(sketch_rows(batch.column("sketch")), counts, size)
+            wrong = damaged_sketches(sketch_rows(batch.column("sketch")), counts, form)
             named = pc.binary_join_element_wise(
                 batch.column("doc_id").filter(pa.array(wrong)), "not the ids its n_features call for, ascending", ": "
             )

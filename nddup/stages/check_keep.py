@@ -19,18 +19,22 @@ def weigh(truth: DataFrame, keeping: DataFrame, probes: DataFrame, *, rule: Rule
     """The kept near-duplicates of the documents of each probe.
 
     Schema in:   TRUTH; docs with kept, duplicate_of, reason; node
-    Schema out:  node, id, preference, resemblance
+    Schema out:  node, id, preference, likeness; the ids that may remove a document of the node
     """
     kept = keeping.where("kept")
     offered = kept.select(F.col("node").alias("other"), F.col("doc_id").alias("id"), "preference")
-    near = truth.join(offered, "other").select(F.col("probe").alias("node"), "id", "preference", "resemblance")
+    covering = truth.where("covers")
+    near = covering.join(offered, "other").select(F.col("probe").alias("node"), "id", "preference", "likeness")
     own = kept.where(is_near_itself(rule)).join(F.broadcast(probes), "node")
     return near.unionAll(own.select("node", F.col("doc_id").alias("id"), "preference", F.lit(1.0)))
 
 
-def crowded(offers: DataFrame, keeping: DataFrame) -> DataFrame:
-    """Kept documents that are near-duplicates of each other."""
-    both = keeping.where("kept").select("node", "doc_id").join(offers, "node").where(F.col("doc_id") != F.col("id"))
+def crowded(offers: DataFrame, keeping: DataFrame, rule: Rule) -> DataFrame:
+    """Kept documents that are near-duplicates of each other; of containment, one that an earlier one contains."""
+    kept = keeping.where("kept").select("node", "doc_id", F.col("preference").alias("own"))
+    both = kept.join(offers, "node").where(F.col("doc_id") != F.col("id"))
+    if rule.is_containment:
+        both = both.where(F.col("preference") < F.col("own"))
     pair = problem(F.least("doc_id", "id"), text(" / "), F.greatest("doc_id", "id"), text(": both kept"))
     return both.select(pair).distinct()
 
@@ -38,9 +42,9 @@ def crowded(offers: DataFrame, keeping: DataFrame) -> DataFrame:
 def broken_promises(offers: DataFrame, keeping: DataFrame, probes: DataFrame) -> DataFrame:
     """Removed documents that no kept near-duplicate is preferred to, or whose duplicate_of is not the best of them.
 
-    The best is the kept near-duplicate of highest resemblance, ties by policy.
+    The best is the kept near-duplicate of highest resemblance, or containment of the removed one in it; ties by policy.
     """
-    order = F.struct(-F.col("resemblance"), F.col("preference"))
+    order = F.struct(-F.col("likeness"), F.col("preference"))
     best = offers.groupBy("node").agg(
         F.min("preference").alias("first"), F.min(order)["preference"]["id"].alias("best")
     )

@@ -22,7 +22,14 @@ from nddup.algorithms.proofs import Probes, Rule, find_near
 from nddup.stages.check import any_of, problem, sketch_rows, text
 
 Batches = Iterator[pa.RecordBatch]
-TRUTH = "probe string, other string, overlap long, resemblance double"
+TRUTH = (
+    "probe string, other string, overlap long, resemblance double, within double, around double, likeness double,"
+    " covers boolean"
+)
+"""`within` is the containment of the probe in the other, `around` the other's in the probe, null where sketches show
+none; `likeness` what decides between several, `covers`: a kept `other` removes a later probe."""
+
+SPREAD = {"least": F.min, "most": F.max}
 TOLERANCE = 1e-12
 """By which a resemblance in `pairs` may differ from the recounted quotient."""
 
@@ -35,7 +42,7 @@ def is_near_itself(rule: Rule) -> Column:
 def recount(sketches: DataFrame, names: list[str], probes: Probes, rule: Rule) -> DataFrame:
     """Compare every distinct sketch with every probe.
 
-    Schema in:   node string, sketch array<long>
+    Schema in:   node string, sketch array<long>, level long
     Schema out:  TRUTH, both directions where both are probes; a node is not its own neighbour
 
     Args:
@@ -46,35 +53,51 @@ def recount(sketches: DataFrame, names: list[str], probes: Probes, rule: Rule) -
 
     Shuffles:  none.    Actions:  none.
     """
-    return sketches.select("node", "sketch").mapInArrow(partial(_compare, names=names, probes=probes, rule=rule), TRUTH)
+    return sketches.select("node", "sketch", "level").mapInArrow(
+        partial(_compare, names=names, probes=probes, rule=rule), TRUTH
+    )
 
 
 def _compare(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
     named = pa.array(names, pa.string())
     for batch in batches:
-        near = find_near(sketch_rows(batch.column("sketch")), probes, rule)
+        rows = sketch_rows(batch.column("sketch")).at_levels(batch.column("level").to_numpy())
+        near = find_near(rows, probes, rule)
+        likeness = near.around if rule.is_containment else near.resemblance
+        shows = rule.shows_containment
         found = pa.table(
             {
                 "probe": named.take(pa.array(near.probes)),
                 "other": batch.column("node").take(pa.array(near.rows)),
                 "overlap": near.overlap,
                 "resemblance": near.resemblance,
+                "within": pa.array(near.around) if shows else pa.nulls(len(near.rows), pa.float64()),
+                "around": pa.array(near.within) if shows else pa.nulls(len(near.rows), pa.float64()),
+                "likeness": likeness,
+                "covers": likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0),
             }
         )
         yield from found.filter(pc.not_equal(found["probe"], found["other"])).to_batches()
 
 
 def disordered_pairs(pairs: DataFrame) -> DataFrame:
-    """Rows of `pairs` whose ids are not ascending as bytes, that occur twice, or that claim a containment."""
+    """Rows of `pairs` whose ids are not ascending as bytes, or that occur twice."""
     repeated = pairs.groupBy("doc_a", "doc_b").count().where("count > 1")
     is_wrong = any_of(F.col("doc_a") >= F.col("doc_b"))
-    claimed = F.col("containment_a").isNotNull() | F.col("containment_b").isNotNull()
     return (
         pairs.where(is_wrong)
         .select(problem("doc_a", text(" / "), "doc_b", text(": not in ascending order")))
         .unionAll(repeated.select(problem("doc_a", text(" / "), "doc_b", text(": "), "count", text(" rows"))))
-        .unionAll(pairs.where(claimed).select(problem("doc_a", text(" / "), "doc_b", text(": a containment of min-s"))))
     )
+
+
+def wrong_claims(pairs: DataFrame, *, rule: Rule) -> DataFrame:
+    """Rows of `pairs` with a containment that their sketches do not show, or without one that they do."""
+    is_said = F.col("containment_a").isNotNull() & F.col("containment_b").isNotNull()
+    is_silent = F.col("containment_a").isNull() & F.col("containment_b").isNull()
+    wrong = ~(is_said if rule.shows_containment else is_silent)
+    what = ": no containment" if rule.shows_containment else ": a containment that the kind does not show"
+    return pairs.where(wrong).select(problem("doc_a", text(" / "), "doc_b", text(what)))
 
 
 def fold(pairs: DataFrame, docs: DataFrame) -> DataFrame:
@@ -94,8 +117,12 @@ def fold(pairs: DataFrame, docs: DataFrame) -> DataFrame:
         (F.col("doc_a") == F.col("first")) & (F.col("doc_b") == F.col("second"))
     )
     is_known = F.col("first").isNotNull() & F.col("second").isNotNull()
+    is_turned = F.col("first") > F.col("second")
+    of_first, of_second = F.col("containment_a"), F.col("containment_b")
     return (
-        known.withColumn("node_a", F.when(is_known, F.least("first", "second")))
+        known.withColumn("of_a", F.when(is_turned, of_second).otherwise(of_first))
+        .withColumn("of_b", F.when(is_turned, of_first).otherwise(of_second))
+        .withColumn("node_a", F.when(is_known, F.least("first", "second")))
         .withColumn("node_b", F.when(is_known, F.greatest("first", "second")))
         .groupBy("node_a", "node_b")
         .agg(
@@ -107,6 +134,7 @@ def fold(pairs: DataFrame, docs: DataFrame) -> DataFrame:
             F.max("overlap").alias("high"),
             F.min("resemblance").alias("least"),
             F.max("resemblance").alias("most"),
+            *(agg(name).alias(f"{said}_{name}") for name in ("of_a", "of_b") for said, agg in SPREAD.items()),
             F.min(problem("doc_a", text(" / "), "doc_b")).alias("sample"),
         )
     )
@@ -116,7 +144,8 @@ def expect_rows(truth: DataFrame, sizes: DataFrame, probes: DataFrame, *, rule: 
     """What `pairs` must hold of each pair of nodes with a probe, by design's rule for stars.
 
     Schema in:   TRUTH; node, n, size; node
-    Schema out:  node_a, node_b, due (rows), due_stars, due_hubs (or null), overlap, resemblance
+    Schema out:  node_a, node_b, due (rows), due_stars, due_hubs (or null), overlap, resemblance, of_a, of_b (the
+        containment of each in the other)
     """
     left = sizes.select(F.col("node").alias("probe"), F.col("n").alias("n_a"))
     right = sizes.select(F.col("node").alias("other"), F.col("n").alias("n_b"))
@@ -130,6 +159,8 @@ def expect_rows(truth: DataFrame, sizes: DataFrame, probes: DataFrame, *, rule: 
         F.lit(1).alias("due_hubs"),
         "overlap",
         "resemblance",
+        F.when(F.col("probe") < F.col("other"), F.col("within")).otherwise(F.col("around")).alias("of_a"),
+        F.when(F.col("probe") < F.col("other"), F.col("around")).otherwise(F.col("within")).alias("of_b"),
     ).distinct()
     hubs = between.where(is_star).select(F.col("probe").alias("node")).distinct().withColumn("is_hub", F.lit(True))
     inner = F.col("n") * (F.col("n") - 1) / 2
@@ -142,6 +173,7 @@ def expect_rows(truth: DataFrame, sizes: DataFrame, probes: DataFrame, *, rule: 
         (F.col("n") - 1).alias("due_hubs"),
         F.col("size").cast("long").alias("overlap"),
         F.lit(1.0).alias("resemblance"),
+        *(F.lit(1.0 if rule.shows_containment else None).cast("double").alias(name) for name in ("of_a", "of_b")),
     )
     return across.unionAll(within)
 
@@ -162,6 +194,11 @@ def wrong_pairs(expected: DataFrame, folded: DataFrame, probes: DataFrame) -> Da
         F.col("estimates") != F.col("rows"),
         F.abs(F.col("least") - F.col("resemblance")) > TOLERANCE,
         F.abs(F.col("most") - F.col("resemblance")) > TOLERANCE,
+        *(
+            F.col(name).isNotNull() & any_of(F.abs(F.col(f"{end}_{name}") - F.col(name)) > TOLERANCE)
+            for name in ("of_a", "of_b")
+            for end in SPREAD
+        ),
     )
     said: list[Column | str] = ["low", text(" to "), "high", text(" and "), "least", text(" to "), "most"]
     due: list[Column | str] = ["rows", text(" rows, "), "stars", text(" stars, due "), "due", text("/"), "due_stars"]

@@ -90,11 +90,7 @@ def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
         .select("sketch_fingerprint", "smallest")
     )
     grouped = documents.join(groups, "sketch_fingerprint", "left")
-    return (
-        grouped.withColumn("group", F.coalesce("smallest", "doc_id"))
-        .withColumn("signature", F.lit(None).cast("array<bigint>"))
-        .select(*DOCUMENTS.fieldNames())
-    )
+    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
 def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -> DataFrame:
@@ -122,8 +118,18 @@ def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -
     return bad.unionByName(repeated).unionByName(unread)
 
 
-def name_nodes(documents: DataFrame, *, policy: str) -> DataFrame:
+def level(size: int) -> Column:
+    """I of a document's modulus 2**i, long: the least with n_features / 2**i <= size; 0 where `size` is 0."""
+    if size == 0:
+        return F.lit(0).cast("long")
+    rest = F.floor((F.greatest("n_features", F.lit(1)) - 1) / size).cast("long")
+    return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
+
+
+def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0) -> DataFrame:
     """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
+
+    `levels` is s of sketches whose modulus varies, else 0.
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
@@ -137,22 +143,34 @@ def name_nodes(documents: DataFrame, *, policy: str) -> DataFrame:
         "group",
         F.min(own_key).over(Window.partitionBy("group")).alias("node"),
         F.size("sketch").alias("size"),
+        (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
         _preference(policy).alias("policy"),
         "content_fingerprint",
     ).select(*NODES.fieldNames())
 
 
-def distinct_sketches(documents: DataFrame) -> DataFrame:
+def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
     """The non-empty sketches, each once, under the key of its `group` document.
 
     Schema in:   DOCUMENTS
-    Schema out:  SKETCHES
+    Schema out:  SKETCHES; with `levels`, s of sketches whose modulus varies, also level long
     """
     return (
         documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
-        .select(F.col("doc_key").alias("node"), "sketch")
-        .select(*SKETCHES.fieldNames())
+        .select(F.col("doc_key").alias("node"), "sketch", level(levels).alias("level"))
+        .select(*SKETCHES.fieldNames(), *(["level"] if levels else []))
     )
+
+
+def count_shingles(records: DataFrame) -> DataFrame:
+    """In how many documents' sketches each shingle is.
+
+    Schema in:   RECORDS
+    Schema out:  id long, documents long
+    Shuffles:  one, of counted ids.    Actions:  none.
+    """
+    ids = records.where(F.col("reason").isNull()).select(F.explode("sketch").alias("id"))
+    return ids.groupBy("id").agg(F.count("*").alias("documents"))
 
 
 def count_replaced() -> dict[str, Column]:
@@ -165,6 +183,7 @@ def count_sketches() -> dict[str, Column]:
     is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
     return {
         "distinct_sketches": F.count_if(is_distinct),
+        "most_features": F.max("n_features"),
         "postings": F.sum(F.when(is_distinct, F.size("sketch").cast("long"))),
     }
 

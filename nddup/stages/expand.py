@@ -10,6 +10,9 @@ from pyspark.sql import functions as F
 from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import NODES, PAIRS, require
 
+SHARES = ("containment_a", "containment_b")
+"""Of MATCHES: how much of the left one the right one contains, and the other way; null where the kind shows none."""
+
 
 def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
     """From pairs of distinct sketches to pairs of documents, equal sketches included.
@@ -32,10 +35,12 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
         F.col("hub_b").alias("right"),
         "overlap",
         "resemblance",
+        *SHARES,
         F.lit(True).alias("star"),
     )
     hubs = starred.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     own = members.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
+    own = own.withColumns({name: F.lit(1.0 if threshold.shows_containment else None).cast("double") for name in SHARES})
     return _as_pairs(between.unionByName(bridges).unionByName(_within_groups(own, hubs, expand_limit)))
 
 
@@ -58,7 +63,7 @@ def _product(full: DataFrame, members: DataFrame) -> DataFrame:
     return (
         full.join(left, "node_a")
         .join(right, "node_b")
-        .select("left", "right", "overlap", "resemblance", F.lit(False).alias("star"))
+        .select("left", "right", "overlap", "resemblance", *SHARES, F.lit(False).alias("star"))
     )
 
 
@@ -82,19 +87,22 @@ def _within_groups(own: DataFrame, hubs: DataFrame, limit: int) -> DataFrame:
             "right",
             F.col("size").alias("overlap"),
             F.lit(1.0).alias("resemblance"),
+            *SHARES,
             is_star.alias("star"),
         )
     )
 
 
 def _as_pairs(rows: DataFrame) -> DataFrame:
-    """Order the two ids as bytes; min-s sketches estimate no containment."""
+    """Order the two ids as bytes, and the containments with them."""
+    is_turned = F.col("left") > F.col("right")
+    of_left, of_right = SHARES
     return rows.select(
         F.least("left", "right").alias("doc_a"),
         F.greatest("left", "right").alias("doc_b"),
         "overlap",
         "resemblance",
-        F.lit(None).cast("double").alias("containment_a"),
-        F.lit(None).cast("double").alias("containment_b"),
+        F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left)).alias("containment_a"),
+        F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right)).alias("containment_b"),
         "star",
     ).select(*PAIRS.fieldNames())

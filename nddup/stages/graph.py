@@ -35,6 +35,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     max_sets: int,
     max_members: int,
     families: DataFrame | None = None,
+    least_containment: float | None = None,
 ) -> DataFrame:
     """Label components, choose the kept nodes, and say who mines which component.
 
@@ -50,19 +51,22 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
         max_members: budget of member rows of a component.
         families: the FAMILIES whose matches are those of leaders; None where there are none.
+        least_containment: share of a document that another must contain to replace it; then who contains more comes
+            before the policy. None: near-duplicates replace each other.
 
     Shuffles:  the nodes once on node; edges and their nodes to one task.    Actions:  none.
     """
     require(matches, MATCHES, stage="clusters")
     require(nodes, NODES, stage="clusters")
-    edges = matches.where(F.col("node_a").isNotNull()).select("node_a", "node_b", "resemblance")
+    columns = ("node_a", "node_b", "resemblance", "containment_a", "containment_b")
+    edges = matches.where(F.col("node_a").isNotNull()).select(*columns)
     ends = edges.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     best = F.min(F.struct("policy", "doc_id"))
     described = (
         nodes.join(ends, "node")
         .groupBy("node")
-        .agg(F.min("group").alias("group"), best.alias("best"))
-        .select("node", "group", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
+        .agg(F.min("group").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
+        .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )
     if families is None:
         described = described.withColumn("led", F.lit(False))
@@ -71,7 +75,10 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         described = described.join(led, "node", "left").withColumn("led", F.coalesce("led", F.lit(False)))
     whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
-    return whole.mapInArrow(partial(_graph_task, largest=largest, max_sets=max_sets, max_members=max_members), GRAPH)
+    task = partial(
+        _graph_task, largest=largest, max_sets=max_sets, max_members=max_members, least_containment=least_containment
+    )
+    return whole.mapInArrow(task, GRAPH)
 
 
 def count_components() -> dict[str, Column]:
@@ -86,7 +93,12 @@ def count_components() -> dict[str, Column]:
 
 
 def _graph_task(
-    batches: Iterator[pa.RecordBatch], *, largest: int, max_sets: int, max_members: int
+    batches: Iterator[pa.RecordBatch],
+    *,
+    largest: int,
+    max_sets: int,
+    max_members: int,
+    least_containment: float | None,
 ) -> Iterator[pa.RecordBatch]:
     held = list(batches)
     if not held:
@@ -99,10 +111,10 @@ def _graph_task(
     nodes = described["node"].to_numpy()
     edges = _positions(nodes, pairs["node_a"].to_numpy(), pairs["node_b"].to_numpy())
     components = label_components(edges, nodes=len(nodes))
-    by_policy = pc.sort_indices(described, [("policy", "ascending"), ("best", "ascending")]).to_numpy()
-    ranks = np.empty(len(nodes), np.int32)
-    ranks[by_policy] = np.arange(len(nodes), dtype=np.int32)
-    choice = keep_first(edges, pairs["resemblance"].to_numpy(), ranks)
+    ranks, likeness = _rank(described, by_weight=least_containment is not None), pairs["resemblance"].to_numpy()
+    if least_containment is not None:
+        likeness = np.stack([pairs[end].to_numpy() for end in ("containment_a", "containment_b")])
+    choice = keep_first(edges, likeness, ranks, least_containment or 0.0)
     first = np.flatnonzero(components.positions == 0)
     is_led = described["led"].to_numpy()
     batch = _fits(components.sizes[first], is_led[first], largest, max_sets, max_members)[components.ordinals]
@@ -125,6 +137,15 @@ def _graph_task(
         }
     )
     yield from graph.to_batches(max_chunksize=100_000)
+
+
+def _rank(described: pa.Table, *, by_weight: bool) -> NDArray[np.int32]:
+    """The place of each node in the order of the policy, (n,); by weight, the heaviest come before it."""
+    first = [("weight", "descending")] if by_weight else []
+    by_policy = pc.sort_indices(described, [*first, ("policy", "ascending"), ("best", "ascending")]).to_numpy()
+    ranks = np.empty(described.num_rows, np.int32)
+    ranks[by_policy] = np.arange(described.num_rows, dtype=np.int32)
+    return ranks
 
 
 def _positions(nodes: NDArray[np.int64], node_a: NDArray[np.int64], node_b: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -54,6 +54,7 @@ PROBE_LAYOUT: Layout = {
     "crowd": np.int32,
     "ids": np.uint64,
     "bound": np.int32,
+    "posted": np.int32,
     "prefix_size": np.int32,
     "prefix": np.uint64,
     "prefix_holders": np.uint64,
@@ -95,15 +96,36 @@ def match(  # noqa: PLR0913 - three tables and three numbers
     """
     require(postings, POSTINGS, stage="pairs")
     require(sketches, SKETCHES, stage="pairs")
+    originals = mark_crowd(sketches, crowd).mapInArrow(
+        partial(_post_originals, partitions=partitions), block_schema(ORIGINAL_LAYOUT)
+    )
+    met = exchange(postings.unionByName(originals, allowMissingColumns=True), partitions=partitions)
+    probes = met.mapInArrow(
+        partial(_post_prefixes, threshold=threshold, partitions=partitions), block_schema(PROBE_LAYOUT)
+    )
+    return match_probes(probes, threshold=threshold, max_postings=max_postings, partitions=partitions)
+
+
+def mark_crowd(sketches: DataFrame, crowd: DataFrame | None) -> DataFrame:
+    """The sketches, each with `crowd int`: 1 where it is of the crowd.
+
+    Schema in:   SKETCHES; CROWD, or None
+    Schema out:  node, sketch, crowd
+    """
     is_crowd = F.lit(0)
     if crowd is not None:
         sketches = sketches.join(crowd.select("node", F.lit(1).alias("is_crowd")), "node", "left")
         is_crowd = F.coalesce("is_crowd", F.lit(0))
-    originals = sketches.select("node", "sketch", is_crowd.alias("crowd")).mapInArrow(
-        partial(_post_originals, partitions=partitions), block_schema(ORIGINAL_LAYOUT)
-    )
-    met = exchange(postings.unionByName(originals, allowMissingColumns=True), partitions=partitions)
-    probes = met.mapInArrow(partial(_post_prefixes, partitions=partitions), block_schema(PROBE_LAYOUT))
+    return sketches.select("node", "sketch", is_crowd.alias("crowd"))
+
+
+def match_probes(probes: DataFrame, *, threshold: Threshold, max_postings: int, partitions: int) -> DataFrame:
+    """Bring together the sketches that own a key of each partition, and compare those with one in common.
+
+    Schema in:   blocks of PROBE_LAYOUT
+    Schema out:  MATCHES
+    Shuffles:  one, of blocks.    Actions:  none.
+    """
     return exchange(probes, partitions=partitions).mapInArrow(
         partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), MATCHES
     )
@@ -158,13 +180,21 @@ def _post_common(batches: Batches, *, max_postings: int) -> Batches:
     yield pa.RecordBatch.from_pydict({"feature": prefixes.features.values[common].view(np.int64), "node": nodes})
 
 
-def _post_prefixes(batches: Batches, *, partitions: int) -> Batches:
-    """Each sketch with features left, to every partition that owns one of its prefix."""
+def _post_prefixes(batches: Batches, *, threshold: Threshold, partitions: int) -> Batches:
+    """Each sketch with features left, to every partition that owns one of its prefix.
+
+    Of containment all features are sent, for any sketch may contain another; it is its prefix that the others look for.
+    """
     held = list(batches)
     originals = unpack(held, ORIGINAL_LAYOUT)
     prefixes = _cut_prefixes(unpack(held, PRUNED_LAYOUT))
     sketches, crowd = _find_originals(originals, prefixes.nodes)
-    copies, targets = _copies(prefixes.features, partitions)
+    bounds, lengths = prefixes.bounds, np.diff(prefixes.features.offsets).astype(np.int32)
+    posted = lengths
+    if threshold.is_containment:
+        bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+        posted = np.maximum(lengths - bounds + 1, 0)
+    copies, targets = copies_of(prefixes.features, partitions)
     yield pack(
         PROBE_LAYOUT,
         targets,
@@ -172,8 +202,9 @@ def _post_prefixes(batches: Batches, *, partitions: int) -> Batches:
             "node": prefixes.nodes[copies],
             "size": np.diff(sketches.offsets)[copies].astype(np.int32),
             "crowd": crowd[copies],
-            "bound": prefixes.bounds[copies],
-            "prefix_size": np.diff(prefixes.features.offsets)[copies].astype(np.int32),
+            "bound": bounds[copies],
+            "posted": posted[copies],
+            "prefix_size": lengths[copies],
         },
         {
             "ids": take_rows(sketches, copies),
@@ -193,8 +224,8 @@ def _find_originals(originals: Columns, nodes: NDArray[np.int64]) -> tuple[Ragge
     return take_rows(whole, places), originals["original_crowd"][places]
 
 
-def _copies(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Which sketch goes where: the distinct (sketch, owner of one of its prefix features)."""
+def copies_of(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Which sketch goes where: the distinct (sketch, owner of one of its prefix features, or of its keys)."""
     sketch = np.repeat(np.arange(len(prefix.offsets) - 1), np.diff(prefix.offsets))
     routes = np.unique(sketch * partitions + partition_of(prefix.values, partitions))
     return routes // partitions, (routes % partitions).astype(np.int32)
@@ -205,7 +236,7 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
     target = target_of(held)
     columns = unpack(held, PROBE_LAYOUT)
     order = np.lexsort((columns["node"], columns["size"]))
-    nodes = columns["node"][order]
+    nodes = columns["node"][order].astype(np.int64)
     sketches = take_rows(_ragged(columns["size"], columns["ids"]), order)
     prefix = take_rows(_ragged(columns["prefix_size"], columns["prefix"]), order)
     holders = take_rows(_ragged(columns["prefix_size"], columns["prefix_holders"]), order).values.astype(np.int32)
@@ -219,17 +250,24 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
         share=threshold.share,
         max_postings=max_postings,
         crowd=columns["crowd"][order] != 0,
+        posted=columns["posted"][order].astype(np.int32),
+        is_containment=threshold.is_containment,
     )
-    yield _pair_rows(found, nodes)
+    yield _pair_rows(found, nodes, np.diff(sketches.offsets) if threshold.shows_containment else None)
     if len(found.links):
         ends = nodes[found.links]
         yield match_rows({"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)})
 
 
-def _pair_rows(found: Matches, nodes: NDArray[np.generic]) -> pa.RecordBatch:
-    """MATCHES of the pairs of a task, and a row of its counters."""
+def _pair_rows(found: Matches, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> pa.RecordBatch:
+    """MATCHES of the pairs of a task, and a row of its counters; a containment in each other where sizes are given."""
     first, second = nodes[found.first], nodes[found.second]
     nothing = pa.nulls(len(first) + 1, pa.int64())
+    shares = [pa.nulls(len(first) + 1, pa.float64())] * 2
+    if sizes is not None:
+        of_first, of_second = found.overlap / sizes[found.first], found.overlap / sizes[found.second]
+        ends = np.where(first < second, of_first, of_second), np.where(first < second, of_second, of_first)
+        shares = [pa.array(np.append(end, 0.0), mask=_last_masked(len(first))) for end in ends]
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.append(np.minimum(first, second), 0), mask=_last_masked(len(first))),
@@ -241,6 +279,7 @@ def _pair_rows(found: Matches, nodes: NDArray[np.generic]) -> pa.RecordBatch:
             _counter(len(first), found.cut_postings),
             nothing,
             nothing,
+            *shares,
         ],
         names=MATCHES.fieldNames(),
     )

@@ -58,8 +58,8 @@ def name_clusters(
     )
 
 
-def list_members(clusters: DataFrame, nodes: DataFrame) -> DataFrame:
-    """One row a member, marked where the keep policy prefers it to the other members.
+def list_members(clusters: DataFrame, nodes: DataFrame, *, by_weight: bool = False) -> DataFrame:
+    """One row a member, marked where the keep policy prefers it to the other members; by weight, the heaviest first.
 
     Schema in:   CLUSTERS, NODES
     Schema out:  MEMBERS
@@ -67,9 +67,9 @@ def list_members(clusters: DataFrame, nodes: DataFrame) -> DataFrame:
     """
     require(clusters, CLUSTERS, stage="clusters")
     rows = clusters.select("cluster_id", F.explode("members").alias("doc_id")).join(
-        nodes.select("doc_id", "policy"), "doc_id"
+        nodes.select("doc_id", "policy", (-F.col("weight") if by_weight else F.lit(0)).alias("before")), "doc_id"
     )
-    first = rows.groupBy("cluster_id").agg(F.min(F.struct("policy", "doc_id"))["doc_id"].alias("first_id"))
+    first = rows.groupBy("cluster_id").agg(F.min(F.struct("before", "policy", "doc_id"))["doc_id"].alias("first_id"))
     return (
         rows.join(first, "cluster_id")
         .withColumn("representative", F.col("doc_id") == F.col("first_id"))

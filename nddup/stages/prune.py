@@ -83,7 +83,7 @@ def _post_sketches(batches: Batches, *, threshold: Threshold, partitions: int) -
     for batch in batches:
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
-        bounds = threshold.bounds(sizes)
+        bounds = threshold.prune_bounds(sizes)
         possible = np.flatnonzero((sizes > 0) & (bounds <= sizes))
         rows = take_rows(rows, possible)
         lengths = sizes[possible]

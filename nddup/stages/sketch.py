@@ -13,13 +13,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.formats import FileHead
+from nddup.algorithms.kinds import KINDS
+from nddup.algorithms.recipes import Recipe, level_of, make_sketches
 from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
-from nddup.algorithms.sketching import Sketches, sketch_texts
+from nddup.algorithms.sketching import Sketches
 from nddup.schemas import CHUNKS, CONTENTS, RECORDS, TEXTS, require
 
 Batches = Iterator[pa.RecordBatch]
@@ -32,17 +33,18 @@ EXCERPT = 200
 
 @dataclass(frozen=True)
 class Rule:
-    """How a record becomes a sketch. Two sketches compare only if made by equal rules (charset and limits aside)."""
+    """How a record becomes a sketch. Two sketches compare only if made by equal recipes from equal texts.
 
-    length: int
-    offset: int
-    size: int
-    seed: int
+    `left_out` are ids, as bytes of ascending uint64, of shingles that are passed over.
+    """
+
+    recipe: Recipe
     markup: Literal["auto", "html", "text"]
     charset: str | None
     min_tokens: int
     max_record: int
     part: Literal["all", "main"] = "all"
+    left_out: bytes = b""
 
 
 class _Row(NamedTuple):
@@ -208,8 +210,9 @@ def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
         "n_features": pa.array(made.n_features),
         "n_replaced": pa.array(by_row["n_replaced"], pa.int32()),
         "content_fingerprint": pa.array(by_row["content"], pa.binary()),
-        "sketch_fingerprint": pa.array(_fingerprints(made.offsets, made.ids), pa.binary()),
+        "sketch_fingerprint": pa.array(_fingerprints(made, rule.recipe), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
+        "signature": _signatures(made),
     }
     for name in ("source", "doc_id", "url", "reason", "detail", "excerpt"):
         arrays[name] = pa.array(by_row[name], pa.string())
@@ -221,21 +224,35 @@ def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
 def _sketch(texts: list[str], rule: Rule) -> Sketches:
     array = pa.array(texts, pa.large_string())
     _, offsets, data = array.buffers()
-    return sketch_texts(
+    return make_sketches(
         np.frombuffer(data or b"", np.uint8),
         np.frombuffer(offsets, np.int64)[: len(array) + 1],
-        length=rule.length,
-        offset=rule.offset,
-        size=rule.size,
-        seed=rule.seed,
+        rule.recipe,
+        np.frombuffer(rule.left_out, np.uint64),
     )
 
 
-def _fingerprints(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> list[bytes]:
-    """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal."""
-    data = memoryview(ids.tobytes())
-    ends = (offsets * 8).tolist()
-    return [blake2b(data[low:high], digest_size=16).digest() for low, high in pairwise(ends)]
+def _signatures(made: Sketches) -> pa.Array:
+    """The signatures as a list column, by slot; null where the kind has none, or the text no token."""
+    if made.signatures is None:
+        return pa.nulls(len(made.n_tokens), pa.list_(pa.int64()))
+    has_one = np.diff(made.offsets) > 0
+    per_text = made.signatures.size // max(int(np.count_nonzero(has_one)), 1)
+    ends = np.concatenate([[0], np.cumsum(has_one * per_text)]).astype(np.int32)
+    return pa.ListArray.from_arrays(ends, pa.array(made.signatures.view(np.int64)), mask=pa.array(~has_one))
+
+
+def _fingerprints(made: Sketches, recipe: Recipe) -> list[bytes]:
+    """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal. A modulus that varies is part of it."""
+    data = memoryview(made.ids.tobytes())
+    ends = pairwise((made.offsets * 8).tolist())
+    if KINDS[recipe.kind].estimate != "levels":
+        return [blake2b(data[low:high], digest_size=16).digest() for low, high in ends]
+    levels = [level_of(count, recipe.size) for count in made.n_features.tolist()]
+    return [
+        blake2b(data[low:high], digest_size=16, salt=bytes([level])).digest()
+        for (low, high), level in zip(ends, levels, strict=True)
+    ]
 
 
 def _chunk_contents(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:

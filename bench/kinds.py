@@ -1,0 +1,132 @@
+"""Kinds: every kind of sketch through the whole job, its pairs against the exact ones, its check, size and CPU.
+
+precision, recall   pairs of the job at resemblance 0.7 against pairs of exact 5-word resemblance 0.7 or more
+not found           near-duplicate sketches that the kind's finder did not bring together (bands, super-shingles)
+bytes               of the sketch, and of the signature where the kind has one, in the mean
+CPU                 seconds of one core for the sketches of 10,000 documents from their texts: the median of interleaved
+rounds, so that a busy machine changes all kinds alike; and how many times that of min-s
+"""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from bench.debdocs import SHORT, Pair, load_pages, load_truth, texts_of, write_romip
+from bench.quality import Compared
+from bench.recording import drop, fresh, record, show
+from nddup.algorithms.recipes import make_sketches
+from nddup.check import check_run
+from nddup.choices import recipe_of
+from nddup.config import build_config
+from nddup.job import run_job
+from nddup.session import start_session
+
+THRESHOLD = 0.7
+ROUNDS = 3
+MINED_BY_STARS = {"clusters": {"mode": "partition"}}
+
+KINDS: dict[str, dict[str, Any]] = {
+    "min-s 200": {},
+    "min-s 200, gf2, Rabin 40": {"sketch": {"permutation": "gf2", "fingerprint": "rabin"}},
+    "super 200 x 8": {"sketch": {"kind": "super"}},
+    "min-perm 100": {"sketch": {"kind": "min-perm", "size": 100}},
+    "minhash 100, datasketch": {"sketch": {"kind": "minhash", "size": 100}},
+    "minhash 100, affine, 20 x 5": {
+        "sketch": {"kind": "minhash", "size": 100, "permutation": "affine", "bands": 20, "rows": 5}
+    },
+    "mod-m 25": {"sketch": {"kind": "mod-m", "modulus": 25}},
+    "mod-pow2 200": {"sketch": {"kind": "mod-pow2"}, **MINED_BY_STARS},
+}
+"""Settings of each, beside the threshold."""
+
+
+class _Collection(NamedTuple):
+    """A collection, and the exact pairs in it."""
+
+    name: str
+    inputs: list[str]
+    truth: set[Pair]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run every kind on debdocs-dev and on ruweb, and measure the making of its sketches."""
+    folder = fresh("kinds")
+    pages = load_pages(options)
+    texts = texts_of(pages)
+    seconds = _measure_sketching(texts)
+    spark = start_session(master=f"local[{options.cores}]", settings={"spark.ui.enabled": "false"})
+    for part in (0, 1):
+        write_romip(folder / f"debdocs.{part}.xml", pages.iloc[part::2])
+    truth = {pair for pair, resemblance in load_truth(options, pages).items() if resemblance >= THRESHOLD}
+    inputs = [str(path) for path in sorted(folder.glob("debdocs.*.xml"))]
+    _compare(options, spark, _Collection("debdocs", inputs, truth), folder, seconds)
+    if not options.small:
+        pairs = pd.read_csv(options.data / "ruweb" / "pairs_w5_j050.tsv", sep="\t")
+        pairs = pairs[pairs["jaccard"] >= THRESHOLD]
+        near = {(a + 1, b + 1) for a, b in zip(pairs["id_a"].tolist(), pairs["id_b"].tolist(), strict=True)}
+        inputs = [str(options.data / "ruweb" / f"ruweb.xml.{part}.bz2") for part in (0, 1)]
+        _compare(options, spark, _Collection("ruweb", inputs, near), folder, seconds)
+    spark.stop()
+    drop(folder)
+
+
+def _compare(
+    options: argparse.Namespace, spark: SparkSession, collection: _Collection, folder: Path, seconds: dict[str, float]
+) -> None:
+    rows = []
+    for name, settings in KINDS.items():
+        values = _run_kind(spark, collection, folder / "run", settings)
+        values |= {"cpu_10k": round(seconds[name], 3), "times_min_s": round(seconds[name] / seconds["min-s 200"], 2)}
+        rows.append([name, *values.values()])
+        record("kinds", options, collection=collection.name, kind=name, **values)
+    headings = ["kind", "pairs", "precision", "recall", "not found", "broken", "bytes", "CPU s/10k", "times min-s"]
+    show(f"kinds: {collection.name}, resemblance {THRESHOLD}, {len(collection.truth):,} exact pairs", headings, rows)
+
+
+def _run_kind(spark: SparkSession, collection: _Collection, output: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run and check one kind; pairs with a short document are in neither side, as the exact pairs leave them out."""
+    config = build_config({"pairs": {"threshold": THRESHOLD}, **settings}, origin="bench")
+    run_job(spark, collection.inputs, str(output), config, overwrite=True)
+    report = check_run(spark, str(output))
+    documents = pq.read_table(output / "documents", columns=["doc_id", "n_tokens", "sketch", "signature"]).to_pandas()
+    short = {int(doc_id) for doc_id in documents.loc[documents["n_tokens"] < SHORT, "doc_id"]}
+    pairs = pq.read_table(output / "pairs", columns=["doc_a", "doc_b"])
+    ids = zip(map(int, pairs["doc_a"].to_pylist()), map(int, pairs["doc_b"].to_pylist()), strict=True)
+    found = {(min(pair), max(pair)) for pair in ids if not short & set(pair)}
+    compared = Compared(found, collection.truth, 0)
+    held = documents["sketch"].map(len) + documents["signature"].map(
+        lambda values: 0 if values is None else len(values)
+    )
+    missed = [finding.note for finding in report.findings if "not found" in finding.note]
+    return {
+        "found_pairs": len(found),
+        "precision": round(compared.precision, 5),
+        "recall": round(compared.recall, 5),
+        "not_found": missed[0].split(": ")[1].split()[0] if missed else 0,
+        "broken": sum(1 for finding in report.findings if finding.broken),
+        "bytes": round(8 * float(held.mean())),
+    }
+
+
+def _measure_sketching(texts: list[str]) -> dict[str, float]:
+    """Seconds of CPU for the sketches of 10,000 documents, by kind."""
+    data = [text.encode() for text in texts]
+    buffer = np.frombuffer(b"".join(data), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
+    recipes = {name: recipe_of(build_config(settings, origin="bench")) for name, settings in KINDS.items()}
+    taken: dict[str, list[float]] = {name: [] for name in KINDS}
+    for recipe in recipes.values():  # compile, and draw what is kept
+        make_sketches(buffer, offsets[:3], recipe)
+    for _ in range(ROUNDS):
+        for name, recipe in recipes.items():
+            started = time.process_time()
+            make_sketches(buffer, offsets, recipe)
+            taken[name].append(time.process_time() - started)
+    return {name: statistics.median(times) * 10_000 / max(len(texts), 1) for name, times in taken.items()}

@@ -1,0 +1,161 @@
+"""What the settings choose together: the kind, its recipe, its threshold, its bands; and which choices contradict.
+
+A setting that the chosen kind does not take is refused, so that nobody believes it to matter.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from nddup.algorithms.banding import Finder
+from nddup.algorithms.curves import Bands, choose_bands
+from nddup.algorithms.kinds import KINDS, NO_CLUSTERS, Kind
+from nddup.algorithms.minima import DATASKETCH_SEEDS
+from nddup.algorithms.recipes import Recipe
+from nddup.algorithms.thresholds import Threshold
+from nddup.settings import Config, SketchConfig
+
+RABIN_BITS: Final = 40
+MODULUS: Final = 25
+RUN: Final = 8
+"""Ids of a super-shingle: of two sketches of 200 at resemblance .8 some 33 are common, at .5 one."""
+
+WEIGHT_OF_MISSED: Final = 0.95
+"""Where bands are chosen: candidates are verified, so those that come in vain cost only time."""
+
+DIVIDING: Final = ("partition", "components")
+"""Modes of clusters that need no maximal sets."""
+
+
+def kind_of(sketch: SketchConfig) -> Kind:
+    """The kind as it is chosen: minima that are not told apart are compared as sets."""
+    kind = KINDS[sketch.kind]
+    return kind if sketch.tagged else replace(kind, estimate="whole")
+
+
+def recipe_of(config: Config) -> Recipe:
+    """How a text becomes a sketch."""
+    sketch, shingle = config.sketch, config.shingle
+    return Recipe(
+        kind=sketch.kind,
+        length=shingle.length,
+        offset=shingle.offset,
+        unit=shingle.unit,
+        size=sketch.size,
+        seed=sketch.seed,
+        fingerprint=sketch.fingerprint,
+        bits=sketch.bits or RABIN_BITS,
+        permutation=_permutation(sketch),
+        modulus=sketch.modulus or MODULUS,
+        growth=sketch.growth,
+        tagged=sketch.tagged,
+    )
+
+
+def threshold_of(config: Config) -> Threshold:
+    """When two sketches are near-duplicates. Candidates that are not verified agree in all rows of a band."""
+    pairs, sketch = config.pairs, config.sketch
+    sample = kind_of(sketch).sample(sketch.size)
+    if not sketch.verify:
+        return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample)
+    is_count = isinstance(pairs.threshold, int)
+    shows = kind_of(sketch).shows_containment
+    return Threshold(pairs.measure, pairs.share.numerator, pairs.share.denominator, is_count, sample, shows)
+
+
+def bands_of(config: Config) -> Bands:
+    """Bands and rows of LSH: as given, or chosen for the threshold so that little is missed.
+
+    Raises:
+        ValueError: if those given do not make the signature.
+    """
+    sketch, n = config.sketch, config.sketch.size
+    if sketch.bands is None and sketch.rows is None:
+        threshold = config.pairs.share / (n if isinstance(config.pairs.threshold, int) else 1)
+        return choose_bands(n, float(min(threshold, Fraction(1))), weight_of_missed=WEIGHT_OF_MISSED)
+    bands, rows = sketch.bands or n // (sketch.rows or 1), sketch.rows or n // (sketch.bands or 1)
+    if bands * rows != n:
+        given = f"{bands} x {rows} = {bands * rows}" if sketch.bands and sketch.rows else "do not divide it"
+        raise ValueError(f"sketch.bands and sketch.rows: bands x rows must be sketch.size {n}, {given}")
+    return Bands(bands, rows)
+
+
+def finder_of(config: Config) -> Finder | None:
+    """The keys by which sketches meet; None where all pairs are found by what they share."""
+    finder = KINDS[config.sketch.kind].finder
+    if finder == "bands":
+        return Finder(*bands_of(config))
+    return Finder(0, config.sketch.rows or RUN) if finder == "runs" else None
+
+
+def find_conflicts(config: Config) -> list[str]:
+    """What contradicts in a configuration whose single settings are right: a text for each, naming the key."""
+    return [*_about_sketches(config.sketch), *_about_pairs(config), *_about_bands(config)]
+
+
+def _permutation(sketch: SketchConfig) -> str:
+    return sketch.permutation or ("datasketch" if sketch.kind == "minhash" else "mix")
+
+
+def _about_sketches(sketch: SketchConfig) -> list[str]:
+    given = {
+        "modulus": sketch.modulus is not None,
+        "bands": sketch.bands is not None,
+        "rows": sketch.rows is not None,
+        "verify": not sketch.verify,
+        "tagged": not sketch.tagged,
+        "growth": sketch.growth != "fixed",
+    }
+    options = KINDS[sketch.kind].options
+    found = [
+        f"sketch.{key}: kind {sketch.kind} takes none; {_kinds_with(key)} does"
+        for key, is_given in given.items()
+        if is_given and key not in options
+    ]
+    if sketch.kind == "super" and (sketch.rows or RUN) > sketch.size:
+        found.append(f"sketch.rows: a run has at most sketch.size {sketch.size} ids, got {sketch.rows or RUN}")
+    if sketch.kind == "min-s" and sketch.modulus is not None and sketch.growth != "linear":
+        found.append(f"sketch.modulus: kind min-s takes it only with growth linear, got {sketch.growth}")
+    if sketch.bits is not None and sketch.fingerprint != "rabin":
+        found.append(f"sketch.bits: of Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
+    if _permutation(sketch) == "datasketch":
+        if sketch.kind != "minhash":
+            found.append(f"sketch.permutation: datasketch is of kind minhash, got kind {sketch.kind}")
+        elif sketch.seed >= DATASKETCH_SEEDS:
+            found.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
+    return found
+
+
+def _kinds_with(option: str) -> str:
+    return " or ".join(name for name, kind in KINDS.items() if option in kind.options)
+
+
+def _about_pairs(config: Config) -> list[str]:
+    sketch, measure = config.sketch, config.pairs.measure
+    kind = kind_of(sketch)
+    found = []
+    if measure in kind.refused:
+        able = " or ".join(name for name, other in KINDS.items() if measure not in other.refused)
+        found.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
+    if config.pairs.max_document_frequency is not None and not kind.is_of_shingles:
+        found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch is of no one shingle to leave out")
+    if sketch.growth != "fixed" and measure == "resemblance":
+        found.append(
+            f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
+            " resemblance; overlap works"
+        )
+    why = NO_CLUSTERS if not kind.is_mined or measure == "containment" else ""
+    why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
+    if why and config.clusters.mode not in DIVIDING:
+        found.append(f"clusters.mode: {why}; {' and '.join(DIVIDING)} work, got {config.clusters.mode}")
+    return found
+
+
+def _about_bands(config: Config) -> list[str]:
+    if KINDS[config.sketch.kind].finder != "bands":
+        return []
+    try:
+        bands_of(config)
+    except ValueError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,116 @@
+"""Kinds through the whole job: every promise holds by each kind's own measure; choices that contradict are refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.check import check_run
+from nddup.choices import bands_of, find_conflicts, kind_of, recipe_of, threshold_of
+from nddup.config import build_config, load_config
+from nddup.errors import ConfigError
+from nddup.job import run_job
+
+KINDS: dict[str, dict[str, Any]] = {
+    "minima of permutations": {"sketch": {"kind": "min-perm", "size": 60}, "pairs": {"threshold": 0.7}},
+    "bands": {"sketch": {"kind": "minhash", "size": 60}, "pairs": {"max_postings": 3}},
+    "bands, unseen": {
+        "sketch": {"kind": "minhash", "size": 60, "bands": 20, "rows": 3, "verify": False, "permutation": "affine"},
+        "clusters": {"mode": "partition"},
+    },
+    "super-shingles": {"sketch": {"kind": "super", "size": 60}, "pairs": {"threshold": 0.7}},
+    "modulus by length": {
+        "sketch": {"kind": "mod-pow2", "size": 60},
+        "pairs": {"measure": "containment", "threshold": 0.7},
+        "clusters": {"mode": "partition"},
+    },
+    "contained": {
+        "sketch": {"kind": "mod-m", "modulus": 2, "permutation": "gf2", "fingerprint": "rabin"},
+        "pairs": {"measure": "containment", "threshold": 0.7},
+        "clusters": {"mode": "components"},
+    },
+}
+
+
+def collection() -> dict[str, str]:
+    """Three families of edited and of growing texts, copies, short and empty texts, loners: 26 documents."""
+    texts: dict[str, str] = {}
+    for family in range(3):
+        words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 600)]
+        for version in range(4):
+            edited = list(words[:200])
+            edited[10 + version * (8 + 12 * family)] = f"edit{version}"
+            texts[f"f{family}v{version}"] = " ".join(edited)
+        texts |= {f"f{family}long{n}": " ".join(words[: 300 + 100 * n]) for n in range(3)}
+    texts |= {"copy": texts["f0v0"], "same": texts["f1v1"], "short": "three short words", "empty": ""}
+    return texts | {"lone": " ".join(f"alone{i}" for i in range(90))}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
+def test_every_promise_holds(spark: SparkSession, tmp_path: Path, settings: dict[str, Any]) -> None:
+    """The check recounts with the measure of the kind; pairs are found at all."""
+    lines: list[str] = [json.dumps({"id": name, "text": text}) for name, text in collection().items()]
+    (tmp_path / "pages.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = build_config({"spark": {"spark.sql.shuffle.partitions": "2"}, **settings}, origin="test")
+
+    metrics = run_job(spark, [str(tmp_path / "pages.jsonl")], str(tmp_path / "run"), config)
+    report = check_run(spark, str(tmp_path / "run"))
+
+    assert report.is_sound, report.text()
+    assert metrics["rows"]["pairs"] >= 9
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"sketch.size": 0}, "sketch.size: .*greater than or equal to 1"),
+    ({"shingle.length": 0}, "shingle.length: .*greater than or equal to 1"),
+    ({"sketch.modulus": 4}, "sketch.modulus: kind min-s takes it only with growth linear"),
+    ({"sketch.kind": "mod-m", "sketch.modulus": 0}, "sketch.modulus: .*greater than or equal to 1"),
+    ({"sketch.kind": "mod-m", "sketch.bands": 4}, "sketch.bands: kind mod-m takes none; minhash does"),
+    ({"sketch.kind": "mod-m", "sketch.growth": "linear"}, "sketch.growth: kind mod-m takes none"),
+    ({"sketch.tagged": False}, "sketch.tagged: kind min-s takes none; min-perm does"),
+    ({"sketch.kind": "minhash", "sketch.bands": 20, "sketch.rows": 5}, "must be sketch.size 200, 20 x 5 = 100"),
+    ({"sketch.kind": "minhash", "sketch.rows": 7}, "bands x rows must be sketch.size 200, do not divide it"),
+    ({"sketch.bits": 40}, "sketch.bits: of Rabin's fingerprint; sketch.fingerprint is rolling"),
+    ({"sketch.fingerprint": "rabin", "sketch.bits": 64}, "sketch.bits: .*less than or equal to 63"),
+    ({"sketch.permutation": "datasketch"}, "datasketch is of kind minhash, got kind min-s"),
+    ({"sketch.kind": "minhash", "sketch.seed": 2**32}, "datasketch takes seeds below 2"),
+    ({"pairs.measure": "containment"}, "containment needs kind mod-m.*not a containment"),
+    ({"sketch.kind": "mod-m", "pairs.measure": "containment"}, "clusters.mode: .*partition and components work"),
+    ({"sketch.kind": "minhash", "sketch.verify": False, "clusters.mode": "cover"}, "clusters.mode: candidates that"),
+    ({"sketch.kind": "mod-pow2"}, "clusters.mode: its pairs do not make maximal sets"),
+    ({"sketch.kind": "super", "sketch.size": 7}, "a run has at most sketch.size 7 ids, got 8"),
+    ({"sketch.kind": "minhash", "pairs.max_document_frequency": 9}, "is of no one shingle to leave out"),
+    ({"pairs.max_document_frequency": 1.5}, "pairs.max_document_frequency: a share must lie in"),
+    ({"pairs.max_document_frequency": 0}, "pairs.max_document_frequency: a count must be at least 1, got 0"),
+    ({"sketch.growth": "logarithmic"}, "different rates, which show no resemblance; overlap works"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG, ids=[" ".join(given) for given, _ in WRONG])
+def test_a_choice_that_contradicts_is_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        load_config(None, [f"{key}={value}" for key, value in settings.items()])
+
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", sorted(Path("conf").glob("*.yaml")), ids=str)
+def test_profiles_are_right(path: Path) -> None:
+    config = load_config(str(path))
+
+    assert find_conflicts(config) == []
+    assert kind_of(config.sketch).name == recipe_of(config).kind
+
+
+def test_what_is_not_given_follows_the_kind() -> None:
+    config = build_config({"sketch": {"kind": "minhash", "size": 128}, "pairs": {"threshold": 0.5}}, origin="test")
+
+    bands = bands_of(config)
+
+    assert recipe_of(config).permutation == "datasketch"
+    assert threshold_of(config).size == -128
+    assert bands.bands * bands.rows <= 128

@@ -1,0 +1,359 @@
+"""Recipes: the sketches of every kind against their definitions, and the estimates they allow."""
+
+from collections.abc import Sequence
+from math import ceil, log2
+
+import numpy as np
+import pytest
+from datasketch import LeanMinHash, MinHash, MinHashLSH
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.algorithms.banding import Finder
+from nddup.algorithms.curves import candidate_probability
+from nddup.algorithms.fingerprints import hash_characters, most_characters
+from nddup.algorithms.levelling import spread_levels
+from nddup.algorithms.minima import MOST_SLOTS, SLOT_BITS, draw_slots, find_minima
+from nddup.algorithms.normalising import WORD_TABLE
+from nddup.algorithms.overlap import Ragged
+from nddup.algorithms.permutations import affine, gf2, mix
+from nddup.algorithms.recipes import Recipe, level_of, make_sketches, require_same, size_of
+from nddup.algorithms.sketching import Sketches
+
+WORDS = [f"w{i}" for i in range(40)]
+texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)
+many_texts = st.lists(texts, min_size=1, max_size=4)
+ALL = 10**5
+
+
+def sketch(documents: Sequence[str], recipe: Recipe, left_out: Sequence[int] = ()) -> Sketches:
+    """Sketch documents laid out as Arrow lays them out."""
+    encoded = [document.encode() for document in documents]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return make_sketches(np.frombuffer(b"".join(encoded), np.uint8), ends, recipe, np.array(left_out, np.uint64))
+
+
+def split(made: Sketches) -> list[list[int]]:
+    return [part.tolist() for part in np.split(made.ids, made.offsets[1:-1])]
+
+
+def all_ids(documents: Sequence[str], **how: int | str) -> list[list[int]]:
+    """Every id of each document, ascending, under `mix`."""
+    return split(sketch(documents, Recipe(size=ALL, **how)))  # type: ignore[arg-type]
+
+
+@given(documents=many_texts, modulus=st.integers(1, 9))
+def test_mod_m_keeps_what_the_modulus_divides(documents: list[str], modulus: int) -> None:
+    expected = [[id_ for id_ in ids if id_ % modulus == 0] for ids in all_ids(documents)]
+
+    assert split(sketch(documents, Recipe("mod-m", modulus=modulus))) == expected
+
+
+@given(documents=many_texts, size=st.integers(1, 9))
+def test_mod_pow2_follows_the_length(documents: list[str], size: int) -> None:
+    """2**i is the least power by which so many shingles are at most `size` in the mean."""
+    expected = []
+    for ids in all_ids(documents):
+        i = next(i for i in range(64) if len(ids) <= size * 2**i)
+        expected.append([id_ for id_ in ids if id_ % 2**i == 0])
+
+    assert split(sketch(documents, Recipe("mod-pow2", size=size))) == expected
+
+
+@given(ids=st.lists(st.integers(0, 2**64 - 1), max_size=50), level=st.integers(0, 5))
+def test_the_next_level_comes_from_the_last(ids: list[int], level: int) -> None:
+    """V_{i+1} is what 2**(i+1) divides of V_i."""
+    at_level = {id_ for id_ in ids if id_ % 2**level == 0}
+
+    assert {id_ for id_ in at_level if id_ % 2 ** (level + 1) == 0} == {
+        id_ for id_ in ids if id_ % 2 ** (level + 1) == 0
+    }
+
+
+@pytest.mark.parametrize("n", [0, 1, 99, 100, 101, 200, 201, 399, 12_800, 12_801])
+def test_levels_keep_half_the_size_to_the_size(n: int) -> None:
+    level = level_of(n, 100)
+
+    assert n <= 100 << level
+    assert level == 0 or n > 50 << level
+
+
+@given(documents=many_texts, growth=st.sampled_from(["fixed", "logarithmic", "linear"]), size=st.integers(1, 9))
+def test_sizes_follow_their_law(documents: list[str], growth: str, size: int) -> None:
+    for kept, ids in zip(
+        split(sketch(documents, Recipe(growth=growth, size=size, modulus=3))), all_ids(documents), strict=True
+    ):
+        law = {"fixed": size, "logarithmic": ceil(size * log2(1 + len(ids) / size)), "linear": ceil(len(ids) / 3)}
+        assert kept == ids[: law[growth]]
+
+
+def test_sizes_never_fall_as_documents_grow() -> None:
+    for growth in ("fixed", "logarithmic", "linear"):
+        sizes = [size_of(Recipe(growth=growth, size=10), n) for n in range(500)]
+        assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize("permutation", ["gf2", "affine"])
+@given(documents=many_texts)
+def test_permutations_are_those_of_the_functions(permutation: str, documents: list[str]) -> None:
+    """The ids of a recipe are the images of the fingerprints, which a matrix of the identity would show."""
+    function = {"gf2": gf2, "affine": affine}[permutation]
+    tokens = [document.split() for document in documents]
+    single = sorted({word for words in tokens for word in words})
+    prints = {word: fingerprint_of(word) for word in single}
+
+    made = sketch(documents, Recipe(length=1, permutation=permutation, seed=3, size=ALL))
+
+    expected = [
+        sorted({int(function(np.array([prints[word]], np.uint64), seed=3)[0]) for word in words}) for words in tokens
+    ]
+    assert split(made) == expected
+
+
+def fingerprint_of(word: str) -> int:
+    """The rolling fingerprint of a shingle of one word is the hash of the word."""
+    mask, state = 2**64 - 1, 0xCBF29CE484222325
+    for character in word:
+        state = (state ^ ord(character)) * 0xD6E8FEB86659FD93 & mask
+    state = (state ^ state >> 32) * 0xFF51AFD7ED558CCD & mask
+    return state ^ state >> 29
+
+
+@given(st.lists(st.sampled_from("aBЖ ,.\nก漢_1"), max_size=30).map("".join))
+def test_characters_are_those_of_words_with_single_blanks(text: str) -> None:
+    """Lower case, anything between two words one blank, none at the ends."""
+    expected = " ".join("".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split())
+    data = np.frombuffer(text.encode(), np.uint8)
+    hashes = np.zeros(most_characters(data.size), np.uint64)
+
+    count = hash_characters(data, 0, data.size, WORD_TABLE, hashes)
+
+    assert hashes[:count].tolist() == [fingerprint_of(character) for character in expected]
+
+
+def test_broders_example_in_characters() -> None:
+    """Shingles of 4 characters of `a rose is` and `a rose`: 6 and 3, of which 3 are common."""
+    a, b = split(sketch(["A rose, is", "a ROSE!"], Recipe(unit="char", length=4)))
+
+    assert (len(a), len(b), len(set(a) & set(b))) == (6, 3, 3)
+
+
+@given(documents=many_texts, name=st.sampled_from(["mix", "gf2", "affine", "datasketch"]), n=st.integers(1, 6))
+def test_slots_hold_the_minima(documents: list[str], name: str, n: int) -> None:
+    """Each slot of a signature is the smallest image of all words, each taken alone; the set tags it with its slot."""
+    slots = draw_slots(name, n, 7)
+    made = sketch(documents, Recipe("minhash", length=1, permutation=name, size=n, seed=7))
+    signed = [words for words in map(str.split, documents) if words]
+    expected = [
+        np.min([find_minima(np.array([fingerprint_of(word)], np.uint64), slots) for word in words], axis=0).tolist()
+        for words in signed
+    ]
+
+    assert made.signatures is not None
+    assert made.signatures.reshape(-1, n).tolist() == expected
+    tagged = [sorted((value << SLOT_BITS | slot) % 2**64 for slot, value in enumerate(row)) for row in expected]
+    assert [ids for ids in split(made) if ids] == tagged
+
+
+def test_untagged_minima_are_their_set() -> None:
+    made = sketch(["a b c d"], Recipe("min-perm", length=1, size=50, tagged=False))
+
+    assert made.signatures is not None
+    assert split(made) == [sorted(set(made.signatures.tolist()))]
+
+
+@settings(max_examples=15)
+@given(ids=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30), seed=st.integers(0, 2**32 - 1))
+def test_datasketch_gives_the_same_signature(ids: list[int], seed: int) -> None:
+    """The same ids, permutations and scheme; and ours loads into its LeanMinHash and is found by its LSH."""
+    theirs = MinHash(num_perm=32, seed=seed, scheme="affine64", hashfunc=lambda value: value)
+    theirs.update_batch(ids)
+
+    ours = find_minima(np.array(ids, np.uint64), draw_slots("datasketch", 32, seed))
+
+    lean = LeanMinHash(seed=seed, hashvalues=ours, scheme="affine64")
+    assert ours.tolist() == theirs.hashvalues.tolist()
+    assert lean.jaccard(LeanMinHash(theirs)) == 1.0
+    index = MinHashLSH(num_perm=32, params=(8, 4))
+    index.insert("theirs", LeanMinHash(theirs))
+    assert index.query(lean) == ["theirs"]
+
+
+def test_refuses_slots_out_of_range() -> None:
+    with pytest.raises(ValueError, match="slots must be 1 to"):
+        draw_slots("mix", MOST_SLOTS + 1, 1)
+    with pytest.raises(ValueError, match="below 2"):
+        draw_slots("datasketch", 4, 2**32)
+    with pytest.raises(ValueError, match="no permutations named 'other'"):
+        draw_slots("other", 4, 1)
+
+
+@given(documents=many_texts, gone=st.sets(st.integers(0, 60)))
+def test_what_is_left_out_is_never_selected(documents: list[str], gone: set[int]) -> None:
+    """The sketch is that of a document without those shingles."""
+    whole = all_ids(documents)
+    known = sorted({id_ for ids in whole for id_ in ids})
+    left_out = [id_ for i, id_ in enumerate(known) if i in gone]
+
+    made = sketch(documents, Recipe(size=4), left_out)
+
+    expected = [[id_ for id_ in ids if id_ not in left_out] for ids in whole]
+    assert split(made) == [ids[:4] for ids in expected]
+    assert made.n_features.tolist() == [len(ids) for ids in expected]
+
+
+def test_nothing_of_slots_can_be_left_out() -> None:
+    with pytest.raises(ValueError, match="an id of a slot is of no one shingle"):
+        sketch(["a b"], Recipe("min-perm"), [1])
+
+
+def test_different_recipes_are_not_compared() -> None:
+    """The error names both and what differs; the version is part of it."""
+    with pytest.raises(ValueError, match=r"differ in seed, modulus: .*seed=1.*seed=2"):
+        require_same(Recipe("mod-m").key, Recipe("mod-m", seed=2, modulus=9).key)
+    with pytest.raises(ValueError, match="differ in format"):
+        require_same(Recipe().key, Recipe().key.replace("format=", "format=0"))
+
+
+def overlapping(seed: int, shared: int, own: int) -> tuple[list[int], list[int]]:
+    """Two sets of random ids, with so many in common and so many of their own."""
+    ids = mix(np.arange(shared + 2 * own, dtype=np.uint64), seed=seed + 10**6).tolist()
+    return ids[: shared + own], ids[:shared] + ids[shared + own :]
+
+
+def estimates(kind: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Resemblance and containment estimated from `runs` seeds; the true ones are 0.6 and 0.75."""
+    a, b = overlapping(3, 300, 100)
+    found = []
+    for seed in range(runs):
+        if kind in {"mix", "gf2", "affine", "datasketch"}:
+            slots = draw_slots(kind, 50, seed)
+            left, right = (find_minima(np.array(ids, np.uint64), slots) for ids in (a, b))
+            found.append((np.mean(left == right), 0.75))
+            continue
+        one, two = (set(mix(np.array(ids, np.uint64), seed=seed).tolist()) for ids in (a, b))
+        if kind == "min-s":
+            one, two = (set(sorted(ids)[:50]) for ids in (one, two))
+            sample = set(sorted(one | two)[:50])
+            found.append((len(sample & one & two) / 50, 0.75))
+        else:
+            one, two = ({id_ for id_ in ids if id_ % 10 == 0} for ids in (one, two))
+            found.append((len(one & two) / len(one | two), len(one & two) / len(one)))
+    resemblance, containment = np.array(found).T
+    return resemblance, containment
+
+
+@pytest.mark.parametrize("kind", ["min-s", "mix", "affine", "datasketch", "gf2", "mod-m"])
+def test_estimates_are_those_of_the_papers(kind: str) -> None:
+    """
+    Over 300 seeds the mean is the truth within 5 of its deviations, and the variance is that of the formula.
+
+    r(1-r)/s (N-s)/(N-1) for min-s, r(1-r)/n for slots; of mod-m r(1-r)/(N/m) nearly. A variance over 300 independent
+    samples has a deviation of 8 % of it: a factor of 1.5 is 6 away. Fixed seeds: it fails never or always.
+    """
+    runs, r, n = (60, 0.6, 500) if kind == "gf2" else (300, 0.6, 500)
+    variance = {"min-s": r * (1 - r) / 50 * (n - 50) / (n - 1)}.get(kind, r * (1 - r) / 50)
+
+    resemblance, containment = estimates(kind, runs)
+
+    assert abs(resemblance.mean() - r) < 5 * np.sqrt(variance / runs)
+    assert 1 / 1.6 < resemblance.var() / variance < 1.6
+    assert abs(containment.mean() - 0.75) < 5 * np.sqrt(0.75 * 0.25 / 40 / runs)
+
+
+def test_untagged_minima_are_biased() -> None:
+    """
+    The papers' plain set of minima shows r / (2 - r), .69 of a resemblance of .818: what differs counts twice.
+
+    Over 100 seeds the mean has a deviation of 0.005.
+    """
+    a, b = overlapping(5, 900, 100)
+    found = []
+    for seed in range(100):
+        slots = draw_slots("mix", 100, seed)
+        left, right = (set(find_minima(np.array(ids, np.uint64), slots).tolist()) for ids in (a, b))
+        found.append(len(left & right) / len(left | right))
+
+    assert abs(np.mean(found) - 0.818 / (2 - 0.818)) < 0.02
+
+
+def ragged(rows: Sequence[Sequence[int]]) -> Ragged:
+    ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Ragged(ends, np.array([value for row in rows for value in row], np.uint64))
+
+
+def keys_of(rows: Sequence[Sequence[int]], finder: Finder) -> list[set[int]]:
+    keys = finder.keys(ragged(rows))
+    return [set(part.tolist()) for part in np.split(keys.values, keys.offsets[1:-1])]
+
+
+signatures = st.lists(st.integers(0, 2), min_size=6, max_size=6)
+
+
+@given(first=signatures, second=signatures, bands=st.sampled_from([1, 2, 3, 6]))
+def test_a_band_in_common_is_a_key_in_common(first: list[int], second: list[int], bands: int) -> None:
+    rows = 6 // bands
+    common = sum(first[i * rows : (i + 1) * rows] == second[i * rows : (i + 1) * rows] for i in range(bands))
+    tagged = [sorted(value << SLOT_BITS | slot for slot, value in enumerate(row)) for row in (first, second)]
+
+    a, b = keys_of(tagged, Finder(bands, rows))
+
+    assert (len(a), len(b), len(a & b)) == (bands, bands, common)
+
+
+@given(first=st.sets(st.integers(0, 9)), second=st.sets(st.integers(0, 9)), rows=st.integers(1, 4))
+def test_a_run_in_common_is_a_key_in_common(first: set[int], second: set[int], rows: int) -> None:
+    """Super-shingles are the shingles of the sorted sketch; a shorter sketch is one of all its ids."""
+
+    def runs(ids: list[int]) -> set[tuple[int, ...]]:
+        return {tuple(ids[i : i + rows]) for i in range(max(len(ids) - rows, 0) + 1)} if ids else set()
+
+    a, b = sorted(first), sorted(second)
+
+    one, two = keys_of([a, b], Finder(0, rows))
+
+    assert (len(one), len(two), len(one & two)) == (len(runs(a)), len(runs(b)), len(runs(a) & runs(b)))
+
+
+def test_candidates_come_as_the_curve_says() -> None:
+    """
+    20 bands of 5 rows: of 400 pairs of resemblance 0.6, 0.802 become candidates; the deviation is 0.02.
+    """
+    a, b = (np.array(ids, np.uint64) for ids in overlapping(9, 300, 100))
+    hits = 0
+    for seed in range(400):
+        slots = draw_slots("mix", 100, seed)
+        left, right = ((find_minima(ids, slots) % 2**47).tolist() for ids in (a, b))
+        rows = [sorted((value << SLOT_BITS | slot) for slot, value in enumerate(row)) for row in (left, right)]
+        one, two = keys_of(rows, Finder(20, 5))
+        hits += bool(one & two)
+
+    assert abs(hits / 400 - candidate_probability(0.6, bands=20, rows=5)) < 0.09
+
+
+@given(
+    sketches=st.lists(st.tuples(st.sets(st.integers(0, 63), max_size=12), st.integers(0, 3)), max_size=5),
+    more=st.integers(0, 2),
+)
+def test_sketches_are_spread_over_the_levels_they_may_meet_at(sketches: list[tuple[set[int], int]], more: int) -> None:
+    """A row for each level from its own to the coarsest, with what 2**level divides, if that is anything."""
+    own = [(sorted(id_ for id_ in ids if id_ % 2**level == 0), level) for ids, level in sketches]
+    most = max((level for _, level in own), default=0) + more
+    expected = {
+        (node, level, at): sum(id_ % 2**at == 0 for id_ in ids)
+        for node, (ids, level) in enumerate(own)
+        for at in range(level, most + 1)
+    }
+
+    names, rows = spread_levels(
+        np.arange(len(own)), np.array([level for _, level in own], np.int64), ragged([ids for ids, _ in own]), most
+    )
+
+    keys = [(name >> 12, name >> 6 & 63, name & 63) for name in names.tolist()]
+    parts = [part.tolist() for part in np.split(rows.values, rows.offsets[1:-1])] if keys else []
+    assert dict(zip(keys, map(len, parts), strict=True)) == {key: size for key, size in expected.items() if size}
+    assert all(part == sorted(set(part)) for part in parts)
+    for (one, _, at), left in zip(keys, parts, strict=True):
+        for (two, _, other), right in zip(keys, parts, strict=True):
+            both = {id_ for id_ in set(own[one][0]) & set(own[two][0]) if id_ % 2**at == 0}
+            assert len(set(left) & set(right)) == (len(both) if at == other else 0)
