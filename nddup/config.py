@@ -20,11 +20,10 @@ from nddup.settings import Config
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
 LATER_KEYS = frozenset(
     {
-        "lexicon", "clusters.support", "clusters.max_nodes", "output.context",
+        "clusters.support", "clusters.max_nodes", "output.context",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "sketch.kind": ("lexicon", "i-match", "keywords"),
     "output.kept": ("xml",),
 }  # fmt: skip
 

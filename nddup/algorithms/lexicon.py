@@ -3,8 +3,8 @@
     texts --TermCounts--> partial counts of a task --(summed)--> counts of the collection --interval--> lexicon
 
 A lexicon holds the terms whose collection frequency, relative to that of the commonest term, lies in a closed
-interval: commoner ones tell nothing, rarer ones are misprints and names. Terms are words that are no stop words, stemmed
-(`terms`); both frequencies are of terms.
+interval: commoner ones tell nothing, rarer ones are misprints and names. Terms are words that are no stop words,
+stemmed (`terms`); both frequencies are of terms.
 
 Sources:
     Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the interval [0.00001, 0.5] of the commonest word's).
@@ -43,7 +43,7 @@ class LexiconRule:
         """What two lexicons must have in common to hold the same terms of the same texts, as a line."""
         return (
             f"languages={'+'.join(self.languages) or 'none'} stems={self.stems} stops={self.stops} low={self.low}"
-            f" high={self.high} format={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION} ({versions_of_terms()})"
+            f" high={self.high} terms={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION}/{versions_of_terms()}"
         )
 
     def interval(self, commonest: int) -> tuple[int, int]:
@@ -70,14 +70,15 @@ class Counted(NamedTuple):
 
 
 class TermCounts:
-    """Counts the terms of the texts of one task.
+    """Counts the terms of the texts of one task; texts of fewer than `least_tokens` tokens are passed over.
 
     Memory: some 150 bytes a distinct word, of `most` words; then what was counted is put aside, to be summed with
     the rest by whoever sums tasks.
     """
 
-    def __init__(self, rule: LexiconRule, most: int = MOST_WORDS) -> None:
+    def __init__(self, rule: LexiconRule, most: int = MOST_WORDS, *, least_tokens: int = 0) -> None:
         self._terms = rule.terms()
+        self._least_tokens = least_tokens
         self._vocabulary = Vocabulary(self._introduce, self._put_aside, most)
         self._aside: list[Counted] = []
         self._texts = 0
@@ -92,7 +93,7 @@ class TermCounts:
         """Count the terms of texts: UTF-8, text i is `data[bounds[i]:bounds[i + 1]]`."""
         for text, part in pieces(data, bounds):
             tokens, offsets = self._vocabulary.number(text, part)
-            count_terms(tokens, offsets, self._term_of, self._texts, self._counts)
+            count_terms(tokens, offsets, self._term_of, self._texts, self._least_tokens, self._counts)
             self._texts += part.size - 1
 
     def drain(self) -> list[Counted]:
@@ -125,11 +126,14 @@ def count_terms(
     offsets: NDArray[np.int64],
     term_of: NDArray[np.int32],
     texts_before: int,
+    least_tokens: int,
     counts: NDArray[np.int64],
 ) -> None:
     """Count each token's term into `counts`: rows occurrences, documents, and the last text it was seen in."""
     for d in range(offsets.size - 1):
         text = texts_before + d + 1
+        if offsets[d + 1] - offsets[d] < least_tokens:
+            continue
         for t in range(offsets[d], offsets[d + 1]):
             term = term_of[tokens[t]]
             if term >= 0:

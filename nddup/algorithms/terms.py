@@ -96,7 +96,7 @@ class Terms:
 
 def versions_of_terms() -> str:
     """The versions of what makes terms: others may make other terms."""
-    return f"snowball {Stemmer.version()}, stop-words {version('stop-words')}"
+    return f"snowball-{Stemmer.version()}/stop-words-{version('stop-words')}"
 
 
 def term_ids(terms: Iterable[str]) -> NDArray[np.uint64]:

@@ -16,6 +16,7 @@ Sources:
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
@@ -56,6 +57,15 @@ class WordRule:
     def needs_lexicon(self) -> bool:
         """Whether the terms of the collection must be counted first."""
         return self.kind != "keywords"
+
+    @property
+    def key(self) -> str:
+        """What two sketches must have in common to be compared, the lexicon's own terms aside, as a line."""
+        own = {
+            "i-match": f" copies={self.copies} left_out={self.left_out} lexicon_seed={self.seed}",
+            "keywords": f" letters={self.letters}",
+        }
+        return self.lexicon.key + own.get(self.kind, "")
 
 
 class WordSketcher:
@@ -144,7 +154,14 @@ class WordSketcher:
         if not self._lexicon.size:
             return np.zeros(ids.size, np.bool_)
         at = np.minimum(np.searchsorted(self._lexicon, ids), self._lexicon.size - 1)
-        return self._lexicon[at] == ids
+        found: NDArray[np.bool_] = self._lexicon[at] == ids
+        return found
+
+
+@lru_cache(maxsize=1)
+def sketcher_of(rule: WordRule, lexicon: bytes) -> WordSketcher:
+    """The sketcher of this process for a rule and the ids of a lexicon; its words stay known from task to task."""
+    return WordSketcher(rule, np.frombuffer(lexicon, np.uint64))
 
 
 @compiled
