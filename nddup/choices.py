@@ -154,7 +154,7 @@ def _about_words(config: Config) -> list[str]:
     """Shingles for a kind that is of words, and settings of words for one that is not."""
     kind, lexicon = KINDS[config.sketch.kind], config.lexicon
     able = {"letters": ["keywords"], "copies": ["i-match"], "left_out": ["i-match"]}
-    able |= dict.fromkeys(("low", "high", "saved"), ["lexicon", "i-match"])
+    able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
     of_words = [name for name, other in KINDS.items() if other.is_of_words]
     found = [
         f"lexicon.{key}: kind {kind.name} takes none; {' or '.join(able.get(key, of_words))} does"

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup import choices, lexicons
 from nddup.collection import find_files
 from nddup.config import build_config
 from nddup.errors import ConfigError
@@ -63,10 +64,13 @@ def run_job(
     source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {
+    described: dict[str, Any] = {
         "paths": [storage.full_path(path) for path in inputs],
         "files": {file.source: [file.size, file.modified] for file in files},
     }
+    if config.lexicon.saved is not None:
+        lexicons.take_saved(spark, config.lexicon.saved, choices.words_of(config))
+        described["paths"].append(storage.full_path(config.lexicon.saved))
     folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
     job = Job(spark, config, folder, Progress(spark), Metrics(spark))
     run_stages(job, source)
@@ -78,6 +82,8 @@ def run_job(
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
         notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
+    if "lexicon" in job.tables:
+        folder.write_text(lexicons.NOTE, lexicons.note_of(config, job.metrics.lexicon()))
     folder.drop("records")
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]

@@ -19,7 +19,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import choices, schemas
+from nddup import choices, lexicons, schemas
 from nddup.algorithms.kinds import Kind
 from nddup.algorithms.recipes import level_of
 from nddup.algorithms.thresholds import Threshold
@@ -37,6 +37,7 @@ from nddup.stages import (
     keep,
     lead,
     levels,
+    lexicon,
     match,
     naming,
     problems,
@@ -66,6 +67,9 @@ class Job:
     tables: dict[str, DataFrame] = field(default_factory=dict)
     left_out: bytes = b""
     """Ids of shingles that are too common, ascending uint64."""
+
+    lexicon: bytes = b""
+    """Ids of the terms of the lexicon, ascending uint64."""
 
     collection: Collection | None = None
     """The files as they were read at last: what numbers their records."""
@@ -97,6 +101,7 @@ class Job:
             int(config.input.max_record),
             config.input.text,
             self.left_out,
+            self.lexicon,
         )
 
     def save(
@@ -118,6 +123,7 @@ class Job:
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
     """Every table of a run, from its files or from TEXTS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
+        _find_lexicon(job, source)
         silent = _save_source(job, source)
         if _find_common(job):
             silent = _save_source(job, source)
@@ -141,6 +147,28 @@ def _save_source(job: Job, source: Collection | DataFrame) -> DataFrame:
         return _files_without_records(job, source, _save_files(job, source))
     _save_records(job, sketch.sketch_frame(source, rule=job.rule))
     return schemas.local_table(job.spark, schemas.REJECTS)
+
+
+def _find_lexicon(job: Job, source: Collection | DataFrame) -> None:
+    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken."""
+    words, saved = job.rule.recipe.words, job.config.lexicon.saved
+    if words is None or not words.needs_lexicon:
+        return
+    rule = words.lexicon
+    if saved is not None:
+        found, note = lexicons.take_saved(job.spark, saved, words)
+        job.metrics.counts |= {f"lexicon_{name}": int(note[name] or 0) for name in lexicons.COUNTED}
+    else:
+        counted = lexicons.count_terms(
+            job.spark, source, rule=job.rule, words=rule, max_expansion=job.config.input.max_expansion
+        )
+        terms = job.save("terms", counted, "input", "lexicon", reads=("input",), **lexicons.count_in_passing())
+        job.metrics.counts["lexicon_counted"] = job.metrics.rows["terms"]
+        least, most = rule.interval(job.metrics.counts["lexicon_commonest"])
+        found = lexicon.choose(terms, least=least, most=most)
+    kept = job.save("lexicon", found, "input", "lexicon", reads=("input",) if saved else ("terms",))
+    job.lexicon = lexicons.ids_of(kept)
+    job.store.drop("terms")
 
 
 def _find_common(job: Job) -> bool:
@@ -183,7 +211,9 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
 
 
 def _save_records(job: Job, records: DataFrame) -> DataFrame:
-    return job.save("records", records, "input", "shingle", "sketch", reads=("input",), **collapse.count_replaced())
+    return job.save(
+        "records", records, "input", "shingle", "sketch", "lexicon", reads=("input",), **collapse.count_replaced()
+    )
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:

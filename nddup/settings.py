@@ -92,8 +92,8 @@ class SketchConfig(_Section):
     What is not given follows the kind; what the kind does not take is refused (`nddup.choices`).
     """
 
-    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = Field(
-        "min-s", description="what is kept of a document: see `nddup.algorithms.kinds`"
+    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = (
+        Field("min-s", description="what is kept of a document: see `nddup.algorithms.kinds`")
     )
     size: int = Field(200, ge=1, le=100_000, description="ids kept of a document, or slots of its signature")
     seed: int = Field(1, ge=0, lt=1 << 63, description="picks permutations and polynomials")

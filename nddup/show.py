@@ -131,6 +131,9 @@ def _notes(metrics: dict[str, Any]) -> list[str]:
     if stages["sketch"].get("left_out_shingles"):
         left_out = stages["sketch"]["left_out_shingles"]
         notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
+    if "lexicon" in stages["sketch"]:
+        lexicon = stages["sketch"]["lexicon"]
+        notes.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
     if metrics["empty_sketches"]:
         notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
     if metrics["below_count"]:

@@ -125,7 +125,7 @@ class RunFolder:
     ) -> DataFrame:
         """As `Store.save`: writes Parquet, then the stage's fingerprint, in this order."""
         started = time.monotonic()
-        where = self._at(name if name in TABLES else f"{STAGES}/{name}")
+        where = self._at(name if name in {*TABLES, "lexicon"} else f"{STAGES}/{name}")
         table.select(*schema.fieldNames()).write.mode("overwrite").parquet(where)
         kept = self._spark.read.schema(schema).parquet(where)
         reading = {read: self._fingerprints[read] for read in reads}

@@ -63,7 +63,7 @@ def grow_table(keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> tuple[ND
 
 
 @compiled
-def number_words(  # noqa: C901, PLR0912 - one pass over the bytes, its state in local variables
+def number_words(  # noqa: C901 - one pass over the bytes, its state in local variables
     data: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
@@ -185,9 +185,7 @@ class Vocabulary:
         places = np.empty((self._keys.size // 2, 2), np.int64)
         known = self._count
         state = np.array([0, bounds[0], 0, known], np.int64)
-        while not number_words(
-            data, bounds, WORD_TABLE, self._keys, self._numbers, tokens, offsets, places, state
-        ):
+        while not number_words(data, bounds, WORD_TABLE, self._keys, self._numbers, tokens, offsets, places, state):
             self._keys, self._numbers = grow_table(self._keys, self._numbers)
             places = np.concatenate([places, np.empty_like(places)])
         self._count = int(state[3])
