@@ -117,23 +117,26 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%} of the documents" if whole else ""
 
 
+def _notes_of_sketches(sketch: dict[str, Any]) -> list[str]:
+    """What was passed over before anything was compared."""
+    notes = []
+    if skipped := len(sketch["skipped_files"]):
+        notes.append(f"{skipped} files skipped, listed in metrics.json")
+    if sketch["undecodable_records"]:
+        notes.append(
+            f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
+            f" {sketch['undecodable_places']:,} places became U+FFFD"
+        )
+    if left_out := sketch.get("left_out_shingles"):
+        notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
+    if lexicon := sketch.get("lexicon"):
+        notes.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
+    return notes
+
+
 def _notes(metrics: dict[str, Any]) -> list[str]:
     """Everything that was left out, cut or replaced, in words."""
-    stages, notes = metrics["stages"], []
-    skipped = len(stages["sketch"]["skipped_files"])
-    if skipped:
-        notes.append(f"{skipped} files skipped, listed in metrics.json")
-    if stages["sketch"]["undecodable_records"]:
-        notes.append(
-            f"{stages['sketch']['undecodable_records']:,} records hold bytes that are no text:"
-            f" {stages['sketch']['undecodable_places']:,} places became U+FFFD"
-        )
-    if stages["sketch"].get("left_out_shingles"):
-        left_out = stages["sketch"]["left_out_shingles"]
-        notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
-    if "lexicon" in stages["sketch"]:
-        lexicon = stages["sketch"]["lexicon"]
-        notes.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
+    stages, notes = metrics["stages"], _notes_of_sketches(metrics["stages"]["sketch"])
     if metrics["empty_sketches"]:
         notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
     if metrics["below_count"]:
