@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "kinds", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "fuzz")
+NAMES = ("quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "fuzz")
 
 
 def build_parser() -> argparse.ArgumentParser:
