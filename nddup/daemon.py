@@ -8,7 +8,7 @@ executor, so it is paid once there, not in each worker. Spark starts this module
 import numpy as np
 from pyspark import daemon
 
-from nddup.algorithms import markup, overlap, sketching
+from nddup.algorithms import banding, levelling, markup, overlap, recipes, sketching
 from nddup.algorithms.itemsets import cover_component, mine_component
 from nddup.algorithms.leaders import follow_leaders
 from nddup.algorithms.thresholds import Threshold
@@ -22,6 +22,16 @@ def compile_kernels() -> None:
     load_kernels()
     offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
     cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
+    text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
+    for permutation in ("mix", "gf2", "affine", "datasketch"):
+        recipes.make_sketches(text, sizes, recipes.Recipe("minhash", size=2, permutation=permutation))
+    for permutation in ("gf2", "affine"):
+        recipes.make_sketches(
+            text, sizes, recipes.Recipe(unit="char", fingerprint="rabin", permutation=permutation, growth="linear")
+        )
+    for finder in (banding.Finder(1, 2), banding.Finder(0, 2)):
+        finder.keys(overlap.Ragged(offsets, ids))
+    levelling.spread_levels(np.array([1]), np.array([0]), overlap.Ragged(offsets[:2], ids[:3]), 1)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(overlap.Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
 

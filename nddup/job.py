@@ -88,7 +88,7 @@ def run_job(
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
-    metrics = {**report, "settings": settings_of(config), "versions": versions()}
+    metrics = {**report, "settings": settings_of(config), "recipe": job.rule.recipe.key, "versions": versions()}
     folder.finish(metrics)
     return metrics
 

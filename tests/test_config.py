@@ -46,8 +46,27 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "max_expansion": 200,
         },
         "shingle": {"length": 5, "offset": 1, "unit": "word"},
-        "sketch": {"kind": "min-s", "size": 200, "seed": 1, "fingerprint": "rolling", "permutation": "mix"},
-        "pairs": {"measure": "resemblance", "threshold": 0.8, "max_postings": 10_000, "expand_limit": 1_000_000},
+        "sketch": {
+            "kind": "min-s",
+            "size": 200,
+            "seed": 1,
+            "fingerprint": "rolling",
+            "bits": None,
+            "permutation": None,
+            "modulus": None,
+            "growth": "fixed",
+            "tagged": True,
+            "bands": None,
+            "rows": None,
+            "verify": True,
+        },
+        "pairs": {
+            "measure": "resemblance",
+            "threshold": 0.8,
+            "max_document_frequency": None,
+            "max_postings": 10_000,
+            "expand_limit": 1_000_000,
+        },
         "clusters": {
             "mode": "all",
             "miner": "auto",
@@ -68,15 +87,26 @@ def test_every_key_says_what_it_does() -> None:
             assert field.description
 
 
-@pytest.mark.parametrize("name", ["local", "cluster", "romip2005"])
+@pytest.mark.parametrize("name", [path.stem for path in sorted(CONF.glob("*.yaml"))])
 def test_configurations_that_are_shipped_can_be_loaded(name: str) -> None:
     """Every file of conf/ passes the schema."""
     assert load_config(str(CONF / f"{name}.yaml")) != Config()
 
 
-def test_no_shipped_configuration_is_forgotten() -> None:
-    """The three files above are all of conf/."""
-    assert sorted(path.stem for path in CONF.glob("*.yaml")) == ["cluster", "local", "romip2005"]
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("broder1997", {"length": 10, "kind": "mod-m", "modulus": 25, "fingerprint": "rabin", "bits": 40}),
+        ("romip2005-min-perm", {"length": 20, "kind": "min-perm", "size": 100, "permutation": "gf2", "tagged": False}),
+        ("kshingle2017", {"kind": "minhash", "permutation": "affine", "bands": 20, "rows": 5, "size": 100}),
+    ],
+)
+def test_profiles_hold_the_published_settings(name: str, published: dict[str, object]) -> None:
+    """Shingles and sketches are those of the paper."""
+    config = load_config(str(CONF / f"{name}.yaml"))
+
+    held = {**config.shingle.model_dump(), **config.sketch.model_dump()}
+    assert {key: held[key] for key in published} == published
 
 
 def test_romip_configuration_holds_the_published_settings() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.check import check_run
-from nddup.choices import bands_of, find_conflicts, kind_of, recipe_of, threshold_of
+from nddup.choices import bands_of, recipe_of, threshold_of
 from nddup.config import build_config, load_config
 from nddup.errors import ConfigError
 from nddup.job import run_job
@@ -96,14 +96,6 @@ def test_a_choice_that_contradicts_is_one_line(settings: dict[str, Any], message
         load_config(None, [f"{key}={value}" for key, value in settings.items()])
 
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("path", sorted(Path("conf").glob("*.yaml")), ids=str)
-def test_profiles_are_right(path: Path) -> None:
-    config = load_config(str(path))
-
-    assert find_conflicts(config) == []
-    assert kind_of(config.sketch).name == recipe_of(config).kind
 
 
 def test_what_is_not_given_follows_the_kind() -> None:

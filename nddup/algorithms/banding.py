@@ -58,7 +58,7 @@ def _band_keys(
                 slots[slot] = ids[j]
         if offsets[i] < offsets[i + 1]:
             for band in range(bands):
-                key = np.uint64(band)
+                key = mix_id(np.uint64(band), ONE, GOLDEN)
                 for row in range(rows):
                     key = mix_id(key ^ slots[band * rows + row], ONE, GOLDEN)
                 keys[at] = key
@@ -79,7 +79,7 @@ def _run_keys(
         size = offsets[i + 1] - offsets[i]
         length = min(rows, size)
         for first in range(offsets[i], offsets[i + 1] - length + 1 if size else offsets[i]):
-            key = np.uint64(length)
+            key = mix_id(np.uint64(length), ONE, GOLDEN)
             for j in range(first, first + length):
                 key = mix_id(key ^ ids[j], ONE, GOLDEN)
             keys[at] = key

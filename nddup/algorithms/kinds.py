@@ -108,19 +108,19 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 is_of_shingles=False,
             ),
             Kind(
+                "mod-m",
+                "the ids that m divides: a sample that grows with the document",
+                "whole",
+                options=frozenset({"modulus"}),
+                refused=MappingProxyType({}),
+            ),
+            Kind(
                 "mod-pow2",
                 "the ids that 2^i divides, i by the document's length, compared at the coarser of two",
                 "levels",
                 finder="levels",
                 refused=MappingProxyType({}),
                 is_mined=False,
-            ),
-            Kind(
-                "mod-m",
-                "the ids that m divides: a sample that grows with the document",
-                "whole",
-                options=frozenset({"modulus"}),
-                refused=MappingProxyType({}),
             ),
             Kind(
                 "lexicon",
