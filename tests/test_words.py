@@ -191,7 +191,7 @@ def test_the_interval_is_exact() -> None:
 
 def test_the_key_of_a_lexicon_tells_what_decides_it() -> None:
     """Settings and versions of the libraries are in it."""
-    assert ENGLISH.key.startswith("languages=english+russian stems=True stops=True low=0.1 high=0.5 format=1/unicode-")
+    assert ENGLISH.key.startswith("languages=english+russian stems=True stops=True low=0.1 high=0.5 terms=1/unicode-")
     assert "snowball" in ENGLISH.key
 
 

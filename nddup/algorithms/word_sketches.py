@@ -17,6 +17,7 @@ Sources:
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final, Literal
 
 import numpy as np
@@ -134,10 +135,10 @@ class WordSketcher:
         found = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
         ids = self._ids_of([term for _, term in found])
         named = np.full(len(terms), -1, np.int32)
-        numbers, known = self._number, len(self._number)
-        for (place, _), value in zip(found, ids.tolist(), strict=True):
-            named[place] = numbers.setdefault(value, len(numbers))
-        new = np.array(list(numbers)[known:] if len(numbers) > known else [], np.uint64)
+        numbers = self._number
+        known = len(numbers)
+        named[[place for place, _ in found]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
+        new = np.array(list(islice(reversed(numbers), len(numbers) - known))[::-1], np.uint64)
         self._term_of = np.concatenate([self._term_of, named])
         self._ids = np.concatenate([self._ids, new])
         self._kept = np.concatenate([self._kept, self._is_kept(new)])

@@ -192,7 +192,8 @@ class Vocabulary:
         if self._count > known:
             raw, first = data[bounds[0] : bounds[-1]].tobytes(), int(bounds[0])
             new = places[known : self._count] - first
-            self._introduce([raw[a:b].decode().translate(_LOWER_CASE) for a, b in new.tolist()])
+            words = [raw[a:b].decode() for a, b in new.tolist()]
+            self._introduce([word.lower() if word.isascii() else word.translate(_LOWER_CASE) for word in words])
         return tokens[: offsets[-1]], offsets
 
 
