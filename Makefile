@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run demo test check lint format types spelling locks bench lock sample clean
+.PHONY: help setup setup-run demo package soak test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 
 BIN := .venv/bin
@@ -40,6 +40,12 @@ spelling: setup
 
 locks:
 	@! grep -n -e '://' -e '^--' *.lock || { echo "a lock must name no address"; exit 1; }
+
+package: setup ## pack what executors need beside Spark into dist/nddup-deps.tar.gz (docs/operations.md)
+	@scripts/package.sh
+
+soak: setup ## kill the driver of the main job 50 times at random moments; KILLS=5 makes it fewer
+	@$(WITH_JAVA) $(BIN)/python -m scripts.soak $(or $(KILLS),50)
 
 bench: setup ## measure speed and quality (bench/README.md says what)
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH_ARGS)

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "scale", "fuzz")
+NAMES = (
+    "quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion",
+    "scale", "memory", "fuzz",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -20,7 +23,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
-    parser.add_argument("--records", help="scale: two counts (250000,2000000; small 20000,80000); fuzz: one (1000000)")
+    parser.add_argument(
+        "--records", help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000)"
+    )
     return parser
 
 

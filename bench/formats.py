@@ -27,11 +27,11 @@ from nddup.algorithms.records import Record, content_fingerprint, record_text
 from nddup.collection import Collection, find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.session import start_session
 from nddup.stages.sketch import _sketch
 from nddup.stages.whole import read_file
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore
 

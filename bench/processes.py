@@ -108,7 +108,7 @@ def _reap_orphans() -> None:
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
             if pid == 0 and time.monotonic() > end:
-                for orphan in _descendants(os.getpid())[1:]:
+                for orphan in descendants(os.getpid())[1:]:
                     with suppress(ProcessLookupError):
                         os.kill(orphan, signal.SIGKILL)
             if pid == 0:
@@ -117,7 +117,7 @@ def _reap_orphans() -> None:
 
 def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, done: threading.Event) -> None:
     while not done.wait(every):
-        held = [_worker_rss(process) for process in _descendants(pid)]
+        held = [_worker_rss(process) for process in descendants(pid)]
         usage.worker_rss = max([usage.worker_rss, *held])
         usage.workers_rss = max(usage.workers_rss, sum(held))
         sizes = {name: folder_bytes(path) for name, path in folders.items()}
@@ -126,7 +126,8 @@ def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, do
             usage.disk[name] = max(usage.disk.get(name, 0), size)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

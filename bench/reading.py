@@ -22,11 +22,11 @@ from nddup.algorithms.sketching import sketch_texts
 from nddup.collection import HEAD_BYTES, find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.session import start_session
 from nddup.stages.read import read_chunks
 from nddup.stages.sketch import Rule, _sketch_chunks
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore
 

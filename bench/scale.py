@@ -59,24 +59,27 @@ def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, 
     return usage, {"input": size, "in_families": near, **tables}
 
 
-def write_records(path: Path, count: int, seed: int = 1) -> int:
-    """Write so many JSON lines `{"id", "text"}`; how many of them lie in a family."""
+def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS) -> int:
+    """Write so many JSON lines `{"id", "text"}`; how many of them lie in a family.
+
+    `words`: of a record, from and below.
+    """
     random = np.random.default_rng(seed)
-    words = np.full((VOCABULARY, LETTERS + 1), ord(" "), np.uint8)
-    words[:, :LETTERS] = random.integers(ord("a"), ord("z") + 1, (VOCABULARY, LETTERS))
+    vocabulary = np.full((VOCABULARY, LETTERS + 1), ord(" "), np.uint8)
+    vocabulary[:, :LETTERS] = random.integers(ord("a"), ord("z") + 1, (VOCABULARY, LETTERS))
     near = 0
     with path.open("wb") as file:
         for first in range(0, count, BLOCK):
             rows = min(BLOCK, count - first)
-            chosen = random.integers(0, VOCABULARY, (rows, WORDS[1] + FAMILY))
-            lengths = random.integers(*WORDS, rows)
+            chosen = random.integers(0, VOCABULARY, (rows, words[1] + FAMILY))
+            lengths = random.integers(*words, rows)
             families = int(rows * SHARE_NEAR) // FAMILY
             heads = random.choice(rows // FAMILY, families, replace=False) * FAMILY
             for member in range(1, FAMILY):
                 chosen[heads + member] = chosen[heads]
                 lengths[heads + member] = lengths[heads] + member
             near += families * FAMILY
-            data, bytes_of = words[chosen].reshape(rows, -1), (lengths * (LETTERS + 1)).tolist()
+            data, bytes_of = vocabulary[chosen].reshape(rows, -1), (lengths * (LETTERS + 1)).tolist()
             file.writelines(
                 b'{"id": "%d", "text": "%s"}\n' % (first + row, data[row, : bytes_of[row] - 1].tobytes())
                 for row in range(rows)

@@ -58,13 +58,16 @@ class CheckReport:
         return "\n".join([*(finding.line() for finding in self.findings), summary]) + "\n"
 
 
-def check_run(spark: SparkSession, path: str, *, steps: Sequence[str] | None = None) -> CheckReport:
+def check_run(
+    spark: SparkSession, path: str, *, steps: Sequence[str] | None = None, max_rejects: float | None = None
+) -> CheckReport:
     """Prove the promises of the finished run in `path`.
 
     Args:
         spark: the session.
         path: folder of the run.
         steps: names of `STEPS`; None is all of them.
+        max_rejects: share of the records that may be rejects; None is any.
 
     Returns:
         A finding a promise, in the order of the tables.
@@ -78,7 +81,8 @@ def check_run(spark: SparkSession, path: str, *, steps: Sequence[str] | None = N
     folder = RunFolder(spark, path)
     evidence = Evidence(spark, folder, folder.open())
     try:
-        return CheckReport(tuple(finding for step in steps or STEPS for finding in STEPS[step](evidence)))
+        limited = [] if max_rejects is None else [_few_rejects(evidence, max_rejects)]
+        return CheckReport((*limited, *(finding for step in steps or STEPS for finding in STEPS[step](evidence))))
     finally:
         evidence.forget()
 
@@ -90,6 +94,13 @@ def _find(promise: str, broken: DataFrame | list[str], *, amount: str = "all", n
     count = broken.count()
     rows = broken.sort("problem").limit(EXAMPLES).collect() if count else []
     return Finding(promise, amount, count, tuple(str(row["problem"]) for row in rows), note)
+
+
+def _few_rejects(evidence: Evidence, limit: float) -> Finding:
+    """Whether the rejects are at most this share of the records."""
+    rejects, records = evidence.tables["rejects"].count(), int(evidence.metrics["records"])
+    too_many = [f"{rejects:,} of {records:,} records are rejects"] if rejects > limit * records else []
+    return _find(f"rejects: at most {limit:g} of the records", too_many)
 
 
 def _accounting(evidence: Evidence) -> Iterator[Finding]:
@@ -133,7 +144,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     clusters, placed, chosen = evidence.tables["clusters"], evidence.placed, evidence.chosen
     amount = described(len(chosen.sets), evidence.clusters, "clusters")
     yield _find("clusters: id, size and order of members, none twice", tables.wrong_names(clusters))
-    sets, problems = check_clusters.prove(chosen.sets, chosen.sketches, evidence.rule)
+    sets, problems = check_clusters.prove(chosen.sets, chosen.sketches, evidence.rule, evidence.support)
     yield _find("clusters: all pairs near-duplicates, support as said and enough", problems, amount=amount)
     added = check_clusters.extend(evidence.sketches, chosen.names, chosen.cluster_ids, sets, evidence.rule)
     added = check_clusters.maximal_only(added, placed)
@@ -154,11 +165,13 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
         yield _find("clusters: each kept document with its duplicates, and no others", wrong)
         return
     led = evidence.led_nodes.select(F.col("node").alias("probe"))
-    due = evidence.truth.join(led, "probe", "left_anti")
-    twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti")
+    met = evidence.truth.where(F.col("overlap") >= evidence.support)
+    due = met.join(led, "probe", "left_anti")
+    large = evidence.sketches.where(F.col("size") >= evidence.support).select("node")
+    twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti").join(large, "node", "left_semi")
     lost = check_clusters.uncovered(due, twins, placed, evidence.probe_nodes)
     yield _find("clusters: every pair of near-duplicates is in one", lost, amount=amount)
-    lonely = check_clusters.left_out(evidence.truth, placed)
+    lonely = check_clusters.left_out(met, placed)
     yield _find("clusters: every document with a near-duplicate is in one", lonely, amount=amount)
     yield _find(
         "clusters: those of led families hold a kept one", check_clusters.leaderless(placed, evidence.kept_nodes)
@@ -168,10 +181,10 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
 def _components(evidence: Evidence) -> Finding:
     """Names of components on everything; that they hang together, as far as `INCIDENCES` goes.
 
-    Clusters hold every pair, and so hang together as pairs do, but for those of a partition or of led families: there
-    the pairs themselves are looked at.
+    Clusters hold every pair, and so hang together as pairs do, but for those of a partition, of led families, or of a
+    higher support: there the pairs themselves are looked at.
     """
-    if evidence.mode == "partition" or evidence.led_nodes.limit(1).count():
+    if evidence.mode == "partition" or evidence.support or evidence.led_nodes.limit(1).count():
         return _components_by_pairs(evidence)
     nodes = evidence.placed.where("node is not null").select("cluster_id", "node", "component")
     parts = 1 + nodes.count() // INCIDENCES

@@ -210,7 +210,12 @@ def whole_files(spark: SparkSession, group: Group, *, max_expansion: int) -> Dat
         (file.path, file.source, compression, most_expanded(file, max_expansion), file.size)
         for file, compression in group.files
     ]
-    return whole.pack_files(spark, entries)
+    fetched = [entry for entry in entries if whole.is_fetched(entry[0], entry[4])]
+    opened = [entry for entry in entries if not whole.is_fetched(entry[0], entry[4])]
+    if not fetched:
+        return whole.pack_files(spark, opened)
+    files = whole.fetch_files(spark, fetched)
+    return files.unionByName(whole.pack_files(spark, opened)) if opened else files
 
 
 def most_expanded(file: InputFile, max_expansion: int) -> int:

@@ -20,7 +20,7 @@ from nddup.settings import Config
 # Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
 LATER_KEYS = frozenset(
     {
-        "clusters.support", "clusters.max_nodes", "output.context",
+        "output.context",
     }
 )  # fmt: skip
 LATER_VALUES: dict[str, tuple[str, ...]] = {

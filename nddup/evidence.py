@@ -103,6 +103,11 @@ class Evidence:
         return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0) or is_by_chance
 
     @cached_property
+    def support(self) -> int:
+        """Features that all members of a cluster must share, beyond what the threshold asks; 0: no more."""
+        return int(self.metrics["settings"]["clusters"]["support"] or 0)
+
+    @cached_property
     def is_led(self) -> bool:
         """Whether the run led families with a crowd: then pairs of two removed documents of these may be missing."""
         return bool(self.metrics["stages"]["pairs"].get("crowd", 0) > 0)

@@ -4,20 +4,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import choices, lexicons
+from nddup import choices
 from nddup.collection import find_files
 from nddup.config import build_config
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
+from nddup.lexicons import NOTE, note_of, take_saved
 from nddup.metrics import Metrics
-from nddup.pipeline import Job, read_kept, run_stages, settings_of
-from nddup.progress import Progress
+from nddup.pipeline import read_kept, run_stages
+from nddup.progress import LogFormat, Progress
 from nddup.schemas import TEXTS
-from nddup.session import RUNTIME
+from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
+from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
 from nddup.texts import store_texts
@@ -39,8 +41,15 @@ class Tables:
     metrics: dict[str, Any]
 
 
-def run_job(
-    spark: SparkSession, inputs: list[str], output: str, config: Config, *, overwrite: bool = False
+def run_job(  # noqa: PLR0913 - what the command line takes
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    config: Config,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    log_format: LogFormat = "text",
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in `output`.
 
@@ -50,6 +59,9 @@ def run_job(
         output: the run's folder.
         config: everything else.
         overwrite: replace a run that is there.
+        resume: finish a run that is there: tables that it would make again the same are taken as they are. Where
+            nothing is there a run begins; where its result is there, nothing is done.
+        log_format: of the line that each stage leaves in the log.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -69,28 +81,42 @@ def run_job(
         "files": {file.source: [file.size, file.modified] for file in files},
     }
     if config.lexicon.saved is not None:
-        lexicons.take_saved(spark, config.lexicon.saved, choices.words_of(config))
+        take_saved(spark, config.lexicon.saved, choices.words_of(config))  # before anything is written
         described["paths"].append(storage.full_path(config.lexicon.saved))
-    folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite)
-    job = Job(spark, config, folder, Progress(spark), Metrics(spark))
+    if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
+        return folder.open()
+    counted = Metrics(spark)
+    job = Job(spark, config, folder, Progress(spark, form=log_format, facts=counted.facts), counted)
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
-    if config.output.kept != "none":
-        with job.progress.stage("output") as notes:
-            write_kept(read_kept(job), f"{folder.path}/kept", config.output.kept)
-            notes.append(f"kept documents as {config.output.kept}")
+    _write_kept_once(job, folder)
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
         notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
     if "lexicon" in job.tables:
-        folder.write_text(lexicons.NOTE, lexicons.note_of(config, job.metrics.lexicon()))
-    folder.drop("records")
+        folder.write_text(NOTE, note_of(config, job.metrics.lexicon()))
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
     metrics = {**report, "settings": settings_of(config), "recipe": job.rule.recipe.key, "versions": versions()}
     folder.finish(metrics)
+    folder.drop("records")
     return metrics
+
+
+def _write_kept_once(job: Job, folder: RunFolder) -> None:
+    """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
+    form = job.config.output.kept
+    made_of: dict[str, Any] = {"settings": {"kept": form}, "reads": ("documents", "keep")}
+    if form == "none":
+        folder.clear("kept")
+    elif not folder.has("kept", **made_of):
+        with job.progress.stage("output") as notes:
+            job.progress.describe("kept")
+            folder.clear("kept")
+            _write_all_kept(job, f"{folder.path}/kept", form)
+            folder.seal("kept", **made_of, counted={})
+            notes.append(f"kept documents as {form}")
 
 
 def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **settings: Any) -> Tables:  # noqa: A002, ANN401
@@ -127,6 +153,15 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}
     return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})
+
+
+def _write_all_kept(job: Job, path: str, form: str) -> None:
+    """Write them, split as when they were sketched, and see that all came."""
+    seen, expected = Observation("written"), job.metrics.counts["kept"]
+    with set_to(job.spark, job.metrics.splitting):
+        write_kept(read_kept(job).observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:

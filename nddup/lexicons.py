@@ -25,6 +25,7 @@ from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.settings import Config
 from nddup.stages import lexicon
 from nddup.stages.sketch import Rule
+from nddup.state import Job
 from nddup.storage import Storage
 
 NOTE = "lexicon.json"
@@ -33,6 +34,26 @@ COUNTED = ("counted", "occurrences", "commonest")
 
 MOST_TERMS = 10_000_000
 """Terms of a lexicon: it travels to every task, 8 bytes a term."""
+
+
+def find_lexicon(job: Job, source: Collection | DataFrame) -> None:
+    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken."""
+    words, saved = job.rule.recipe.words, job.config.lexicon.saved
+    if words is None or not words.needs_lexicon:
+        return
+    if saved is not None:
+        found, note = take_saved(job.spark, saved, words)
+        kept = job.save("lexicon", found, "lexicon", reads=("input",))
+        job.metrics.counts |= {f"lexicon_{name}": int(note[name] or 0) for name in COUNTED}
+    else:
+        expansion = job.config.input.max_expansion
+        counted = count_terms(job.spark, source, rule=job.rule, words=words.lexicon, max_expansion=expansion)
+        terms = job.save("terms", counted, "input", "lexicon", reads=("input",), **count_in_passing())
+        job.metrics.counts["lexicon_counted"] = job.metrics.rows["terms"]
+        least, most = words.lexicon.interval(job.metrics.counts["lexicon_commonest"])
+        kept = job.save("lexicon", lexicon.choose(terms, least=least, most=most), "lexicon", reads=("terms",))
+        job.store.drop("terms")
+    job.lexicon = ids_of(kept)
 
 
 def count_terms(

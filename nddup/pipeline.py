@@ -1,50 +1,32 @@
-"""The order of the stages: the only module that reads, writes, persists and counts.
+"""The order of the stages.
 
 INPUT files --read, sketch--> records --number, collapse--> documents, rejects
 documents   --name_nodes-->   nodes
 documents   --divide, prune…, match, lead--> matches
-matches     --build_graph-->  graph (components, kept nodes)
-graph       --mine-->         sets
-matches, sets, graph, nodes --expand, name, list--> pairs, clusters, members, keep
+matches, nodes --expand, `nddup.clustering`, list_kept--> pairs, clusters, members, keep
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup import choices, lexicons, schemas
-from nddup.algorithms.kinds import Kind
+from nddup import choices, schemas
 from nddup.algorithms.recipes import level_of
-from nddup.algorithms.thresholds import Threshold
+from nddup.clustering import save_clusters
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
-from nddup.errors import CapacityError, NddupError
-from nddup.metrics import Metrics
-from nddup.progress import Progress
-from nddup.settings import Config
-from nddup.stages import (
-    bands,
-    clusters,
-    collapse,
-    expand,
-    graph,
-    keep,
-    lead,
-    levels,
-    lexicon,
-    match,
-    naming,
-    problems,
-    prune,
-    sketch,
-)
-from nddup.store import Store
+from nddup.errors import NddupError
+from nddup.lexicons import find_lexicon
+from nddup.rounds import contract
+from nddup.session import set_to, splitting
+from nddup.stages import bands, collapse, expand, graph, keep, large_graph, lead, levels, match, prune, sketch
+from nddup.state import Job, Making
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -55,85 +37,22 @@ LEAST_GAIN = 0.02
 MOST_ROUNDS = 20
 
 
-@dataclass
-class Job:
-    """What the stages of one run share."""
-
-    spark: SparkSession
-    config: Config
-    store: Store
-    progress: Progress
-    metrics: Metrics
-    tables: dict[str, DataFrame] = field(default_factory=dict)
-    left_out: bytes = b""
-    """Ids of shingles that are too common, ascending uint64."""
-
-    lexicon: bytes = b""
-    """Ids of the terms of the lexicon, ascending uint64."""
-
-    collection: Collection | None = None
-    """The files as they were read at last: what numbers their records."""
-
-    @property
-    def threshold(self) -> Threshold:
-        """The threshold of the run, exact."""
-        return choices.threshold_of(self.config)
-
-    @property
-    def kind(self) -> Kind:
-        """What the sketches are."""
-        return choices.kind_of(self.config.sketch)
-
-    @property
-    def levels(self) -> int:
-        """s, where the modulus of a sketch follows the document's length; else 0."""
-        return self.config.sketch.size if self.kind.estimate == "levels" else 0
-
-    @property
-    def rule(self) -> sketch.Rule:
-        """How records become sketches."""
-        config = self.config
-        return sketch.Rule(
-            choices.recipe_of(config),
-            config.input.markup,
-            config.input.charset,
-            config.input.min_tokens,
-            int(config.input.max_record),
-            config.input.text,
-            self.left_out,
-            self.lexicon,
-        )
-
-    def save(
-        self, name: str, table: DataFrame, *sections: str, reads: Sequence[str] = (), **counts: Column
-    ) -> DataFrame:
-        """Compute a table once, under the settings of these sections; its rows and `counts` are taken in passing."""
-        schema = schemas.TABLES.get(name) or schemas.WORKING[name]
-        settings = {section: getattr(self.config, section).model_dump() for section in sections}
-        seen = Observation(name)
-        columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
-        kept = self.store.save(name, table.observe(seen, *columns), schema, settings=settings, reads=reads)
-        found = {key: int(value or 0) for key, value in seen.get.items()}
-        self.tables[name] = kept
-        self.metrics.rows[name] = found.pop("rows", 0)
-        self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
-        return kept
-
-
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
     """Every table of a run, from its files or from TEXTS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
-        _find_lexicon(job, source)
-        silent = _save_source(job, source)
-        if _find_common(job):
-            silent = _save_source(job, source)
+        find_lexicon(job, source)
+        if isinstance(source, Collection):
+            silent = _files_without_records(job, source, _save_files(job, source))
+        else:
+            _save_records(job, lambda: _sketch_texts(job, source))
+            silent = schemas.local_table(job.spark, schemas.REJECTS)
         _save_documents(job, silent)
         notes += [f"{job.metrics.rows['documents']:,} documents", f"{job.metrics.rows['rejects']:,} rejects"]
     with job.progress.stage("pairs") as notes, job.metrics.stage("pairs"):
         _save_matches(job)
         notes += [f"{job.metrics.rows['pairs']:,} pairs", f"{job.metrics.counts['candidates']:,} candidates"]
     with job.progress.stage("clusters") as notes, job.metrics.stage("clusters"):
-        _save_clusters(job)
+        save_clusters(job)
         notes += [f"{job.metrics.rows['clusters']:,} clusters"]
     with job.progress.stage("keep") as notes, job.metrics.stage("keep"):
         kept = keep.list_kept(job.tables["nodes"], job.tables["graph"], least_size=job.threshold.least_size)
@@ -141,38 +60,15 @@ def run_stages(job: Job, source: Collection | DataFrame) -> None:
         notes += [f"{job.metrics.counts['kept']:,} kept"]
 
 
-def _save_source(job: Job, source: Collection | DataFrame) -> DataFrame:
-    """RECORDS of files or of TEXTS; what comes back are rejects of whole files."""
-    if isinstance(source, Collection):
-        return _files_without_records(job, source, _save_files(job, source))
-    _save_records(job, sketch.sketch_frame(source, rule=job.rule))
-    return schemas.local_table(job.spark, schemas.REJECTS)
-
-
-def _find_lexicon(job: Job, source: Collection | DataFrame) -> None:
-    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken."""
-    words, saved = job.rule.recipe.words, job.config.lexicon.saved
-    if words is None or not words.needs_lexicon:
-        return
-    rule = words.lexicon
-    if saved is not None:
-        found, note = lexicons.take_saved(job.spark, saved, words)
-        job.metrics.counts |= {f"lexicon_{name}": int(note[name] or 0) for name in lexicons.COUNTED}
-    else:
-        counted = lexicons.count_terms(
-            job.spark, source, rule=job.rule, words=rule, max_expansion=job.config.input.max_expansion
-        )
-        terms = job.save("terms", counted, "input", "lexicon", reads=("input",), **lexicons.count_in_passing())
-        job.metrics.counts["lexicon_counted"] = job.metrics.rows["terms"]
-        least, most = rule.interval(job.metrics.counts["lexicon_commonest"])
-        found = lexicon.choose(terms, least=least, most=most)
-    kept = job.save("lexicon", found, "input", "lexicon", reads=("input",) if saved else ("terms",))
-    job.lexicon = lexicons.ids_of(kept)
-    job.store.drop("terms")
+def _sketch_texts(job: Job, texts: DataFrame) -> Iterator[DataFrame]:
+    """RECORDS of TEXTS; where shingles are too common, a second time without them."""
+    yield sketch.sketch_frame(texts, rule=job.rule)
+    if _find_common(job):
+        yield sketch.sketch_frame(texts, rule=job.rule)
 
 
 def _find_common(job: Job) -> bool:
-    """Find the shingles in the sketches of too many documents. If there are any, all is sketched again without them.
+    """Find the shingles in the sketches of too many documents; tell whether there are any, to sketch again without.
 
     They are looked for once: what takes their place in the sketches stays, however common.
     """
@@ -191,35 +87,52 @@ def _find_common(job: Job) -> bool:
 
 
 def _save_files(job: Job, collection: Collection) -> DataFrame:
-    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start."""
+    """RECORDS of all files; those in which Spark passed over a record as too long are read again, from their start.
+
+    How files are split depends on the cores there are at the time. It is set while they are read, and noted, so that
+    a later reading, also of a resumed run, finds the records where they were.
+    """
     expansion = job.config.input.max_expansion
-    records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
-    job.collection = collection
-    kept = _save_records(job, records)
-    short = [
-        row["source"]
-        for count in seen
-        if count.is_short
-        for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
-    ]
-    if short:
-        job.metrics.counts["files_read_again"] = len(short)
-        job.collection = collection.read_whole(set(short))
-        records, _ = read_records(job.spark, job.collection, rule=job.rule, max_expansion=expansion)
-        kept = _save_records(job, records)
+
+    def make() -> Iterator[DataFrame]:
+        job.metrics.splitting = splitting(job.spark)
+        records, seen = read_records(job.spark, collection, rule=job.rule, max_expansion=expansion)
+        with set_to(job.spark, job.metrics.splitting):
+            yield records
+        short = [
+            row["source"]
+            for count in seen
+            if count.is_short
+            for row in sources_cut_short(job.spark, count.group, max_record=job.rule.max_record).collect()
+        ]
+        if short:
+            job.metrics.counts["files_read_again"] = len(short)
+            job.metrics.read_again = sorted(short)
+        again = collection.read_whole(set(short))
+        if short:
+            with set_to(job.spark, job.metrics.splitting):
+                yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
+        if _find_common(job):
+            with set_to(job.spark, job.metrics.splitting):
+                yield read_records(job.spark, again, rule=job.rule, max_expansion=expansion)[0]
+
+    kept = _save_records(job, make)
+    job.collection = collection.read_whole(set(job.metrics.read_again))
     return kept
 
 
-def _save_records(job: Job, records: DataFrame) -> DataFrame:
-    return job.save(
-        "records", records, "input", "shingle", "sketch", "lexicon", reads=("input",), **collapse.count_replaced()
-    )
+def _save_records(job: Job, records: DataFrame | Making) -> DataFrame:
+    sections = ["input", "shingle", "sketch"] + ["pairs"] * (job.config.pairs.max_document_frequency is not None)
+    sections += ["lexicon"] * job.kind.is_of_words
+    reads = ("input", "lexicon") if "lexicon" in job.tables else ("input",)
+    return job.save("records", records, *sections, reads=reads, **collapse.count_replaced())
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:
     """Documents, rejects and nodes from the records; `silent` are rejects of whole files."""
     kept = job.tables["records"]
-    numbered = collapse.number(kept)
+    placed = job.save("offsets", collapse.split_offsets(kept), "input", reads=("records",))
+    numbered = collapse.number(kept, placed)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
     rejects = collapse.gather_rejects(numbered, repeats, silent)
     documents = collapse.collapse(numbered, repeats)
@@ -228,7 +141,8 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     repeats.unpersist()
     _count_rejects(job)
     nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy, levels=job.levels)
-    job.save("nodes", nodes, "keep", reads=("documents",), **collapse.count_short(job.threshold.least_size))
+    short = collapse.count_short(job.threshold.least_size)
+    job.save("nodes", nodes, "keep", "pairs", "sketch", reads=("documents",), **short)
 
 
 def _count_rejects(job: Job) -> None:
@@ -270,13 +184,18 @@ def _save_matches(job: Job) -> None:
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"], levels=job.levels)
     partitions = _partitions(job, job.metrics.counts["postings"])
-    job.metrics.counts["crowd"] = 0
-    matched, crowd, postings = _find_matches(job, sketches, partitions)
     counters = {name: F.sum(name) for name in match.COUNTERS}
-    matches = job.save("matches", matched, "pairs", "sketch", reads=("documents",), edges=F.count("node_a"), **counters)
-    if postings is not None:
-        postings.unpersist()
-    if crowd is not None:
+    matches = job.save(
+        "matches",
+        partial(_find_matches, job, sketches, partitions),
+        "pairs",
+        "sketch",
+        reads=("documents",),
+        edges=F.count("node_a"),
+        links=F.count("link_a"),
+        **counters,
+    )
+    if job.metrics.counts["crowd"]:
         matches = _lead_families(job, matches, sketches, partitions)
     limit = config.pairs.expand_limit
     expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
@@ -284,29 +203,28 @@ def _save_matches(job: Job) -> None:
     job.metrics.counts["partitions"] = partitions
 
 
-def _find_matches(
-    job: Job, sketches: DataFrame, partitions: int
-) -> tuple[DataFrame, DataFrame | None, DataFrame | None]:
-    """MATCHES, lazily; the CROWD whose pairs are not made, and the postings that are held for it, where there are any.
+def _find_matches(job: Job, sketches: DataFrame, partitions: int) -> Iterator[DataFrame]:
+    """MATCHES, by whatever the kind finds them by.
 
     Where one sketch contains another, or candidates are pairs unseen, there is no leading: long lists are cut.
     """
-    threshold, limit = job.threshold, job.config.pairs.max_postings
-    is_led = not threshold.is_containment and job.config.sketch.verify
+    kind, threshold, limit = job.kind, job.threshold, job.config.pairs.max_postings
+    is_led = not threshold.is_containment and job.config.sketch.verify and kind.is_mined
     how: dict[str, Any] = {"threshold": threshold, "max_postings": limit, "partitions": partitions}
+    job.metrics.counts["crowd"] = 0
     finder = choices.finder_of(job.config)
     if finder is not None:
         crowd = _save_crowd(job, bands.find_crowd(sketches, finder=finder, max_postings=limit)) if is_led else None
-        return bands.match_keys(sketches, finder=finder, crowd=crowd, **how), crowd, None
-    kind = job.kind
+        yield bands.match_keys(sketches, finder=finder, crowd=crowd, **how)
+        return
     if kind.finder == "levels":
         most = level_of(job.metrics.counts["most_features"], job.config.sketch.size)
         sketches = levels.spread(sketches, most=most)
-    is_led = is_led and kind.is_mined
     postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
     crowd = _save_crowd(job, match.find_crowd(postings, max_postings=limit)) if is_led else None
     matched = match.match(postings, sketches, crowd=crowd, **how)
-    return levels.gather(matched) if kind.finder == "levels" else matched, crowd, postings
+    yield levels.gather(matched) if kind.finder == "levels" else matched
+    postings.unpersist()
 
 
 def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
@@ -320,10 +238,21 @@ def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
 
 def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions: int) -> DataFrame:
     """The matches with those of families with a crowd replaced by the ones that leaders find."""
-    families = job.save("families", lead.find_families(matches), "pairs", reads=("matches",))
+    families = job.save("families", lambda: _find_families(job, matches), "pairs", reads=("matches",))
     led = lead.lead(families, sketches, job.tables["nodes"], threshold=job.threshold, partitions=partitions)
     whole = lead.replace_led(matches, families, led)
     return job.save("led", whole, "pairs", "keep", reads=("families", "nodes"), edges=F.count("node_a"))
+
+
+def _find_families(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
+    """FAMILIES, in one task, or in rounds where that would be too much for it."""
+    if job.metrics.counts["edges"] + job.metrics.counts["links"] <= graph.EDGE_LIMIT:
+        yield lead.find_families(matches)
+        return
+    links = matches.where("link_a is not null").select("link_a", "link_b")
+    edges = matches.where("node_a is not null").select("node_a", "node_b").unionByName(links.toDF("node_a", "node_b"))
+    ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
+    yield large_graph.find_families(links, contract(job, edges.select(*ends), "links", reads=("matches",)))
 
 
 def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
@@ -331,6 +260,7 @@ def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFra
     before = None
     rounds: list[int] = []
     for _ in range(MOST_ROUNDS):
+        job.progress.describe("postings")
         current = postings.persist(StorageLevel.DISK_ONLY)
         counted = prune.count_postings(current).first()
         rounds.append(int(counted["postings"]) if counted else 0)
@@ -350,82 +280,12 @@ def _partitions(job: Job, postings: int) -> int:
     return max(least, math.ceil(postings / POSTINGS_PER_TASK))
 
 
-def _save_clusters(job: Job) -> None:
-    config, threshold, tables = job.config.clusters, job.threshold, job.tables
-    edges = job.metrics.counts["edges"]
-    if edges > graph.EDGE_LIMIT:
-        raise CapacityError(
-            f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} whose components this version"
-            " finds in memory; raise pairs.threshold, or split the collection"
-        )
-    budget = {"max_sets": config.max_sets, "max_members": config.max_members}
-    matches = tables.get("led", tables["matches"])
-    miner = config.miner if config.mode == "all" else "pivot"
-    built = graph.build_graph(
-        matches,
-        tables["nodes"],
-        miner=miner,
-        fpgrowth_limit=config.fpgrowth_limit,
-        families=tables.get("families"),
-        least_containment=float(job.config.pairs.share) if threshold.is_containment else None,
-        **budget,
-    )
-    job.save("graph", built, "clusters", "keep", reads=("matches", "nodes"), **graph.count_components())
-    partitions = job.metrics.counts["partitions"]
-    sketches = collapse.distinct_sketches(tables["documents"])
-    near = matches.where(F.col("node_a").isNotNull())
-    gathered = problems.gather_problems(tables["graph"], sketches, near, partitions=partitions).persist(
-        StorageLevel.DISK_ONLY
-    )
-    mined = clusters.mine_by_pivot(gathered, threshold=threshold, mode=config.mode, **budget)
-    for frequent in _list_frequent(job, gathered):
-        listed = clusters.keep_clusters(frequent, gathered, threshold=threshold, partitions=partitions)
-        mined = mined.unionByName(listed)
-    sets = job.save("sets", mined, "clusters", "pairs", reads=("graph", "documents", "matches"))
-    gathered.unpersist()
-    named = naming.name_clusters(
-        sets, tables["graph"], tables["nodes"], least_size=threshold.least_size, mode=config.mode
-    )
-    covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
-    kept = job.save(
-        "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
-    )
-    members = naming.list_members(kept, tables["nodes"], by_weight=threshold.is_containment)
-    job.save("members", members, "keep", reads=("clusters", "nodes"))
-    _count_covered(job)
-
-
-def _list_frequent(job: Job, gathered: DataFrame) -> Iterator[DataFrame]:
-    """The frequent sets of each FP-Growth fit; most runs have one, or none."""
-    job.metrics.counts["fpgrowth_fits"] = 0
-    if job.metrics.counts["fpgrowth_components"] == 0:
-        return
-    transactions = clusters.list_transactions(gathered, threshold=job.threshold).persist(StorageLevel.DISK_ONLY)
-    fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
-    for fit in sorted(fits, key=lambda row: int(row["fit"])):
-        chosen = transactions.where(F.col("fit") == fit["fit"])
-        yield clusters.list_frequent(chosen, least=int(fit["least"]), count=int(fit["n"]))
-    job.metrics.counts["fpgrowth_fits"] = len(fits)
-
-
-def _count_covered(job: Job) -> None:
-    """Count the components that were covered: an action of its own, where there are any."""
-    covered = job.tables["clusters"].where("coverage = 'pairs'")
-    is_any = job.metrics.counts["covered_clusters"] > 0
-    job.metrics.counts["covered_components"] = covered.select("component").distinct().count() if is_any else 0
-
-
 def read_kept(job: Job) -> DataFrame:
     """The kept documents themselves, read again: doc_key, doc_id, url, source, record, content, line."""
     if job.collection is None:
         raise ValueError("documents of a DataFrame are not read again")
-    offsets = collapse.split_offsets(job.tables["records"]).select("source", "split", "before")
+    offsets = job.tables["offsets"].select("source", "split", "before")
     kept = job.tables["keep"].where("kept").select("doc_id")
     documents = job.tables["documents"].join(kept, "doc_id").select("doc_key", "doc_id", "url", "source", "record")
     contents = read_contents(job.spark, job.collection, rule=job.rule, max_expansion=job.config.input.max_expansion)
     return documents.join(sketch.read_contents(contents, offsets), "doc_key")
-
-
-def settings_of(config: Config) -> dict[str, Any]:
-    """The settings of a run as plain values."""
-    return config.model_dump()

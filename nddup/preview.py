@@ -7,13 +7,16 @@ from collections import Counter
 from itertools import islice
 
 from nddup.algorithms.normalising import tokenise
-from nddup.algorithms.records import Record, read_text
+from nddup.algorithms.records import Record, Reject, read_text
 from nddup.collection import Collection, Group, find_files, most_expanded
 from nddup.settings import Config
-from nddup.stages.whole import read_file
+from nddup.stages.whole import FETCHED_BYTES, is_remote, read_file
 from nddup.storage import InputFile, Storage
 
 RECORDS = 1_000
+REMOTE_BYTES = 4 << 20
+"""Of a file that is not local, looked at."""
+
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 
 
@@ -29,7 +32,9 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
         ((file, compression, group) for group in collection.groups for file, compression in group.files),
         key=lambda entry: entry[0].source.encode(),
     )
-    parts += [_describe(file, compression, group, config) for file, compression, group in entries[:SHOWN_FILES]]
+    parts += [
+        _describe(storage, file, compression, group, config) for file, compression, group in entries[:SHOWN_FILES]
+    ]
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
     parts += [f"{source}\n  not read   {reason}: {detail}\n" for source, reason, detail in collection.unread]
@@ -46,7 +51,7 @@ def _heading(collection: Collection) -> str:
     return f"{len(collection.listing.files):,} files, {size / 1e6:,.1f} MB: {told or 'none can be read'}\n"
 
 
-def _describe(file: InputFile, compression: str, group: Group, config: Config) -> str:
+def _describe(storage: Storage, file: InputFile, compression: str, group: Group, config: Config) -> str:
     head = group.head
     declared = head.format
     stored = f"{file.size / 1e6:,.1f} MB" + (f", {compression}" if compression else "")
@@ -62,13 +67,26 @@ def _describe(file: InputFile, compression: str, group: Group, config: Config) -
         + (" (of the file; each document has its own)" if declared.has_own_charset else ""),
         f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
     ]
-    return "\n".join([*lines, *_first_records(file, compression, group, config), ""])
+    return "\n".join(
+        [*lines, *_first_records(_read_first(storage, file, compression, group, config), file, config), ""]
+    )
 
 
-def _first_records(file: InputFile, compression: str, group: Group, config: Config) -> list[str]:
+def _read_first(
+    storage: Storage, file: InputFile, compression: str, group: Group, config: Config
+) -> list[Record | Reject]:
+    """The first records of a file; of one that is not local, those in its first bytes."""
     most = most_expanded(file, config.input.max_expansion)
-    row = {"path": file.path, "source": file.source, "compression": compression, "most": most}
+    row = {"path": file.path, "source": file.source, "compression": compression, "most": most, "content": None}
+    is_cut = False
+    if is_remote(file.path):
+        size = FETCHED_BYTES if group.head.format.kind == "parquet" else REMOTE_BYTES
+        row["content"], is_cut = storage.read_head(file.path, size), file.size > size
     found = [record for record, _ in islice(read_file(row, group.head, int(config.input.max_record)), RECORDS)]
+    return found[:-1] if is_cut and len(found) < RECORDS else found
+
+
+def _first_records(found: list[Record | Reject], file: InputFile, config: Config) -> list[str]:
     good = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Record)]
     lines = []
     for place, record in good[:SHOWN_RECORDS]:
@@ -77,7 +95,7 @@ def _first_records(file: InputFile, compression: str, group: Group, config: Conf
         lines.append(f"  record {place:<4}{name}  {record.url or ''}".rstrip())
         lines.append(f"             {len(tokenise(text)):,} tokens: {_short(text)}")
     reasons = Counter(record.reason for record in found if not isinstance(record, Record))
-    whole = "" if len(found) == RECORDS else ", all there are"
+    whole = ", all there are" if len(found) < RECORDS and not is_remote(file.path) else ""
     told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
     lines.append(f"  looked at  {len(found):,} records{whole}: {len(good):,} documents{told}")
     rejects = [(place, record) for place, record in enumerate(found, 1) if not isinstance(record, Record)]

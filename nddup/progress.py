@@ -1,49 +1,117 @@
-"""What a person sees while a job runs: a line per stage on a terminal, plain log lines elsewhere."""
+"""What is seen while a job runs: a line per stage on a terminal, log lines elsewhere, Spark's UI on both."""
 
+import json
 import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
 logger = logging.getLogger("nddup")
 BAR = 24
 REFRESH_SECONDS = 0.3
+LONGEST = 500
+"""Letters of an error in a line."""
+
+DESCRIPTION = "spark.job.description"
+DESCRIPTIONS = {
+    "sketch": "read every record and reduce it to a sketch",
+    "pairs": "find the near-duplicates",
+    "clusters": "mine maximal sets of near-duplicates",
+    "keep": "choose the documents that stay",
+    "output": "write the kept documents themselves",
+    "records": "read, parse, strip and sketch every record",
+    "offsets": "count the records before each part of a file",
+    "documents": "number the documents and collapse equal sketches",
+    "rejects": "gather the records that became no document",
+    "nodes": "order the documents by the keep policy",
+    "postings": "prune features that can be in no pair",
+    "crowd": "find the sketches with too many likely pairs",
+    "matches": "compare sketches that share a rare feature",
+    "families": "connect the crowd to families",
+    "led": "find the pairs of families by their leaders",
+    "graph": "components of the pair graph, and who is kept",
+    "frequent": "list frequent sets of small components",
+    "sets": "mine maximal sets of each component",
+    "members": "list the members of the clusters",
+    "texts": "store the texts that the report shows",
+    "kept": "read the kept documents again and write them",
+}
+"""What Spark's UI says of the jobs of a stage, or of a table where it has its own words."""
+
+LogFormat = Literal["text", "json"]
+Facts = Callable[[str], dict[str, Any]]
 
 
 class Progress:
-    """Announces stages and, on a terminal, the tasks done of the Spark stage that runs."""
+    """Announces stages and, on a terminal, the tasks done of the Spark stage that runs.
 
-    def __init__(self, spark: SparkSession, *, is_quiet: bool = False) -> None:
+    Args:
+        spark: the session.
+        is_quiet: say nothing at all.
+        form: `json`: one JSON object a line, also on a terminal.
+        facts: what was counted of a stage, for its JSON line.
+    """
+
+    def __init__(
+        self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text", facts: Facts | None = None
+    ) -> None:
         self._spark = spark
         self._is_quiet = is_quiet
-        self._is_terminal = sys.stderr.isatty() and not is_quiet
+        self._is_json = form == "json"
+        self._is_terminal = sys.stderr.isatty() and not is_quiet and not self._is_json
+        self._facts = facts or (lambda _: {})
+        self._stage = ""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[list[str]]:
         """Show that `name` runs, then how long it took and the notes its caller added to the list."""
         notes: list[str] = []
         started = time.monotonic()
+        outside, self._stage = self._spark.sparkContext.getLocalProperty(DESCRIPTION), name
+        self.describe(name)
         done = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(name, started, done), daemon=True)
         if self._is_terminal:
             watcher.start()
         try:
             yield notes
+        except BaseException as error:
+            words = " ".join(str(error).split())[:LONGEST]
+            self._say(name, started, "failed", {"error": f"{type(error).__name__}: {words}"})
+            raise
         finally:
             done.set()
             if self._is_terminal:
                 watcher.join()
+            self._spark.sparkContext.setLocalProperty(DESCRIPTION, outside)  # type: ignore[arg-type] # None: unset
+        self._say(name, started, "done", self._facts(name))
         seconds = time.monotonic() - started
         text = f"{name:<10} {seconds:7.1f} s  {', '.join(notes)}"
         if self._is_terminal:
             sys.stderr.write(f"\r\033[K  {text}\n")
             sys.stderr.flush()
-        elif not self._is_quiet:
+        elif not self._is_quiet and not self._is_json:
             logger.info("%s", text)
+
+    def describe(self, name: str) -> None:
+        """Tell Spark's UI what the jobs that follow are for: a stage, or a table of it."""
+        words = DESCRIPTIONS.get(name, f"make {name}")
+        of_stage = "" if name == self._stage else f" {self._stage}:"
+        self._spark.sparkContext.setJobDescription(f"nddup{of_stage} {name}: {words}")
+
+    def _say(self, name: str, started: float, status: str, facts: dict[str, Any]) -> None:
+        """The line of a stage, where lines are JSON."""
+        if self._is_json and not self._is_quiet:
+            seconds = round(time.monotonic() - started, 3)
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            line = {"time": now, "event": "stage", "stage": name, "status": status, "seconds": seconds, **facts}
+            logger.info("%s", json.dumps(line, ensure_ascii=False))
 
     def _watch(self, name: str, started: float, done: threading.Event) -> None:
         tracker = self._spark.sparkContext.statusTracker()
@@ -68,10 +136,10 @@ class _StandardError(logging.Handler):
         sys.stderr.write(self.format(record) + "\n")
 
 
-def start_logging() -> None:
-    """Log lines of nddup to standard error, with the time of day."""
+def start_logging(form: LogFormat = "text") -> None:
+    """Log lines of nddup to standard error: with the time of day, or as they are where they are JSON."""
     if not logger.handlers:
-        handler = _StandardError()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%H:%M:%S"))
-        logger.addHandler(handler)
+        logger.addHandler(_StandardError())
+    pattern = "%(message)s" if form == "json" else "%(asctime)s %(name)s %(message)s"
+    logger.handlers[0].setFormatter(logging.Formatter(pattern, "%H:%M:%S"))
     logger.setLevel(logging.INFO)

@@ -67,8 +67,9 @@ TABLES: dict[str, T.StructType] = {
 CHUNKS = table("value binary, source string, split long, split_end long, file_size long")
 """Bytes between two record ends, in file order within a split; `split` is the offset where the split starts."""
 
-FILES = table("path string, source string, compression string, most long, task int")
-"""Files that are read from their start, each by one task; `most` bytes it may expand to."""
+FILES = table("path string, source string, compression string, most long, task int, content binary")
+"""Files that are read from their start, each by one task; `most` bytes it may expand to; `content` where Spark read it
+already, null where the worker is to open it."""
 
 CONTENTS = table("source string, split long, seq long, content string, line string")
 """The content of a record as text, its markup kept; `line` is the line of JSON lines it came in."""
@@ -91,6 +92,9 @@ RECORDS = table(
 )
 """One row a record, document or reject (`reason` not null); `seq` counts the records of a split from 0,
 `n_replaced` the undecodable places of its text."""
+
+OFFSETS = table("source string, split long, before_in_file long, before long")
+"""How many records stand before each split, in its file and in the collection."""
 
 NODES = table(
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
@@ -127,12 +131,25 @@ FAMILIES = table("node long, family long")
 
 GRAPH = table(
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean"
+    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean,"
+    " share int"
 )
 """One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the
 components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep policy,
 `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own; `led`: its family
-has a crowd."""
+has a crowd; `share`: of a large component, the part whose task has it as a pivot."""
+
+TURNS = table("turn long, node long, group string, best string, led boolean")
+"""Of a graph too large for one task: nodes in the order of the keep policy, `best` being the first document."""
+
+PAIR_EDGES = table("first long, second long, resemblance double")
+"""Its edges, between turns, first < second."""
+
+STARS = table("first long, second long")
+"""Edges on the way to one star a component, its least node the first of each."""
+
+REMOVED = table("turn long")
+"""Nodes removed in a round of the keep-list."""
 
 SETS = table("ordinal long, positions array<int>, support int, coverage string")
 """A cluster as positions of nodes in component `ordinal`."""
@@ -142,14 +159,24 @@ WORKING: dict[str, T.StructType] = {
     "terms": TERMS,
     "lexicon": LEXICON,
     "records": RECORDS,
+    "offsets": OFFSETS,
     "nodes": NODES,
     "crowd": CROWD,
     "matches": MATCHES,
     "families": FAMILIES,
     "led": MATCHES,
     "graph": GRAPH,
+    "turns": TURNS,
+    "edges": PAIR_EDGES,
+    "stars": STARS,
+    "links": STARS,
+    "removed": REMOVED,
+    "undecided": PAIR_EDGES,
+    "listed": SETS,
+    "covered": SETS,
     "sets": SETS,
 }
+"""Of tables made in rounds, the name before the number of the round."""
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

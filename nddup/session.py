@@ -3,7 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ LOCAL = {
     "spark.sql.shuffle.partitions": "16",
 }
 """Set where nothing else is said, on a session made here for one machine."""
+
+SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
+"""What decides where Spark splits files; the last is the number of cores, where it is not set."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 USUAL = ("WARNING: Using incubator modules",)
@@ -83,6 +87,29 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
     }.items():
         spark.conf.set(key, value)
     return spark
+
+
+def splitting(spark: SparkSession) -> dict[str, str]:
+    """The settings that decide where Spark splits files, as they are now."""
+    *sizes, least = SPLITTING
+    cores = str(spark.sparkContext.defaultParallelism)
+    return {key: str(spark.conf.get(key)) for key in sizes} | {least: spark.conf.get(least, None) or cores}
+
+
+@contextmanager
+def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for a while; then as they were."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, was in before.items():
+            if was is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, was)
 
 
 def shuffled_bytes(spark: SparkSession) -> int:

@@ -2,9 +2,9 @@
 
 import re
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 LANGUAGES = (
     "arabic", "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hindi",
@@ -189,6 +189,18 @@ class ClustersConfig(_Section):
     fpgrowth_limit: int = Field(8, ge=2, le=20, description="distinct sketches; FP-Growth lists 2^m - 1 sets")
     max_sets: int = Field(1_000, ge=1, description="sets of a component, plus 4 per distinct sketch in it")
     max_members: int = Field(100_000, ge=1, description="member rows of a component, plus 400 per distinct sketch")
+    max_nodes: int = Field(2_000_000, ge=1, description="work on a component, plus 100 per distinct sketch: seconds")
+    support: int | None = Field(
+        None,
+        ge=1,
+        description="features that all members must share at least; pairs with fewer: counted",
+    )
+
+    @model_validator(mode="after")
+    def _support_fits_mode(self) -> Self:
+        if self.support is not None and self.mode in ("partition", "components"):
+            raise ValueError(f"support needs mode all or cover: sets of mode {self.mode} are not mined")
+        return self
 
 
 class KeepConfig(_Section):

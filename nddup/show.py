@@ -117,34 +117,41 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%} of the documents" if whole else ""
 
 
-def _notes_of_sketches(sketch: dict[str, Any]) -> list[str]:
-    """What was passed over before anything was compared."""
-    notes = []
-    if skipped := len(sketch["skipped_files"]):
+def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
+    """What did not become a sketch as it is, in words."""
+    sketch, notes = metrics["stages"]["sketch"], []
+    skipped = len(sketch["skipped_files"])
+    if skipped:
         notes.append(f"{skipped} files skipped, listed in metrics.json")
     if sketch["undecodable_records"]:
         notes.append(
             f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
             f" {sketch['undecodable_places']:,} places became U+FFFD"
         )
-    if left_out := sketch.get("left_out_shingles"):
+    if sketch["left_out_shingles"]:
+        left_out = sketch["left_out_shingles"]
         notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
     if lexicon := sketch.get("lexicon"):
         notes.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
+    if metrics["empty_sketches"]:
+        notes.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
+    if metrics["below_count"]:
+        notes.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
     return notes
 
 
 def _notes(metrics: dict[str, Any]) -> list[str]:
     """Everything that was left out, cut or replaced, in words."""
-    stages, notes = metrics["stages"], _notes_of_sketches(metrics["stages"]["sketch"])
-    if metrics["empty_sketches"]:
-        notes.append(f"{metrics['empty_sketches']:,} documents without a word are kept and paired with nothing")
-    if metrics["below_count"]:
-        notes.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
+    stages, notes = metrics["stages"], _sketch_notes(metrics)
     if stages["pairs"]["cut_postings"]:
         notes.append(
             f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
             f" {stages['pairs']['cut_postings']:,} postings cut, pairs may be missing"
+        )
+    if stages["clusters"]["pairs_below_support"]:
+        notes.append(
+            f"{stages['clusters']['pairs_below_support']:,} pairs share fewer features than clusters.support: in no"
+            " cluster together"
         )
     if stages["clusters"]["covered_components"]:
         notes.append(

@@ -113,6 +113,15 @@ class Storage:
         system = where.getFileSystem(self._hadoop)
         return sorted(str(s.getPath().getName()) for s in system.listStatus(where)) if system.exists(where) else []
 
+    def sizes(self, path: str) -> dict[str, int]:
+        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
+        where = self._path(path)
+        system = where.getFileSystem(self._hadoop)
+        if not system.exists(where):
+            return {}
+        found = {str(status.getPath().getName()): int(status.getLen()) for status in system.listStatus(where)}
+        return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
+
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it; nothing if it is not there."""
         where = self._path(path)

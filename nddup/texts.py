@@ -5,7 +5,7 @@ the run's folder. What else is wanted later is read again from the inputs, after
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,9 +18,9 @@ from nddup.collection import find_files, read_texts
 from nddup.config import build_config
 from nddup.errors import NddupError
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.stages.texts import Wanted, list_shown, name_texts
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder
 
@@ -76,17 +76,20 @@ def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int
 def store_texts(job: Job) -> None:
     """Leave the table `texts` of a run over files. One small action to choose, one pass over the files to read."""
     options, tables = job.config.output, job.tables
-    choice = Choice({}, [], 0)
-    if options.texts and job.collection is not None:
-        sampled = options.texts // 2
-        shown = list_shown(tables["clusters"], tables["members"], tables["documents"], sampled=sampled)
-        sizes = {file.source: file.size for file in job.collection.listing.files}
-        rows = shown.collect()
-        choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
-    found = find_texts(job, choice.documents)
-    job.save("texts", found, "output", reads=("documents", "clusters", "members"))
-    job.metrics.counts["texts_clusters"] = len(choice.clusters)
-    job.metrics.counts["texts_beyond_files"] = choice.beyond_files
+
+    def make() -> Iterator[DataFrame]:
+        choice = Choice({}, [], 0)
+        if options.texts and job.collection is not None:
+            sampled = options.texts // 2
+            shown = list_shown(tables["clusters"], tables["members"], tables["documents"], sampled=sampled)
+            sizes = {file.source: file.size for file in job.collection.listing.files}
+            rows = shown.collect()
+            choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
+        job.metrics.counts["texts_clusters"] = len(choice.clusters)
+        job.metrics.counts["texts_beyond_files"] = choice.beyond_files
+        yield find_texts(job, choice.documents)
+
+    job.save("texts", make, "output", reads=("documents", "clusters", "members"))
 
 
 def find_texts(job: Job, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame:

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Make requirements.lock and requirements-dev.lock anew from pyproject.toml: hashes, and no address of any registry.
+# Make the locks anew from pyproject.toml and airflow-requirements.in: hashes, and no address of any registry.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 compile() {
-    .venv/bin/python -m piptools compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --all-build-deps \
-        --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host "$@" pyproject.toml
+    .venv/bin/python -m piptools compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
+        --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host "$@"
 }
-compile --output-file requirements.lock
-compile --extra dev --extra figures --extra bench --constraint requirements.lock --output-file requirements-dev.lock
+compile --all-build-deps --output-file requirements.lock pyproject.toml
+compile --all-build-deps --extra dev --extra figures --extra bench --constraint requirements.lock \
+    --output-file requirements-dev.lock pyproject.toml
+compile --output-file airflow-requirements.lock airflow-requirements.in

@@ -62,6 +62,27 @@ def sound(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return run(spark, tmp_path_factory.mktemp("check"))
 
 
+def test_a_limit_of_rejects_is_a_promise_like_others(spark: SparkSession, sound: Path) -> None:
+    """One record of 42 is a reject: 1/42 allows it, anything less does not."""
+    limit = "rejects: at most 0.0238095 of the records"
+
+    assert broken(check_run(spark, str(sound), steps=["groups"], max_rejects=1 / 42)) == []
+    assert broken(check_run(spark, str(sound), steps=["groups"], max_rejects=1 / 42 - 1e-9)) == [limit]
+    assert [finding.promise for finding in check_run(spark, str(sound), steps=["groups"]).findings] == [
+        "groups: group is the smallest id with the same sketch"
+    ]
+
+
+@pytest.mark.parametrize("share", ["1.1", "-0.1", "nan", "few"])
+def test_a_limit_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str], share: str) -> None:
+    """One line, before Spark is asked."""
+    with pytest.raises(SystemExit) as end:
+        main(["check", "run", f"--max-rejects={share}"])
+
+    assert end.value.code == 2
+    assert f"expected a number from 0 to 1, got '{share}'" in capsys.readouterr().err
+
+
 def rewrite(folder: Path, name: str, damage: Damage) -> None:
     """Change the rows of one table."""
     table = pq.ParquetDataset(folder / name).read()

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.algorithms.modes import Budget
 from nddup.algorithms.thresholds import Threshold
 from nddup.job import find_duplicates
 from nddup.schemas import CLUSTERS, MATCHES, NODES, SKETCHES
@@ -140,12 +141,12 @@ def mine(
     given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], SKETCHES)
     graph = build_graph(matches, nodes, miner=miner, fpgrowth_limit=8, max_sets=max_sets, max_members=100_000).persist()
     problems = gather_problems(graph, given, matches, partitions=3).persist()
-    sets = mine_by_pivot(problems, threshold=threshold, max_sets=max_sets, max_members=100_000)
-    transactions = list_transactions(problems, threshold=threshold).persist()
+    sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
+    transactions = list_transactions(problems, threshold=threshold, min_support=0).persist()
     fits = transactions.groupBy("fit").agg(F.count("*"), F.min("least")).sort("fit").collect()
     for fit, count, least in fits:
         frequent = list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count)
-        sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, partitions=3))
+        sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
     return name_clusters(sets, graph, nodes, least_size=threshold.numerator if threshold.is_count else 1)
 
 

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from nddup.collection import find_files, read_records
 from nddup.config import build_config
 from nddup.metrics import Metrics
-from nddup.pipeline import Job
 from nddup.progress import Progress
 from nddup.schemas import REJECTS
 from nddup.stages import collapse
+from nddup.state import Job
 from nddup.storage import Storage
 from nddup.store import MemoryStore
 
@@ -40,7 +40,8 @@ def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> Data
     config = build_config(settings, origin="test")
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     found = find_files(Storage(spark), [str(path) for path in inputs], config)
-    return collapse.number(read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)[0])
+    records, _ = read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)
+    return collapse.number(records, collapse.split_offsets(records))
 
 
 def rows(table: DataFrame) -> list[Row]:

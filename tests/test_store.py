@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import store as module
@@ -23,11 +23,19 @@ def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = Non
     return folder
 
 
+def save(folder: RunFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
+    """Write and seal a table with the columns of KEEP."""
+    assert folder.find(name, KEEP, settings=settings, reads=reads) is None
+    kept = folder.write(name, table, KEEP)
+    folder.seal(name, settings=settings, reads=reads, counted={"rows": {name: 1}})
+    return kept
+
+
 def fingerprints(folder: RunFolder, **settings: int) -> list[str]:
     """The fingerprints of a table, and of one made from it, under these settings."""
     empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
-    folder.save("keep", empty, KEEP, settings=settings, reads=["input"])
-    folder.save("again", empty, KEEP, settings={}, reads=["keep"])
+    save(folder, "keep", empty, ["input"], **settings)
+    save(folder, "again", empty, ["keep"])
     notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "again"))
     return [json.loads(note.read_text())["fingerprint"] for note in notes]
 
@@ -36,9 +44,7 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     """The folder says from the start that it is a run, and at the very end that it is a result."""
     path = tmp_path / "out"
     folder = started(spark, path)
-    kept = folder.save(
-        "keep", spark.createDataFrame([("a", True, None, None)], KEEP), KEEP, settings={}, reads=["input"]
-    )
+    kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
     before = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
 
     folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
@@ -100,7 +106,7 @@ def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     for name in ("file", "full"):
-        with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite"):
+        with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite to"):
             RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
         with pytest.raises(OutputError, match="holds files that are no run of nddup; it is not overwritten"):
             RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
@@ -163,8 +169,111 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
         "id",
     )
 
-    table = MemoryStore().save("keep", ids, KEEP, settings={}, reads=[])
+    table = MemoryStore().write("keep", ids, KEEP)
 
     assert table.columns == KEEP.fieldNames()
     assert sorted(table.collect()) == sorted(table.collect())
     assert "Range" not in str(table._jdf.queryExecution().toString())  # noqa: SLF001
+
+
+def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
+    """The names of what another attempt at the run would make again, of a table and one made of it."""
+    folder = RunFolder(spark, str(path))
+    folder.start(settings={}, inputs=INPUTS, resume=True)
+    found = {
+        "keep": folder.find("keep", KEEP, settings=settings, reads=["input"]),
+        "again": folder.find("again", KEEP, settings={}, reads=["keep"]),
+    }
+    return [name for name, kept in found.items() if kept is None]
+
+
+def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Another attempt finds rows and counts of a table it would make the same; with another setting none made of it."""
+    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    again = RunFolder(spark, str(tmp_path / "out"))
+
+    again.start(settings={}, inputs=INPUTS, resume=True)
+    kept = again.find("keep", KEEP, settings={}, reads=["input"])
+
+    assert kept is not None
+    assert kept.counted == {"rows": {"keep": 1}}
+    assert [row["doc_id"] for row in kept.table.collect()] == ["a"]
+    fingerprints(started(spark, tmp_path / "two"))
+    assert remade(spark, tmp_path / "two") == []
+    assert remade(spark, tmp_path / "two", size=3) == ["keep", "again"]
+
+
+@pytest.mark.parametrize("harm", ["cut note", "empty note", "odd note", "no note", "cut file", "no file", "more files"])
+def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path: Path, harm: str) -> None:
+    """A note that was not written to its end, and files that are not those of the note, count as nothing."""
+    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    note = tmp_path / "out" / "_stages" / "keep.json"
+    part = next((tmp_path / "out" / "keep").glob("part-*"))
+    (note.parent / ".keep.json.crc").unlink()  # a file system without checksums shows the half-written bytes
+    assert "keep" not in remade(spark, tmp_path / "out")
+
+    if harm.endswith("note"):
+        text = {"cut": note.read_text()[:-20], "empty": "", "odd": "[1]"}.get(harm.split(maxsplit=1)[0])
+        note.unlink() if text is None else note.write_text(text)
+    elif harm == "cut file":
+        part.write_bytes(part.read_bytes()[:-1])
+    elif harm == "no file":
+        part.unlink()
+    else:
+        part.with_name("part-more.parquet").write_bytes(part.read_bytes())
+
+    assert "keep" in remade(spark, tmp_path / "out")
+
+
+def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    """From the moment when its old files go, the table counts as missing."""
+    folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
+
+    folder.write("keep", spark.createDataFrame([], KEEP), KEEP)
+
+    assert not (tmp_path / "out" / "_stages" / "keep.json").exists()
+    assert remade(spark, tmp_path / "out") == ["keep"]
+
+
+def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
+    """It is not made again while what was made of it is whole."""
+    folder = started(spark, tmp_path / "out")
+    empty = spark.createDataFrame([], KEEP)
+    save(folder, "records", empty, ["input"])
+    save(folder, "keep", empty, ["records"])
+    folder.drop("records")
+    again = RunFolder(spark, str(tmp_path / "out"))
+    again.start(settings={}, inputs=INPUTS, resume=True)
+
+    assert again.has("records", settings={}, reads=["input"])
+    assert again.has("keep", settings={}, reads=["records"])
+    next((tmp_path / "out" / "keep").glob("part-*")).unlink()
+    assert not again.has("records", settings={}, reads=["input"])
+
+
+def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """The marker stays for equal settings, inputs and files, and goes before anything is changed for others."""
+    folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
+    folder.finish({})
+    again = RunFolder(spark, str(tmp_path / "out"))
+
+    assert again.start(settings={}, inputs=INPUTS, resume=True)
+    assert (tmp_path / "out" / "_COMPLETE").exists()
+    assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+    assert not (tmp_path / "out" / "_COMPLETE").exists()
+    again.finish({})
+    next((tmp_path / "out" / "keep").glob("part-*")).unlink()
+    assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+
+
+def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """All that may be left of it is its name, half-written; it is a run all the same."""
+    for name, mode in (("resumed", "resume"), ("replaced", "overwrite")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "_RUN.json").write_text('{"layo')
+
+        RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, **{mode: True})
+
+        assert json.loads((tmp_path / name / "_RUN.json").read_text())["inputs"] == INPUTS

@@ -122,12 +122,15 @@ def mark_covered(component: Component, found: Found, uncovered: Bits) -> None:
 
 
 @compiled
-def cover_pairs(component: Component, min_support: int, limits: tuple[int, int, int]) -> Found:
+def cover_pairs(
+    component: Component, pivots: NDArray[np.int64], min_support: int, limits: tuple[int, int, int]
+) -> Found:
     """
-    Cover every pair of a component whose common features meet its own tau.
+    Cover every pair of a component whose first document is one of `pivots` and whose common features meet its own tau.
 
     Args:
         component: sketches, bounds and pair graph.
+        pivots: shape (p,), ascending; all documents, for a cover of the component.
         min_support: least joint support, 0 for none.
         limits: of sets, member rows and work; past one the search stops, the counts tell, and the sets are no cover.
 
@@ -138,7 +141,7 @@ def cover_pairs(component: Component, min_support: int, limits: tuple[int, int, 
     room = make_lookup(component)
     uncovered = component.word_bits.copy()
     found = empty_found()
-    for pivot in range(component.bounds.size):
+    for pivot in pivots:
         later = find_later(component, pivot)
         first = component.word_offsets[pivot]
         keep_common(later, uncovered[first : first + later.size])

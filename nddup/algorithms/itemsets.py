@@ -111,7 +111,7 @@ def mine_component(
     if not is_past(found.counts, limits):
         return sort_canonically(found, "all")
     limits = (COVER_SHARE * limits[0], COVER_SHARE * limits[1], COVER_SHARE * limits[2])
-    found = cover_pairs(component, min_support, limits)
+    found = cover_pairs(component, np.arange(m), min_support, limits)
     if not is_past(found.counts, limits):
         return sort_canonically(found, "pairs")
     return Itemsets(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), "documents")
@@ -165,6 +165,7 @@ def cover_component(
     bounds: NDArray[np.int32],
     edges: NDArray[np.int32],
     *,
+    pivots: NDArray[np.int64] | None = None,
     min_support: int = 0,
     max_sets: int = NO_LIMIT,
     max_members: int = NO_LIMIT,
@@ -178,6 +179,8 @@ def cover_component(
         features: as above.
         bounds: as above.
         edges: as above.
+        pivots: cover only the pairs whose first document is one of these; None for all pairs. The covers of the parts
+            of any partition of 0 ... m-1 are together a cover of the component, in which a set may come twice.
         min_support: as above; pairs that do not meet it are not covered.
         max_sets: the most sets the cover may have, exactly.
         max_members: the most member rows, exactly.
@@ -191,7 +194,8 @@ def cover_component(
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     limits = (max_sets, max_members, max_nodes)
-    found = cover_pairs(component, min_support, limits)
+    seeds = np.arange(bounds.size) if pivots is None else np.unique(pivots).astype(np.int64)
+    found = cover_pairs(component, seeds, min_support, limits)
     return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
 
 

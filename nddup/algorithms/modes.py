@@ -7,6 +7,7 @@ components   the component as it is: near-duplicates of near-duplicates
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,38 @@ from nddup.algorithms.overlap import Ragged
 from nddup.algorithms.thresholds import Threshold
 
 MODES = ("all", "cover", "partition", "components")
+
+
+class Limits(TypedDict):
+    """Exact limits of one search."""
+
+    max_sets: int
+    max_members: int
+    max_nodes: int
+
+
+class Budget(NamedTuple):
+    """What the sets of one component may come to, before more is allowed for each of its sketches; and their support.
+
+    Attributes:
+        max_sets: sets; 4 more for each sketch.
+        max_members: member rows; 400 more for each sketch.
+        max_nodes: work, as `mine_component` counts it; 100 more for each sketch.
+        min_support: least number of features common to a set, beyond what the threshold asks; 0: none.
+    """
+
+    max_sets: int
+    max_members: int
+    max_nodes: int = 2_000_000
+    min_support: int = 0
+
+    def of(self, sketches: int, times: int = 1) -> Limits:
+        """The limits of a component of so many sketches, or so many times these."""
+        return {
+            "max_sets": times * (self.max_sets + 4 * sketches),
+            "max_members": times * (self.max_members + 400 * sketches),
+            "max_nodes": times * (self.max_nodes + 100 * sketches),
+        }
 
 
 @dataclass(frozen=True)
@@ -40,7 +73,7 @@ class Problem:
     is_led: bool
 
 
-def find_sets(problem: Problem, *, threshold: Threshold, mode: str, max_sets: int, max_members: int) -> Itemsets:
+def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
     """
     Find the sets of a component.
 
@@ -48,8 +81,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, max_sets: in
         problem: the component.
         threshold: when two sketches are near-duplicates.
         mode: one of MODES.
-        max_sets: budget, as of `mine_component`; like the next.
-        max_members: as above.
+        budget: what the maximal sets may come to, and their least support.
 
     Returns:
         The sets. `coverage` is `all`, `pairs` or `documents` for maximal sets, covers and leaders, else the mode.
@@ -63,7 +95,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, max_sets: in
         >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, leaders, False)
         >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=4)
         >>> for mode in MODES:
-        ...     sets = find_sets(chain, threshold=by_count, mode=mode, max_sets=100, max_members=1000)
+        ...     sets = find_sets(chain, threshold=by_count, mode=mode, budget=Budget(100, 1000))
         ...     print(sets.coverage, np.split(sets.members, sets.offsets[1:-1]), sets.supports)
         all [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
         pairs [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
@@ -74,21 +106,28 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, max_sets: in
         return _groups(problem.sketches, np.zeros(len(problem.bounds), np.int32), mode)
     if mode == "partition":
         return _groups(problem.sketches, problem.leaders, mode)
-    found = None if problem.is_led else _list_maximal(problem, mode, max_sets, max_members)
+    found = None if problem.is_led else _list_maximal(problem, mode, budget)
     if found is None:
         by_policy = np.argsort(problem.ranks).astype(np.int64)
-        found = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold).itemsets
+        found = follow_leaders(
+            problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support
+        ).itemsets
     return found
 
 
-def _list_maximal(problem: Problem, mode: str, max_sets: int, max_members: int) -> Itemsets | None:
+def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:
     """All maximal sets, or a cover; None where a cover would pass ten times the budget."""
     arrays = (problem.sketches.offsets, problem.sketches.values.view(np.int64), problem.bounds, problem.edges)
     if mode == "cover":
-        m = len(problem.bounds)
-        sets, members = COVER_SHARE * (max_sets + 4 * m), COVER_SHARE * (max_members + 400 * m)
-        return cover_component(*arrays, max_sets=sets, max_members=members)
-    found = mine_component(*arrays, max_sets=max_sets, max_members=max_members)
+        limits = budget.of(len(problem.bounds), COVER_SHARE)
+        return cover_component(*arrays, min_support=budget.min_support, **limits)
+    found = mine_component(
+        *arrays,
+        max_sets=budget.max_sets,
+        max_members=budget.max_members,
+        min_support=budget.min_support,
+        max_nodes=budget.max_nodes + 100 * len(problem.bounds),
+    )
     return None if found.coverage == "documents" else found
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.commands.options import add_finished_run, add_master, add_parser, share
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -14,6 +14,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Recount a finished run by a plain method; exit status 1 when a promise fails.",
     )  # fmt: skip
     add_finished_run(parser)
+    parser.add_argument(
+        "--max-rejects", type=share, metavar="SHARE", help="fail also where more of the records are rejects, as 0.05"
+    )
     add_master(parser)
 
 
@@ -22,6 +25,7 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.check import check_run  # noqa: PLC0415
     from nddup.session import start_session  # noqa: PLC0415
 
-    report = check_run(start_session(master=options.master, settings={}), options.run)
+    spark = start_session(master=options.master, settings={})
+    report = check_run(spark, options.run, max_rejects=options.max_rejects)
     sys.stdout.write(report.text())
     return 0 if report.is_sound else 1

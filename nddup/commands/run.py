@@ -6,7 +6,6 @@ from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.config import load_config
-from nddup.errors import ConfigError
 
 EPILOG = """what it leaves in DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/         tables, Parquet
@@ -19,6 +18,7 @@ examples:
   nddup run news.jsonl --output out --set pairs.measure=overlap --set pairs.threshold=85
         85 is a count of common features, 0.85 a share of the larger sketch
   nddup run pages/ --output out --set keep.policy=first --set output.kept=jsonl
+  nddup run pages/ --output out --resume                      what a run that was killed had finished is not repeated
   nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
 """
 
@@ -30,24 +30,35 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Read a collection and find its near-duplicates.",
     )  # fmt: skip
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; must not exist")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run that is in DIR")
-    parser.add_argument("--resume", action="store_true", help="not available in this version")
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument("--overwrite", action="store_true", help="replace the run that is in DIR")
+    existing.add_argument(
+        "--resume", action="store_true",
+        help="finish the run that is in DIR: what it would make again the same is taken; begin where there is none",
+    )  # fmt: skip
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of the line of each stage")
     add_inputs(parser)
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
-    if options.resume:
-        raise ConfigError("--resume is not available in this version; --overwrite starts again")
     config = load_config(options.config, options.assignments)
     from nddup.job import run_job  # noqa: PLC0415
     from nddup.progress import start_logging  # noqa: PLC0415
     from nddup.session import start_session  # noqa: PLC0415
     from nddup.show import summarise  # noqa: PLC0415
 
-    start_logging()
+    start_logging(options.log_format)
     spark = start_session(master=options.master, settings=config.spark)
-    metrics = run_job(spark, options.inputs, options.output, config, overwrite=options.overwrite)
+    metrics = run_job(
+        spark,
+        options.inputs,
+        options.output,
+        config,
+        overwrite=options.overwrite,
+        resume=options.resume,
+        log_format=options.log_format,
+    )
     sys.stdout.write(summarise(metrics, options.output))
     return 0

@@ -52,13 +52,16 @@ def partial_groups(placed: DataFrame) -> DataFrame:
     )
 
 
-def prove(rows: Sequence[tuple[str, int, str, list[int]]], nodes: Rows, rule: Rule) -> tuple[Sets, list[str]]:
+def prove(
+    rows: Sequence[tuple[str, int, str, list[int]]], nodes: Rows, rule: Rule, min_support: int
+) -> tuple[Sets, list[str]]:
     """Prove the conditions of clusters whose sketches are at hand; in `partition` and `components`, the support only.
 
     Args:
         rows: cluster_id, support, coverage, places of its nodes in `nodes`; each.
         nodes: the sketches.
         rule: what a near-duplicate is.
+        min_support: what `clusters.support` asks for; 0: nothing more.
 
     Returns:
         The sets for `extend`, and what is wrong with them.
@@ -66,17 +69,17 @@ def prove(rows: Sequence[tuple[str, int, str, list[int]]], nodes: Rows, rule: Ru
     members = [np.array(places, np.int64) for *_, places in rows]
     proofs: list[Proof] = [prove_cluster(gather([nodes.row(int(i)) for i in places]), rule) for places in members]
     problems: list[str] = []
-    for (cluster_id, support, coverage, _), proof in zip(rows, proofs, strict=True):
+    bounds = np.array([max(proof.bound, min_support) for proof in proofs], np.int64)
+    for (cluster_id, support, coverage, _), proof, bound in zip(rows, proofs, bounds.tolist(), strict=True):
         shared = len(proof.joint)
         if shared != support:
             problems.append(f"{cluster_id}: support {support}, its members share {shared}")
         if coverage not in JOINT:
             continue
-        if shared < proof.bound:
-            problems.append(f"{cluster_id}: its members share {shared}, fewer than {proof.bound}")
+        if shared < bound:
+            problems.append(f"{cluster_id}: its members share {shared}, fewer than {bound}")
         if proof.bad_pair is not None:
             problems.append(f"{cluster_id}: holds a pair that is no near-duplicate")
-    bounds = np.array([proof.bound for proof in proofs], np.int64)
     return Sets(nodes, members, Probes(gather([proof.joint for proof in proofs])), bounds), problems
 
 

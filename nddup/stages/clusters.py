@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.algorithms.maximality import keep_maximal
-from nddup.algorithms.modes import find_sets
+from nddup.algorithms.modes import Budget, find_sets
 from nddup.algorithms.overlap import Ragged
 from nddup.algorithms.thresholds import Threshold
 from nddup.schemas import SETS, table
@@ -34,9 +34,7 @@ ITEM_BITS = 5
 TRANSACTIONS = table("fit int, items array<long>, least int")
 
 
-def mine_by_pivot(
-    problems: DataFrame, *, threshold: Threshold, max_sets: int, max_members: int, mode: str = "all"
-) -> DataFrame:
+def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, mode: str = "all") -> DataFrame:
     """The sets of each component that is the pivot miner's.
 
     Mode `all`: its maximal sets; where they pass the budget a cover; where that passes ten times the budget, or the
@@ -47,18 +45,17 @@ def mine_by_pivot(
     Schema out:  SETS
     Shuffles:  none.    Actions:  none.
     """
-    return problems.mapInArrow(
-        partial(_mine_block, threshold=threshold, mode=mode, max_sets=max_sets, max_members=max_members), SETS
-    )
+    return problems.mapInArrow(partial(_mine_block, threshold=threshold, mode=mode, budget=budget), SETS)
 
 
-def list_transactions(problems: DataFrame, *, threshold: Threshold) -> DataFrame:
+def list_transactions(problems: DataFrame, *, threshold: Threshold, min_support: int) -> DataFrame:
     """The features that two or more documents of an FP-Growth component share, with those documents.
 
-    Schema out:  fit int, items array<long>, least int (the smallest alpha_d of the component's documents)
+    Schema out:  fit int, items array<long>, least int: the smallest alpha_d of the component's documents, or
+                 `min_support` where that is more
     Shuffles:  none.    Actions:  none.
     """
-    return problems.mapInArrow(partial(_transactions_block, threshold=threshold), TRANSACTIONS)
+    return problems.mapInArrow(partial(_transactions_block, threshold=threshold, min_support=min_support), TRANSACTIONS)
 
 
 def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFrame:
@@ -101,7 +98,9 @@ def support_fraction(support: int, count: int) -> float:
     return min(1.0, (support - 0.5) / max(count, 1))
 
 
-def keep_clusters(frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, partitions: int) -> DataFrame:
+def keep_clusters(
+    frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
+) -> DataFrame:
     """The frequent sets that are clusters: the conditions first, then the maxima.
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
@@ -110,7 +109,7 @@ def keep_clusters(frequent: DataFrame, problems: DataFrame, *, threshold: Thresh
     """
     listed = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
     whole = exchange(listed.unionByName(problems, allowMissingColumns=True), partitions=partitions)
-    return whole.mapInArrow(partial(_maximal_block, threshold=threshold), SETS)
+    return whole.mapInArrow(partial(_maximal_block, threshold=threshold, min_support=min_support), SETS)
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
@@ -120,19 +119,19 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
         yield pack(LISTED_LAYOUT, (ordinals % partitions).astype(np.int32), columns, partitions=partitions)
 
 
-def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, max_sets: int, max_members: int) -> Batches:
+def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
     problems = read_problems(with_rows(batches), threshold)
     sets = Sets()
     for index in np.flatnonzero(problems.fits == PIVOT):
         problem = problems.component(int(index))
-        found = find_sets(problem, threshold=threshold, mode=mode, max_sets=max_sets, max_members=max_members)
+        found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
         sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
         if sets.is_full:
             yield sets.release()
     yield sets.release()
 
 
-def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
+def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
     problems = read_problems(with_rows(batches), threshold)
     nodes = np.diff(problems.node_offsets)
     component = np.repeat(np.arange(len(nodes)), nodes)
@@ -149,7 +148,7 @@ def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
     shared = np.flatnonzero(np.diff(starts) > 1)
     items = problems.ordinals[component[owner]] << ITEM_BITS | position[owner]
     rows = take_rows(Ragged(starts, items.view(np.uint64)), shared)
-    least = np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1])
+    least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
     of_row = component[owner][starts[shared]]
     lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
     yield pa.RecordBatch.from_arrays(
@@ -157,7 +156,7 @@ def _transactions_block(batches: Batches, *, threshold: Threshold) -> Batches:
     )
 
 
-def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
+def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
     held = with_rows(batches)
     problems, listed = read_problems(held, threshold), unpack(held, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
@@ -172,7 +171,7 @@ def _maximal_block(batches: Batches, *, threshold: Threshold) -> Batches:
         neighbours = np.zeros(len(bounds), np.int64)
         np.bitwise_or.at(neighbours, edges[:, 0], 1 << edges[:, 1])
         np.bitwise_or.at(neighbours, edges[:, 1], 1 << edges[:, 0])
-        is_cluster = keep_maximal(masks, supports, bounds, neighbours)
+        is_cluster = keep_maximal(masks, supports, np.maximum(bounds, min_support), neighbours)
         bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
         sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
         if sets.is_full:

@@ -7,22 +7,23 @@ documents --name-->     nodes                     one shuffle on group, of narro
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup.schemas import DOCUMENTS, NODES, RECORDS, REJECTS, SKETCHES, require
+from nddup.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
 
-def number(records: DataFrame) -> DataFrame:
+def number(records: DataFrame, offsets: DataFrame) -> DataFrame:
     """Give each record its ordinal in its file and its rank in the collection, and each document its id.
 
     The rank `doc_key` counts all records in the order (source, record) from 0; a reject keeps its number, so the keys
     of documents have gaps. It is made of counts per split, so it does not depend on how files were split.
 
-    Schema in:   RECORDS
+    Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
-    Shuffles:  one of a row a split, then a broadcast of the same.    Actions:  none.
+    Shuffles:  none; a row a split is broadcast.    Actions:  none.
     """
     require(records, RECORDS, stage="read")
+    require(offsets, OFFSETS, stage="read")
     numbered = (
-        records.join(F.broadcast(split_offsets(records)), ["source", "split"])
+        records.join(F.broadcast(offsets), ["source", "split"])
         .withColumn("doc_key", F.col("before") + F.col("seq"))
         .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
     )
@@ -34,7 +35,8 @@ def split_offsets(records: DataFrame) -> DataFrame:
     """How many records stand before each split, in its file and in the collection.
 
     Schema in:   RECORDS
-    Schema out:  source string, split long, before_in_file long, before long; one row a split
+    Schema out:  OFFSETS
+    Shuffles:  one, of a row a split and task; then all splits in one task.    Actions:  none.
     """
     splits = records.groupBy("source", "split").agg(F.count("*").alias("n"))
     in_file = Window.partitionBy("source").orderBy("split").rowsBetween(Window.unboundedPreceding, -1)

@@ -34,6 +34,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     fpgrowth_limit: int,
     max_sets: int,
     max_members: int,
+    share_nodes: int | None = None,
     families: DataFrame | None = None,
     least_containment: float | None = None,
 ) -> DataFrame:
@@ -50,6 +51,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         fpgrowth_limit: see `miner`.
         max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
         max_members: budget of member rows of a component.
+        share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
         families: the FAMILIES whose matches are those of leaders; None where there are none.
         least_containment: share of a document that another must contain to replace it; then who contains more comes
             before the policy. None: near-duplicates replace each other.
@@ -76,7 +78,12 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     whole = edges.unionByName(described, allowMissingColumns=True).repartition(1)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
     task = partial(
-        _graph_task, largest=largest, max_sets=max_sets, max_members=max_members, least_containment=least_containment
+        _graph_task,
+        largest=largest,
+        max_sets=max_sets,
+        max_members=max_members,
+        share_nodes=share_nodes,
+        least_containment=least_containment,
     )
     return whole.mapInArrow(task, GRAPH)
 
@@ -88,16 +95,19 @@ def count_components() -> dict[str, Column]:
         "components": F.count_if(is_first),
         "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
         "led_components": F.count_if(is_first & F.col("led")),
+        "spread_components": F.count_if(is_first & F.col("share").isNotNull()),
+        "shares": F.max("share") + 1,
         "largest_component": F.max("component_size"),
     }
 
 
-def _graph_task(
+def _graph_task(  # noqa: PLR0913 - those of `build_graph`
     batches: Iterator[pa.RecordBatch],
     *,
     largest: int,
     max_sets: int,
     max_members: int,
+    share_nodes: int | None,
     least_containment: float | None,
 ) -> Iterator[pa.RecordBatch]:
     held = list(batches)
@@ -119,6 +129,8 @@ def _graph_task(
     is_led = described["led"].to_numpy()
     batch = _fits(components.sizes[first], is_led[first], largest, max_sets, max_members)[components.ordinals]
     leader = np.where(choice.kept, np.arange(len(nodes)), choice.duplicate_of)
+    places = components.positions[leader]
+    share = np.where(is_led, -1, number_shares(places, components.sizes, share_nodes)).astype(np.int32)
     graph = pa.table(
         {
             "node": nodes,
@@ -131,12 +143,29 @@ def _graph_task(
             "duplicate_of": pa.array(nodes[choice.duplicate_of], mask=choice.kept),
             "resemblance": choice.resemblance,
             "best": described["best"],
-            "leader": components.positions[leader],
+            "leader": places,
             "rank": ranks,
             "led": is_led,
+            "share": pa.array(share, mask=share < 0),
         }
     )
     yield from graph.to_batches(max_chunksize=100_000)
+
+
+def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
+    """The share of each node, or -1 where its component is not cut.
+
+    A node goes along with its leader: a near-duplicate of both is most likely there too.
+
+    Args:
+        leaders: (n,), positions of the leaders in their components.
+        sizes: (n,), of the components.
+        share_nodes: about as many nodes as a share has; None: no component is cut.
+    """
+    if share_nodes is None:
+        return np.full(len(leaders), -1)
+    shares = -(-sizes.astype(np.int64) // share_nodes)
+    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)
 
 
 def _rank(described: pa.Table, *, by_weight: bool) -> NDArray[np.int32]:

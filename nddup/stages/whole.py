@@ -1,12 +1,14 @@
 """Files read from their start, each by one task: compressed ones, containers, pages, and records too long to split.
 
-The worker opens the file itself: the bytes never pass the JVM. Local paths are opened as files, others through Arrow's
-file systems (S3, GCS, HDFS, ABFS). Records are numbered in the file; there is one split, 0.
+A worker opens a local file itself: the bytes never pass the JVM. Of any other file system Spark hands it the whole
+file, up to `FETCHED_BYTES`; a longer one it opens through Arrow (S3, GCS, HDFS, ABFS), where Arrow can. Records
+are numbered in the file; there is one split, 0.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -19,13 +21,16 @@ from nddup.algorithms.containers import CONTAINERS, read_container
 from nddup.algorithms.formats import FileHead
 from nddup.algorithms.records import Record, Reject, parse_record
 from nddup.algorithms.streams import Chunk, Expanded, cut_stream
-from nddup.schemas import CONTENTS, FILES, RECORDS, local_table, require
+from nddup.schemas import CONTENTS, FILES, RECORDS, local_table, require, table
 from nddup.stages.sketch import Found, Rule, contents_of, sketch_found
 
 Batches = Iterator[pa.RecordBatch]
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
+
+FETCHED_BYTES = 64 << 20
+"""Stored bytes of a file that Spark may hand over whole: it is in the JVM's memory some three times."""
 
 BATCH_BYTES, BATCH_RECORDS = 16 << 20, 1_000
 """Content and records that are sketched at a time."""
@@ -45,9 +50,39 @@ def pack_files(spark: SparkSession, files: Sequence[tuple[str, str, str, int, in
     for path, source, compression, most, size in sorted(files, key=lambda file: (-file[4], file[1])):
         if held and held + size > TASK_BYTES:
             task, held = task + 1, 0
-        rows.append((path, source, compression, most, task))
+        rows.append((path, source, compression, most, task, None))
         held += size
     return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is of another file system than the machine's own."""
+    return urlsplit(path).scheme not in ("", "file")
+
+
+def is_fetched(path: str, size: int) -> bool:
+    """Whether Spark hands a file over: not a local one, not a long one, and not one whose name Spark passes over."""
+    name = path.rpartition("/")[2]
+    return is_remote(path) and size <= FETCHED_BYTES and not name.startswith(("_", "."))
+
+
+def fetch_files(spark: SparkSession, files: Sequence[tuple[str, str, str, int, int]]) -> DataFrame:
+    """A table of files with their content, read by Spark from any path it knows.
+
+    Args:
+        spark: the session.
+        files: as `pack_files` takes them, those that `is_fetched` says.
+
+    Schema out:  FILES
+    Shuffles:  none; what is known of the files is broadcast.    Actions:  none.
+    """
+    known = [(path, source, compression, most, 0) for path, source, compression, most, _ in files]
+    described = local_table(spark, table("path string, source string, compression string, most long, task int"), known)
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
+    rows = reader.load([unquote(path) for path, *_ in files]).select(
+        F.col("_metadata.file_path").alias("path"), "content"
+    )
+    return rows.join(F.broadcast(described), "path").select(*FILES.fieldNames())
 
 
 def sketch_files(files: DataFrame, *, head: FileHead, rule: Rule) -> DataFrame:
@@ -107,7 +142,7 @@ def _found(batches: Batches, head: FileHead, max_record: int) -> Iterator[Found]
 def read_file(row: dict[str, Any], head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
     """The records of one row of FILES, each with its chunk (empty where there is none)."""
     try:
-        raw = open_file(row["path"])
+        raw = open_file(row["path"]) if row.get("content") is None else BytesIO(row["content"])
     except (OSError, pa.ArrowException) as error:
         yield Reject("unreadable", str(error).splitlines()[0], ""), b""
         return
@@ -135,7 +170,7 @@ def open_file(uri: str) -> BinaryIO:
         OSError: if it cannot be opened, or Arrow does not know its file system.
     """
     parts = urlsplit(uri)
-    if parts.scheme in ("", "file"):
+    if not is_remote(uri):
         return open(unquote(parts.path), "rb", buffering=0)  # noqa: PTH123 - the caller closes it
     try:
         system, path = pafs.FileSystem.from_uri(uri)

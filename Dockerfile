@@ -1,0 +1,47 @@
+# Everything docker-compose.yml starts, from the locks: `nddup` is Spark with nddup on it, `airflow` adds the scheduler.
+FROM python:3.11.13-slim-bookworm AS nddup
+
+ENV PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 LC_ALL=C.UTF-8
+# Java as Debian's stable release has it; procps is what Spark's scripts look for their daemons with.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+
+RUN useradd --create-home --uid 10001 nddup \
+    && install -d -o nddup -g nddup /opt/nddup /opt/venv /data /events
+USER 10001
+WORKDIR /opt/nddup
+RUN python -m venv /opt/venv
+COPY --chown=nddup requirements.lock ./
+RUN /opt/venv/bin/pip install --require-hashes -r requirements.lock
+COPY --chown=nddup pyproject.toml README.md LICENSE ./
+COPY --chown=nddup nddup ./nddup
+# Not copied into the environment: jobs, DAG and package stay together, and kernels are compiled where they lie.
+RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
+    && /opt/venv/bin/python -c "from nddup.daemon import compile_kernels; compile_kernels()"
+COPY --chown=nddup conf ./conf
+COPY --chown=nddup jobs ./jobs
+
+ENV SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
+    SPARK_CONF_DIR=/opt/nddup/conf/compose \
+    SPARK_NO_DAEMONIZE=1 \
+    PYSPARK_PYTHON=/opt/venv/bin/python \
+    PYSPARK_DRIVER_PYTHON=/opt/venv/bin/python \
+    PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin
+CMD ["nddup", "--help"]
+
+# Airflow's Spark provider brings a pyspark of its own: two environments, and the second one last on the PATH.
+FROM nddup AS airflow
+USER 0
+RUN install -d -o nddup -g nddup /opt/airflow /opt/airflow-venv
+USER 10001
+COPY --chown=nddup airflow-requirements.lock ./
+RUN python3 -m venv /opt/airflow-venv \
+    && /opt/airflow-venv/bin/pip install --no-deps --require-hashes -r airflow-requirements.lock
+ENV AIRFLOW_HOME=/opt/airflow \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/nddup/jobs/dags \
+    AIRFLOW__CORE__LOAD_EXAMPLES=False \
+    AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False \
+    PATH=/opt/airflow-venv/bin:/opt/venv/bin:/usr/local/bin:/usr/bin:/bin
+CMD ["airflow", "standalone"]

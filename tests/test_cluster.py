@@ -1,0 +1,193 @@
+"""A real standalone cluster: the tables of local mode, from packed code, over any Hadoop path, with machines dying."""
+
+import json
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.cli import main
+from nddup.config import load_config
+from nddup.job import run_job
+from nddup.schemas import TABLES
+from nddup.store import RunFolder
+from scripts.standalone import ROOT, Cluster
+
+SAMPLE = ROOT / "samples" / "debdocs"
+PATIENCE = 900
+"""Seconds a run may take on a busy machine."""
+
+MOUNT = "fs.viewfs.mounttable.lake.link."
+VIEW = "org.apache.hadoop.fs.viewfs"
+SAME_PATH = {"spark.executorEnv.PYTHONPATH": str(ROOT)}
+"""The code where it lies, for machines that all have it there."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers; the last test kills one."""
+    with Cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample: two plain files, many tasks each, and a compressed one."""
+    folder = tmp_path_factory.mktemp("data") / "pages"
+    folder.mkdir()
+    for path in SAMPLE.glob("debdocs.*"):
+        shutil.copy(path, folder)
+    return folder
+
+
+def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
+    """The tables of a finished run, sorted, and the text beside them."""
+    folder = RunFolder(spark, str(output))
+    folder.open()
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    return tables | {"duplicates": folder.read_text("duplicates.txt").splitlines()}
+
+
+@pytest.fixture(scope="module")
+def local(spark: SparkSession, collection: Path) -> dict[str, list[str]]:
+    """What local mode gives."""
+    output = collection.parent / "local"
+    run_job(spark, [str(collection)], str(output), load_config())
+    return rows(spark, output)
+
+
+def finish(cluster: Cluster, job: "subprocess.Popen[bytes]") -> None:
+    """Wait for spark-submit, and see that it succeeded."""
+    try:
+        status = job.wait(PATIENCE)
+    finally:
+        job.kill()
+    assert status == 0, cluster.log()[-4000:]
+
+
+def wait_until(job: "subprocess.Popen[bytes]", is_so: Callable[[], bool]) -> None:
+    """Wait for a moment of a running job."""
+    limit = time.monotonic() + PATIENCE
+    while not is_so():
+        assert job.poll() is None, "the job ended before"
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def packed() -> Path:
+    """What `make package` makes."""
+    subprocess.run([str(ROOT / "scripts" / "package.sh")], check=True)
+    return ROOT / "dist" / "nddup-deps.tar.gz"
+
+
+def test_the_package_holds_all_but_spark(packed: Path) -> None:
+    """Our code and compiled kernels, and what they import; neither Spark nor tests."""
+    with tarfile.open(packed) as archive:
+        names = {name.removeprefix("./") for name in archive.getnames()}
+
+    assert {"nddup/stages/sketch.py", "nddup/log4j2.properties"} <= names
+    assert any(name.startswith("nddup/algorithms/__pycache__/") and name.endswith(".nbi") for name in names)
+    assert {name.split("/")[0] for name in names} >= {"numpy", "pyarrow", "numba", "lxml", "pydantic", "yaml"}
+    assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)
+
+
+def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
+    spark: SparkSession, cluster: Cluster, collection: Path, local: dict[str, list[str]], packed: Path
+) -> None:
+    """
+    Executors that know only the archive, and paths `s3a://` of a file system that is not the local one.
+
+    The file system is Hadoop's view of a folder: it proves that no path is taken for a local one, not S3's ways.
+    """
+    events, root = collection.parent / "events", collection.parent
+    events.mkdir()
+    job = cluster.submit(
+        [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
+         "--log-format", "json"],
+        conf={
+            "spark.archives": f"{packed}#deps",
+            "spark.executorEnv.PYTHONPATH": "./deps",
+            "spark.hadoop.fs.s3a.impl": f"{VIEW}.ViewFileSystemOverloadScheme",
+            "spark.hadoop.fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+            f"spark.hadoop.{MOUNT}/data": root.as_uri(),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.compress": "false",
+        },
+        extra={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    finish(cluster, job)
+
+    assert rows(spark, root / "packed") == local
+    assert_stages_are_logged(cluster.log())
+    assert_jobs_are_described(next(events.iterdir()))
+    unpacked = list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))
+    assert unpacked
+
+
+def test_inspect_reads_any_hadoop_path(
+    spark: SparkSession, collection: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plain and compressed files of another file system are described as the local ones."""
+    spark._jsc.hadoopConfiguration().set(f"{MOUNT}{collection}", collection.as_uri())  # noqa: SLF001
+
+    assert main(["inspect", str(collection)]) == 0
+    here = capsys.readouterr().out
+    assert main(["inspect", f"viewfs://lake{collection}"]) == 0
+
+    assert capsys.readouterr().out == here.replace(", all there are", "")
+
+
+def assert_stages_are_logged(log: str) -> None:
+    """One JSON object a stage, with its rows."""
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert [(line["event"], line["stage"], line["status"]) for line in lines][:4] == [
+        ("stage", name, "done") for name in ("sketch", "pairs", "clusters", "keep")
+    ]
+    assert lines[0]["rows_out"]["documents"] == 580
+    assert all(line["seconds"] > 0 and line["time"] for line in lines)
+
+
+def assert_jobs_are_described(events: Path) -> None:
+    """Every Spark job of the run says what it is for."""
+    found: list[dict[str, Any]] = [json.loads(line) for line in events.read_text().splitlines()]
+    jobs = [event for event in found if event["Event"] == "SparkListenerJobStart"]
+    said = {job["Properties"].get("spark.job.description") for job in jobs}
+    assert {
+        "nddup sketch: records: read, parse, strip and sketch every record",
+        "nddup pairs: matches: compare sketches that share a rare feature",
+        "nddup clusters: sets: mine maximal sets of each component",
+        "nddup keep: choose the documents that stay",
+    } <= said
+
+
+def test_an_executor_and_a_machine_that_die_change_nothing(
+    spark: SparkSession, cluster: Cluster, collection: Path, local: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """Kill -9 of an executor once the records are there, of a whole worker once the documents are: the same tables."""
+    notes = tmp_path / "out" / "_stages"
+    root = f"viewfs://lake{tmp_path}/out"
+    mounts = {f"spark.hadoop.{MOUNT}{folder}": folder.as_uri() for folder in (collection, tmp_path)}
+    job = cluster.submit(
+        [str(ROOT / "jobs" / "dedup.py"), f"viewfs://lake{collection}", "--output", root],
+        conf={**SAME_PATH, **mounts},
+        extra={"PYTHONPATH": str(ROOT)},
+    )
+    try:
+        wait_until(job, lambda: (notes / "records.json").exists() and len(cluster.executors()) == 2)
+        cluster.kill_executor()
+        wait_until(job, lambda: (notes / "documents.json").exists() and len(cluster.executors()) == 2)
+        cluster.kill_worker()
+    finally:
+        finish(cluster, job)
+
+    assert rows(spark, tmp_path / "out") == local
+    assert cluster.alive() == 1

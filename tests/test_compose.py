@@ -1,0 +1,114 @@
+"""docker-compose.yml and Dockerfile: valid, complete, pinned, closed to the outside, without a password in them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPOSE = ROOT / "docker-compose.yml"
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+VARIABLE = re.compile(r"\$\{(\w+)([^}]*)\}")
+SECRET = re.compile(r"KEY|SECRET|PASSWORD|TOKEN", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """The file as a reader of YAML sees it, anchors followed."""
+    loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
+    return loaded
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"],
+        ["hadolint", "Dockerfile"],
+    ],
+    ids=["compose specification", "hadolint"],
+)
+def test_the_validators_pass(command: list[str]) -> None:
+    """Both files are what their formats say."""
+    program = Path(sys.executable).with_name(command[0])
+
+    done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
+    """Services waited for, volumes, configs, build targets and the classes that are started."""
+    services = compose["services"]
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
+    for service in services.values():
+        assert set(service.get("depends_on", {})) <= set(services)
+        named = {volume.split(":")[0] for volume in service.get("volumes", [])}
+        assert named <= set(compose["volumes"])
+        assert {config["source"] for config in service.get("configs", [])} <= set(compose["configs"])
+        assert service.get("build", {"target": "nddup"})["target"] in stages
+        for name, needed in service.get("depends_on", {}).items():
+            assert needed["condition"] != "service_healthy" or "healthcheck" in services[name]
+    assert set(services) == {"master", "worker", "history", "store", "airflow"}
+
+
+def test_what_the_image_copies_is_there_and_sent() -> None:
+    """Every file that is copied exists, and .dockerignore lets it through."""
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
+    copied = {
+        name for line in re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", DOCKERFILE, re.MULTILINE) for name in line.split()
+    }
+
+    assert copied
+    assert copied == sent
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_images_and_packages_are_pinned(compose: dict[str, Any]) -> None:
+    """Every image has a full version; every package comes from a lock with hashes."""
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    images = [service["image"] for service in compose["services"].values()]
+    ours = {"nddup"}
+
+    assert all(re.search(r":\d+\.\d+(\.\d+)?(-\S+)?$", image) for image in {*bases, *images} - ours)
+    for line in re.findall(r"pip install .*", DOCKERFILE):
+        assert "--require-hashes -r" in line or "--no-deps --no-build-isolation -e ." in line
+
+
+def test_the_version_of_the_image_is_that_of_the_package(compose: dict[str, Any]) -> None:
+    """An image is told by the version it holds."""
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+
+    assert version is not None
+    for service in compose["services"].values():
+        if "build" in service:
+            assert service["image"].endswith(f":{version[1]}")
+
+
+def test_ports_are_open_to_this_machine_only(compose: dict[str, Any]) -> None:
+    """By default every published port is bound to loopback, and no two are the same."""
+    published = [port for service in compose["services"].values() for port in service.get("ports", [])]
+
+    assert published
+    assert all(port.startswith("${NDDUP_BIND:-127.0.0.1}:") for port in published)
+    assert len({port.split("}:")[1].split(":")[0] for port in published}) == len(published)
+
+
+def test_there_is_no_default_secret(compose: dict[str, Any]) -> None:
+    """What is secret has to be given: no value in the file, no default, an empty line in the example."""
+    example = dict(
+        line.split("=", 1) for line in (ROOT / ".env.example").read_text().splitlines() if not line.startswith("#")
+    )
+    found = dict(VARIABLE.findall(COMPOSE.read_text()))
+    secret = {name for name in found if SECRET.search(name)}
+
+    assert set(example) == secret
+    assert set(example.values()) == {""}
+    assert all(found[name].startswith(":?") for name in secret)
+    assert all(found[name].startswith((":?", ":-")) for name in found)
+    for service in compose["services"].values():
+        for name, value in service.get("environment", {}).items():
+            assert not SECRET.search(name) or VARIABLE.fullmatch(str(value))

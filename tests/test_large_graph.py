@@ -1,0 +1,164 @@
+"""Graphs and components too large for one task: the same tables another way, or others that keep every promise."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from nddup import clustering, rounds
+from nddup.check import check_run
+from nddup.config import build_config
+from nddup.job import run_job
+from nddup.schemas import PAIR_EDGES, TABLES, local_table
+from nddup.stages import graph, large_graph, spread
+
+Tables = dict[str, list[str]]
+Run = Callable[..., tuple[Tables, dict[str, Any]]]
+KEPT = {"records", "offsets", "nodes", "matches", "graph", "sets", "crowd"}
+"""Working tables that a run leaves at most."""
+
+SETTINGS: dict[str, Any] = {
+    "shingle": {"length": 1},
+    "sketch": {"size": 20},
+    "pairs": {"measure": "overlap", "threshold": 10},
+}
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone."""
+    random = np.random.default_rng(3)
+    texts = [" ".join(f"w{word}" for word in range(5 * n, 5 * n + 20)) for n in random.permutation(70)]
+    for member in range(26):
+        kept = random.random(20) < 0.8
+        texts.append(" ".join(f"slot{n}" if is_kept else f"own{member}x{n}" for n, is_kept in enumerate(kept)))
+    texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
+    texts += [texts[0], texts[75], "alone " * 3]
+    path = tmp_path_factory.mktemp("large") / "a.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
+    return path
+
+
+def run(spark: SparkSession, collection: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
+    """The rows of each table, sorted, and the counts of the clusters stage."""
+    settings = {**SETTINGS, "clusters": clusters}
+    metrics = run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
+    tables = {name: sorted(map(str, spark.read.parquet(f"{output}/{name}").collect())) for name in TABLES}
+    return tables, metrics["stages"]["clusters"]
+
+
+@pytest.fixture(scope="module")
+def ordinary(spark: SparkSession, collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """The tables of the ordinary way."""
+    return run(spark, collection, tmp_path_factory.mktemp("ordinary") / "run")[0]
+
+
+@pytest.fixture
+def spread_run(spark: SparkSession, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Makes a run whose components are spread, and proves its promises."""
+    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
+
+    def make(**clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
+        found = run(spark, collection, tmp_path / "run", **clusters)
+        report = check_run(spark, str(tmp_path / "run"))
+        assert report.is_sound, report.text()
+        return found
+
+    return make
+
+
+def test_in_rounds_the_tables_are_the_same(
+    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stars and rounds in place of one task; of the keep-list one round, and one task for what it leaves.
+
+    A limit of 150 edges is under what there is, and over what the round leaves.
+    """
+    monkeypatch.setattr(graph, "EDGE_LIMIT", 150)
+    monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
+
+    tables, counts = run(spark, collection, tmp_path / "run")
+
+    assert tables == ordinary
+    assert counts["components"] == 3
+    assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
+
+
+def test_in_shares_the_tables_are_the_same(
+    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both components in shares of nine, from a graph made in rounds, all of the keep-list too."""
+    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
+    monkeypatch.setattr(graph, "EDGE_LIMIT", 150)
+
+    tables, counts = run(spark, collection, tmp_path / "run")
+
+    assert tables == ordinary
+    assert counts["spread_components"] == 2
+    assert counts["shares"] > 5
+
+
+@pytest.mark.parametrize("coverage", ["pairs", "documents"])
+def test_shares_past_their_budget_keep_their_promise(
+    spread_run: Run, ordinary: Tables, monkeypatch: pytest.MonkeyPatch, coverage: str
+) -> None:
+    """The family passes its budget and is covered, or led where no cover is allowed; the chain is as it was."""
+    if coverage == "documents":
+        monkeypatch.setattr(spread, "COVER_SHARE", 0)
+
+    tables, counts = spread_run(max_sets=1, max_members=1)
+
+    assert counts["covered_clusters" if coverage == "pairs" else "led_clusters"] > 0
+    assert {name: rows for name, rows in tables.items() if name not in {"clusters", "members"}} == {
+        name: rows for name, rows in ordinary.items() if name not in {"clusters", "members"}
+    }
+    chain = [row for row in ordinary["clusters"] if "coverage='all'" in row]
+    assert 60 < len(set(chain) & set(tables["clusters"])) < len(chain)
+
+
+def test_a_cover_is_made_in_shares_too(spread_run: Run) -> None:
+    """`clusters.mode: cover`, spread."""
+    tables, _ = spread_run(mode="cover")
+
+    assert all("coverage='pairs'" in row or "size=2" in row for row in tables["clusters"])
+
+
+def test_a_higher_support_is_asked_of_every_set(spread_run: Run, ordinary: Tables) -> None:
+    """Of shares, and of FP-Growth; pairs that share fewer are counted."""
+    tables, counts = spread_run(support=14)
+
+    below = [row for row in ordinary["pairs"] if int(row.partition("overlap=")[2].partition(",")[0]) < 14]
+    assert counts["pairs_below_support"] == len(below) > 60
+    assert counts["fpgrowth_components"] == 1
+    assert all(int(row.partition("support=")[2].partition(",")[0]) >= 14 for row in tables["clusters"])
+    assert {name: tables[name] for name in ("pairs", "keep")} == {name: ordinary[name] for name in ("pairs", "keep")}
+
+
+def test_stars_are_the_components(spark: SparkSession) -> None:
+    """Paths, stars and random edges under random names, against another library; few rounds for a long path."""
+    random = np.random.default_rng(5)
+    names = random.permutation(1000) * 1_000_003
+    path = np.stack([np.arange(299), np.arange(1, 300)], axis=1)
+    star = np.stack([np.full(100, 300), np.arange(301, 401)], axis=1)
+    some = random.integers(401, 1000, (400, 2))
+    edges = np.concatenate([path, star, some[some[:, 0] != some[:, 1]]])
+    count, labels = connected_components(coo_array((np.ones(len(edges)), edges.T), shape=(1000, 1000)), directed=False)
+    least = np.array([names[labels == label].min() for label in range(count)])
+    expected = {(int(least[labels[n]]), int(names[n])) for n in range(1000) if names[n] != least[labels[n]]}
+    ends = np.sort(names[edges], axis=1)
+    stars = local_table(spark, PAIR_EDGES, [(int(a), int(b), 1.0) for a, b in ends]).select("first", "second")
+
+    found, before, rounds_taken = stars, None, 0
+    while before != (before := sorted(map(tuple, found.collect()))) or rounds_taken < 1:
+        found = local_table(spark, PAIR_EDGES, [(*edge, 1.0) for edge in before]).select("first", "second")
+        found = large_graph.contract(found)
+        rounds_taken += 1
+
+    assert set(before) == expected
+    assert rounds_taken < 15

@@ -1,0 +1,207 @@
+"""A run that is killed and resumed: the same tables and counts, nothing made twice, nothing stale trusted."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.config import build_config
+from nddup.job import run_job
+from nddup.schemas import TABLES
+from nddup.session import set_to, splitting
+from nddup.store import RunFolder
+
+SETTINGS: dict[str, Any] = {
+    "shingle": {"length": 3},
+    "sketch": {"size": 40},
+    "pairs": {"threshold": 0.5, "max_postings": 9},  # so few that there is a crowd
+    "clusters": {"fpgrowth_limit": 3},
+    "input": {"max_record": 4000},  # so little that a file is read again
+    "output": {"kept": "jsonl"},
+}
+UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
+LEAST = {
+    *TABLES, "records", "offsets", "nodes", "crowd", "matches", "families", "led", "graph", "sets", "kept"
+}  # fmt: skip
+"""What the run makes at least: all that a run on one machine can."""
+
+
+class KilledError(Exception):
+    """The driver ends here."""
+
+
+def write_pages(folder: Path) -> None:
+    """A family with a crowd, small families, equal pages, one broken line, one record too long for Spark's lines."""
+    random = np.random.default_rng(7)
+
+    def page(words: list[int]) -> str:
+        return " ".join(f"w{word}" for word in words)
+
+    texts: list[str] = []
+    for size, changes in [(14, 3), *[(3, 1)] * 4, *[(2, 0)] * 3, *[(1, 0)] * 6]:
+        base = random.integers(0, 10_000, 60).tolist()
+        for member in range(size):
+            words = list(base)
+            for place in random.integers(0, 60, changes if member else 0).tolist():
+                words[place] = 10_000 + len(texts)
+            texts.append(page(words))
+    texts.append(page(random.integers(0, 10_000, 1_000).tolist()))
+    lines = [json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(texts)]
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("".join([*lines[:5], "{broken\n", *lines[5:-3]]))
+    (folder / "b.jsonl").write_text("".join(lines[-3:]))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection that uses every table there is."""
+    path = tmp_path_factory.mktemp("resume") / "pages"
+    write_pages(path)
+    return path
+
+
+def run(spark: SparkSession, pages: Path, output: Path, **changed: dict[str, Any]) -> dict[str, Any]:
+    """Begin or resume the run; its metrics."""
+    settings = SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
+    return run_job(spark, [str(pages)], str(output), build_config(settings, origin="test"), resume=True)
+
+
+def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
+    """The tables and texts of a finished run, sorted."""
+    folder = RunFolder(spark, str(output))
+    folder.open()
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
+    return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text().splitlines()}
+
+
+def made(output: Path) -> list[str]:
+    """The names of all tables of a run, sorted."""
+    return sorted(path.stem for path in (output / "_stages").glob("*.json"))
+
+
+def counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """What was counted, without the clock."""
+    if isinstance(value, dict):
+        return {key: counts(item) for key, item in value.items() if key not in UNMEASURED}
+    return value
+
+
+@contextmanager
+def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iterator[list[str]]:
+    """Kill the run behind the first table that `when` says; the names of all that were sealed."""
+    sealed: list[str] = []
+    seal = RunFolder.seal
+
+    def note(folder: RunFolder, name: str, **said: Any) -> None:  # noqa: ANN401
+        seal(folder, name, **said)
+        sealed.append(name)
+        if when(name):
+            raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "seal", note)
+        yield sealed
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]], Any]:
+    """What every other way must come to."""
+    output = pages.parent / "undisturbed"
+    metrics = run(spark, pages, output)
+    return rows(spark, output), counts(metrics)
+
+
+def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[str, list[str]], Any]) -> None:
+    """The comparison is worth something: a crowd, a reject, a file read again, and every working table."""
+    tables, metrics = undisturbed
+
+    assert set(made(pages.parent / "undisturbed")) >= LEAST
+    assert {name for name, found in tables.items() if not found} == set()
+    assert metrics["stages"]["pairs"]["crowd"] > 0
+    assert metrics["stages"]["sketch"]["files_read_again"] == 1
+    assert metrics["stages"]["clusters"]["fpgrowth_fits"] > 0
+
+
+def test_killed_behind_each_table_in_turn(
+    spark: SparkSession,
+    pages: Path,
+    undisturbed: tuple[dict[str, list[str]], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every attempt makes one table more and is killed; in the end all is as undisturbed, nothing was made twice."""
+    sealed: list[str] = []
+    expected = made(pages.parent / "undisturbed")
+    for _ in range(len(expected) + 2):
+        with killed(monkeypatch, lambda _: True) as names:
+            try:
+                metrics = run(spark, pages, tmp_path / "out")
+                break
+            except KilledError:
+                assert not (tmp_path / "out" / "_COMPLETE").exists()
+            finally:
+                sealed += names
+
+    assert sorted(sealed) == expected
+    assert rows(spark, tmp_path / "out") == undisturbed[0]
+    assert counts(metrics) == undisturbed[1]
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == metrics
+
+
+def test_what_changed_is_made_again_and_nothing_else(
+    spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit for rejects: nothing. Another threshold: from the pairs on, whatever the splits. Another file: all."""
+    ours = tmp_path / "pages"
+    shutil.copytree(pages, ours)
+    run(spark, ours, tmp_path / "out")
+
+    with killed(monkeypatch, lambda _: False) as limited:
+        run(spark, ours, tmp_path / "out", input={"max_rejects": 0.9})
+    split = {"spark.sql.files.maxPartitionBytes": "1000"}
+    with killed(monkeypatch, lambda _: False) as stricter, set_to(spark, split):
+        metrics = run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
+    anew = run(spark, ours, tmp_path / "anew", pairs={"threshold": 0.7})
+    (ours / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
+    with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
+        run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
+
+    assert limited == []
+    assert not {"records", "offsets", "documents", "rejects"} & set(stricter)
+    assert {"matches", "pairs", "clusters", "keep", "kept"} <= set(stricter)
+    assert counts(metrics) == counts(anew)
+    assert other == ["records"]
+    assert not (tmp_path / "out" / "_COMPLETE").exists()
+
+
+def test_where_files_are_split_is_noted_as_spark_has_it(spark: SparkSession) -> None:
+    """Sizes are Spark's own where they are not set, and the least number of parts is that of the cores."""
+    most, least = "spark.sql.files.maxPartitionBytes", "spark.sql.files.minPartitionNum"
+    was = str(spark.conf.get(most))
+    spark.conf.unset(most)
+    unset = splitting(spark)
+    spark.conf.set(most, was)
+
+    assert unset == {most: f"{128 << 20}b", "spark.sql.files.openCostInBytes": "4194304b", least: "2"}
+    with set_to(spark, unset):
+        assert splitting(spark) == unset
+    assert splitting(spark)[most] == was
+    assert spark.conf.get(least, None) is None
+
+
+def test_a_result_is_not_made_again(
+    spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resuming a finished run gives its metrics and starts no stage."""
+    with monkeypatch.context() as patched:
+        patched.setattr("nddup.job.run_stages", lambda *_: pytest.fail("a stage was started"))
+        metrics = run(spark, pages, pages.parent / "undisturbed")
+
+    assert counts(metrics) == undisturbed[1]
