@@ -28,7 +28,7 @@ def save_clusters(job: Job) -> None:
     config, tables = job.config.clusters, job.tables
     matches = tables.get("led", tables["matches"])
     _save_graph(job, matches)
-    is_exact = job.metrics.counts["cut_postings"] == 0
+    is_exact = job.metrics.counts["cut_postings"] == 0 and job.kind.is_exact
     false = false_components.list_false_components(tables["graph"], matches, tables["nodes"], is_exact=is_exact)
     counts = false_components.count_false_components()
     job.save("false_components", false, "clusters", reads=("graph", "matches", "nodes"), **counts)

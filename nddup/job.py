@@ -7,9 +7,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from nddup import choices
 from nddup.collection import find_files
 from nddup.config import build_config
 from nddup.errors import ConfigError, NddupError
+from nddup.lexicons import NOTE, note_of, take_saved
 from nddup.metrics import Metrics
 from nddup.pipeline import read_kept, run_stages
 from nddup.progress import LogFormat, Progress
@@ -76,10 +78,13 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {
+    described: dict[str, Any] = {
         "paths": [storage.full_path(path) for path in inputs],
         "files": {file.source: [file.size, file.modified] for file in files},
     }
+    if config.lexicon.saved is not None:
+        take_saved(spark, config.lexicon.saved, choices.words_of(config))  # before anything is written
+        described["paths"].append(storage.full_path(config.lexicon.saved))
     if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
         return folder.open()
     counted = Metrics(spark)
@@ -93,6 +98,8 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
         notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
+    if "lexicon" in job.tables:
+        folder.write_text(NOTE, note_of(config, job.metrics.lexicon()))
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)

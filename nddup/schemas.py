@@ -107,6 +107,12 @@ NODES = table(
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch.
 `weight` is the size of the sketch times what one id stands for: who can contain whom."""
 
+TERMS = table("term string, feature long, occurrences long, documents long")
+"""The terms of a collection: id, how often each occurs, and in how many documents."""
+
+LEXICON = TERMS
+"""Those whose frequency lies in the interval; saved with the run, for other runs to take."""
+
 SKETCHES = table("node long, sketch array<long>")
 """The distinct, non-empty sketches."""
 
@@ -154,6 +160,8 @@ SETS = table("ordinal long, positions array<int>, support int, coverage string")
 
 
 WORKING: dict[str, T.StructType] = {
+    "terms": TERMS,
+    "lexicon": LEXICON,
     "records": RECORDS,
     "offsets": OFFSETS,
     "nodes": NODES,

@@ -80,6 +80,8 @@ def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
     if sketch.get("left_out_shingles"):
         left_out = sketch["left_out_shingles"]
         found.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
+    if lexicon := sketch.get("lexicon"):
+        found.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
     if metrics["empty_sketches"]:
         found.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
     if metrics["below_count"]:

@@ -21,8 +21,8 @@ KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "wr
 SESSIONS = {"getOrCreate", "newSession"}
 
 ACTING = {
-    "check", "clustering", "evaluate", "evidence", "gather", "job", "pipeline", "show", "state", "store", "texts",
-    "truth",
+    "check", "clustering", "evaluate", "evidence", "gather", "job", "lexicons", "pipeline", "show", "state", "store",
+    "texts", "truth",
 }  # fmt: skip
 """The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
 
