@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run demo package soak test check lint format types spelling locks bench lock sample clean
+.PHONY: help reference setup setup-run demo package soak test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 
 BIN := .venv/bin
@@ -49,6 +49,9 @@ soak: setup ## kill the driver of the main job 50 times at random moments; KILLS
 
 bench: setup ## measure speed and quality (bench/README.md says what)
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH_ARGS)
+
+reference: setup ## make docs/reference.md anew from the code
+	@$(BIN)/python -m scripts.make_reference
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock and requirements-dev.lock
 	@scripts/lock.sh

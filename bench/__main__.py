@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "kinds", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion", "scale",
-    "memory", "fuzz", "report",
+    "quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion",
+    "scale", "memory", "fuzz", "report",
 )  # fmt: skip
 
 

@@ -155,6 +155,10 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find("clusters: none inside another", check_clusters.nested(placed, ids), amount=amount)
     yield from _coverage(evidence)
     yield _components(evidence)
+    support = evidence.metrics["settings"]["clusters"].get("support")
+    if evidence.mode != "partition" and not support:  # else a document with near-duplicates may be in no cluster
+        wrong = check_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
+        yield _find("false_components: size, pairs and invented pairs of each", wrong)
 
 
 def _coverage(evidence: Evidence) -> Iterator[Finding]:

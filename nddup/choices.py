@@ -5,14 +5,19 @@ A setting that the chosen kind does not take is refused, so that nobody believes
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, cast
+
+from pydantic import BaseModel
 
 from nddup.algorithms.banding import Finder
 from nddup.algorithms.curves import Bands, choose_bands
 from nddup.algorithms.kinds import KINDS, NO_CLUSTERS, Kind
+from nddup.algorithms.lexicon import LexiconRule
 from nddup.algorithms.minima import DATASKETCH_SEEDS
 from nddup.algorithms.recipes import Recipe
 from nddup.algorithms.thresholds import Threshold
+from nddup.algorithms.word_sketches import Kind as WordKind
+from nddup.algorithms.word_sketches import WordRule
 from nddup.settings import Config, SketchConfig
 
 RABIN_BITS: Final = 40
@@ -22,6 +27,9 @@ RUN: Final = 8
 
 WEIGHT_OF_MISSED: Final = 0.95
 """Where bands are chosen: candidates are verified, so those that come in vain cost only time."""
+
+SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
+"""Keys of `sketch` that are about shingles."""
 
 DIVIDING: Final = ("partition", "components")
 """Modes of clusters that need no maximal sets."""
@@ -49,7 +57,18 @@ def recipe_of(config: Config) -> Recipe:
         modulus=sketch.modulus or MODULUS,
         growth=sketch.growth,
         tagged=sketch.tagged,
+        words=words_of(config),
     )
+
+
+def words_of(config: Config) -> WordRule | None:
+    """How texts become sketches of words; None for a kind that is of shingles."""
+    if not KINDS[config.sketch.kind].is_of_words:
+        return None
+    given = config.lexicon
+    lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
+    kind = cast("WordKind", config.sketch.kind)
+    return WordRule(kind, lexicon, given.letters, given.copies, given.left_out, config.sketch.seed)
 
 
 def threshold_of(config: Config) -> Threshold:
@@ -90,7 +109,12 @@ def finder_of(config: Config) -> Finder | None:
 
 def find_conflicts(config: Config) -> list[str]:
     """What contradicts in a configuration whose single settings are right: a text for each, naming the key."""
-    return [*_about_sketches(config.sketch), *_about_pairs(config), *_about_bands(config)]
+    return [
+        *_about_sketches(config.sketch),
+        *_about_words(config),
+        *_about_pairs(config),
+        *_about_bands(config),
+    ]
 
 
 def _permutation(sketch: SketchConfig) -> str:
@@ -124,6 +148,33 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
         elif sketch.seed >= DATASKETCH_SEEDS:
             found.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
     return found
+
+
+def _about_words(config: Config) -> list[str]:
+    """Shingles for a kind that is of words, and settings of words for one that is not."""
+    kind, lexicon = KINDS[config.sketch.kind], config.lexicon
+    able = {"letters": ["keywords"], "copies": ["i-match"], "left_out": ["i-match"]}
+    able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
+    of_words = [name for name, other in KINDS.items() if other.is_of_words]
+    found = [
+        f"lexicon.{key}: kind {kind.name} takes none; {' or '.join(able.get(key, of_words))} does"
+        for key in _changed(lexicon)
+        if kind.name not in able.get(key, of_words)
+    ]
+    if kind.is_of_words:
+        keys = [f"shingle.{key}" for key in _changed(config.shingle)]
+        keys += [f"sketch.{key}" for key in _changed(config.sketch) if key in SHINGLED]
+        keys += ["sketch.seed"] if config.sketch.seed != 1 and kind.name != "i-match" else []
+        found += [f"{key}: kind {kind.name} is of words, not of shingles: it takes none" for key in keys]
+    if lexicon.low >= lexicon.high:
+        found.append(f"lexicon.low: must be less than lexicon.high {lexicon.high}, got {lexicon.low}")
+    return found
+
+
+def _changed(section: BaseModel) -> list[str]:
+    """The keys of a section whose values are not the defaults."""
+    fields = type(section).model_fields
+    return [key for key in fields if getattr(section, key) != fields[key].get_default()]
 
 
 def _kinds_with(option: str) -> str:

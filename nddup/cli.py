@@ -15,7 +15,7 @@ from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("evaluate", "truth", "sweep", "index")
+LATER = ("index",)
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
@@ -25,6 +25,7 @@ EPILOG = """examples:
   nddup show out/run                                          what was found, in the terminal
   nddup show out/run --doc 007                                one document and its clusters
   nddup check out/run                                         recount everything by another method
+  nddup evaluate out/run --truth pairs.tsv                    against a list of duplicates: precision, recall
   nddup mine context.fimi --support 85                        maximal sets of any FIMI file, without Spark
   nddup explain --set pairs.threshold=0.9                     what a choice means, before a long run
 """

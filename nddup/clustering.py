@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from nddup.algorithms.modes import Budget
 from nddup.errors import CapacityError
 from nddup.rounds import build_large_graph
-from nddup.stages import clusters, collapse, graph, naming, problems, spread
+from nddup.stages import clusters, collapse, false_components, graph, naming, problems, spread
 from nddup.state import Job, Making
 
 SHARE_NODES = 20_000
@@ -28,6 +28,10 @@ def save_clusters(job: Job) -> None:
     config, tables = job.config.clusters, job.tables
     matches = tables.get("led", tables["matches"])
     _save_graph(job, matches)
+    is_exact = job.metrics.counts["cut_postings"] == 0 and job.kind.is_exact
+    false = false_components.list_false_components(tables["graph"], matches, tables["nodes"], is_exact=is_exact)
+    counts = false_components.count_false_components()
+    job.save("false_components", false, "clusters", reads=("graph", "matches", "nodes"), **counts)
     reads = ("graph", "documents", "matches")
     sets = job.save("sets", lambda: _mine(job, matches), "clusters", "pairs", "sketch", reads=reads)
     least_size = max(job.threshold.least_size, config.support or 0)

@@ -1,8 +1,7 @@
 """Reading the configuration: one schema (`nddup.settings`), files of differences, assignments.
 
 Values come from YAML files that hold differences only, and from `--set section.key=value`; a key that is not here is
-refused with what was expected. `spark` goes to the session unchanged, under Spark's own names. Keys and values that
-belong to the contract but are not built yet are refused in one line that says so.
+refused with what was expected. `spark` goes to the session unchanged, under Spark's own names.
 """
 
 import difflib
@@ -16,17 +15,6 @@ from pydantic import BaseModel, ValidationError
 from nddup.choices import find_conflicts
 from nddup.errors import ConfigError
 from nddup.settings import Config
-
-# Of the contract, not built yet: refused by name, so that nobody mistakes silence for support.
-LATER_KEYS = frozenset(
-    {
-        "lexicon", "output.context",
-    }
-)  # fmt: skip
-LATER_VALUES: dict[str, tuple[str, ...]] = {
-    "sketch.kind": ("lexicon", "i-match", "keywords"),
-    "output.kept": ("xml",),
-}  # fmt: skip
 
 
 def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
@@ -53,7 +41,6 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     Raises:
         ConfigError: one line naming `origin`, each wrong key, what was expected and what came.
     """
-    _refuse_later(values, origin)
     prepared = dict(values)
     if isinstance(prepared.get("spark"), Mapping):
         prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
@@ -107,18 +94,6 @@ def _spark_text(value: object, key: object, origin: str) -> str:
 
 def _sections() -> list[str]:
     return list(Config.model_fields)
-
-
-def _refuse_later(values: Mapping[str, Any], origin: str) -> None:
-    for section, content in values.items():
-        if section in LATER_KEYS:
-            raise ConfigError(f"{origin}: {section} is not available in this version")
-        for key, value in content.items() if isinstance(content, Mapping) else ():
-            name = f"{section}.{key}"
-            if name in LATER_KEYS:
-                raise ConfigError(f"{origin}: {name} is not available in this version")
-            if value in LATER_VALUES.get(name, ()):
-                raise ConfigError(f"{origin}: {name}={value} is not available in this version")
 
 
 def _name(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

@@ -9,9 +9,14 @@ import numpy as np
 from pyspark import daemon
 
 from nddup.algorithms import banding, levelling, markup, overlap, recipes, sketching
+from nddup.algorithms.counting import count_pairs
 from nddup.algorithms.itemsets import cover_component, mine_component
 from nddup.algorithms.leaders import follow_leaders
+from nddup.algorithms.lexicon import LexiconRule, TermCounts
+from nddup.algorithms.proofs import compare_all
 from nddup.algorithms.thresholds import Threshold
+from nddup.algorithms.word_sketches import WordRule, WordSketcher
+from nddup.algorithms.words import grow_table
 from nddup.stages import clusters, exchange, graph, sketch
 
 __all__ = ["clusters", "compile_kernels", "graph", "load_kernels", "sketch"]
@@ -29,11 +34,17 @@ def compile_kernels() -> None:
         recipes.make_sketches(
             text, sizes, recipes.Recipe(unit="char", fingerprint="rabin", permutation=permutation, growth="linear")
         )
+    rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
+    TermCounts(rule).add(text, sizes)
+    WordSketcher(WordRule("i-match", rule), ids).sketch(text, sizes)
+    grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (banding.Finder(1, 2), banding.Finder(0, 2)):
         finder.keys(overlap.Ragged(offsets, ids))
     levelling.spread_levels(np.array([1]), np.array([0]), overlap.Ragged(offsets[:2], ids[:3]), 1)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(overlap.Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
+    count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), 3, np.zeros(1, np.uint64))
 
 
 def load_kernels() -> None:

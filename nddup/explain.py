@@ -2,15 +2,13 @@
 
     explain_bands      bands x rows: the S-curve, its threshold, what comes in vain and what is missed
     explain_support    k common ids of sketches of n: which resemblances that finds
-    explain_settings   the settings of a run: the error of its estimate, what its threshold needs, memory and shuffle
 
-Each gives an `Explanation`: lines for the terminal, and the curves that `nddup.figures` can draw.
+The settings of a run are explained by kind in `nddup.estimates`. Each gives an `Explanation`: lines for the terminal,
+and the curves that `nddup.figures` can draw.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -20,11 +18,7 @@ from nddup.algorithms.curves import (
     expected_errors,
     expected_overlap,
     overlap_probability,
-    pass_probability,
-    smallest_variance,
 )
-from nddup.errors import ConfigError
-from nddup.settings import Config
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Resemblances of the tables; those asked for come in between."""
@@ -60,7 +54,8 @@ class Explanation:
         lines: what is found and missed.
         curves: the same to be drawn.
         mark: the resemblance where the curve matters.
-        ids: of a sketch, at the most, for what a million of them take; `more` are lines beside it.
+        ids: of a sketch, at the most, for what a million of them take; 0: as many as the documents have.
+        more: lines beside it.
     """
 
     lines: tuple[str, ...]
@@ -71,7 +66,8 @@ class Explanation:
 
     def text(self) -> str:
         """All lines, each ended."""
-        return "\n".join([*self.lines, "", *_memory(self.ids), *self.more]) + "\n"
+        memory = _memory(self.ids) if self.ids else ()
+        return "\n".join([*self.lines, "", *memory, *self.more]) + "\n"
 
 
 def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Explanation:
@@ -82,17 +78,17 @@ def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Expl
     def chance(resemblance: float) -> float:
         return float(candidate_probability(resemblance, bands=bands, rows=rows))
 
-    table = [[f"{r:g}", _percent(chance(r)), _percent(1 - chance(r))] for r in _grid(asked, least=0.1)]
+    rows_of = [[f"{r:g}", percent(chance(r)), percent(1 - chance(r))] for r in grid(asked, least=0.1)]
     lines = (
         f"{bands} bands of {rows} rows: {bands * rows:,} slots a signature",
         "",
         f"A pair of resemblance s becomes a candidate with probability 1 - (1 - s^{rows})^{bands}:",
-        *_table(("resemblance", "candidate", "missed"), table),
+        *table(("resemblance", "candidate", "missed"), rows_of),
         "",
-        f"threshold (1/b)^(1/r) = {threshold:.4f}: about its steepest place; {_percent(chance(threshold))} pass",
-        f"  below it {_percent(wrong.false_positives)} of the pairs pass all the same: false positives, which a",
+        f"threshold (1/b)^(1/r) = {threshold:.4f}: about its steepest place; {percent(chance(threshold))} pass",
+        f"  below it {percent(wrong.false_positives)} of the pairs pass all the same: false positives, which a",
         "  comparison of the signatures sorts out again",
-        f"  above it {_percent(wrong.false_negatives)} do not pass: false negatives, which nothing brings back",
+        f"  above it {percent(wrong.false_negatives)} do not pass: false negatives, which nothing brings back",
         "  (of pairs spread evenly over all resemblances)",
         "More bands find more of both; more rows fewer of both; more of both together, a steeper curve.",
     )
@@ -103,81 +99,30 @@ def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Expl
 
 def explain_support(support: int, size: int, *, asked: Sequence[float] = ()) -> Explanation:
     """What it means that two min-s sketches of `size` ids share at least `support` of them."""
-    found = _explain_overlap(support, size, asked=asked)
+    found = explain_overlap(support, size, asked=asked)
     short = f"Documents of fewer than {support} shingles are in no pair, not even with their own copies."
     return replace(found, lines=(*found.lines, short))
 
 
-def _explain_overlap(support: int, size: int, *, asked: Sequence[float]) -> Explanation:
+def explain_overlap(support: int, size: int, *, asked: Sequence[float]) -> Explanation:
     """What `support` common ids of `size` say of a resemblance, and who shares as many."""
 
     def chance(resemblance: float) -> float:
         return overlap_probability(resemblance, size=size, support=support)
 
     least, usual = max(0.0, 2 * support / size - 1), support / (2 * size - support)
-    table = [[f"{r:g}", f"{expected_overlap(r, size=size):.1f}", _percent(chance(r))] for r in _grid(asked)]
+    rows_of = [[f"{r:g}", f"{expected_overlap(r, size=size):.1f}", percent(chance(r))] for r in grid(asked)]
     lines = (
-        f"at least {support} of {size} ids in common: {_percent(support / size)} of a full sketch",
+        f"at least {support} of {size} ids in common: {percent(support / size)} of a full sketch",
         "",
         f"Two sketches with {support} ids in common estimate a resemblance from {least:.3f} to {support / size:.3f},",
         f"by the order of the others; {usual:.3f} in the middle, k / (2n - k).",
-        *_table(("resemblance", "common ids", "found"), table),
+        *table(("resemblance", "common ids", "found"), rows_of),
         "  (two documents of about one length, with many more shingles than ids; common ids in the mean)",
         "",
     )
     curve = Curve(f"at least {support} of {size} ids", tuple(chance(r) for r in DRAWN.tolist()))
     return Explanation(lines, (curve,), usual, size)
-
-
-def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanation:
-    """What the settings of a run mean: of a count or share of common ids, or of a resemblance."""
-    pairs, size = config.pairs, config.sketch.size
-    said = (
-        f"sketch: {config.sketch.kind}, {size:,} ids of {config.shingle.length}-{config.shingle.unit} shingles",
-        f"pairs: {pairs.measure} at least {pairs.threshold:g}",
-        "",
-    )
-    if pairs.measure == "resemblance":
-        found = _explain_estimate(pairs.share, size, asked=asked)
-    elif not isinstance(pairs.threshold, int):
-        found = _explain_overlap(max(1, math.ceil(pairs.share * size)), size, asked=asked)
-    elif pairs.threshold <= size:
-        found = explain_support(pairs.threshold, size, asked=asked)
-    else:
-        raise ConfigError(f"pairs.threshold {pairs.threshold} is more than sketch.size {size}: no pair can have it")
-    words = PAGE * (1 - found.mark) / ((1 + found.mark) * config.shingle.length)
-    edits = (
-        f"{words:.0f} words, changed far from each other, leave a page of {PAGE:,} a resemblance of {found.mark:.2f}."
-    )
-    return replace(found, lines=(*said, *found.lines, edits))
-
-
-def _explain_estimate(share: Fraction, size: int, *, asked: Sequence[float]) -> Explanation:
-    """The error of an estimate from `size` ids, and who passes a threshold."""
-    threshold, need = float(share), math.ceil(share * size)
-
-    def chance(resemblance: float) -> float:
-        return pass_probability(resemblance, size=size, need=need)
-
-    table = [
-        [f"{r:g}", f"{smallest_variance(r, size=size) ** 0.5:.4f}", f"{expected_overlap(r, size=size):.1f}",
-         _percent(chance(r))]
-        for r in _grid((*asked, threshold))
-    ]  # fmt: skip
-    lines = (
-        f"The estimate of a resemblance r has standard error sqrt(r (1 - r) / {size}), less where the two documents",
-        f"together have not many more than {size} shingles; with at most {size} it is exact.",
-        *_table(("resemblance", "standard error", "common ids", "found"), table),
-        "  (common ids of two full sketches, in the mean; found: the estimate reaches the threshold)",
-        "",
-        f"A resemblance of {threshold:g} needs, of {size} ids,",
-        f"  {need} in common at the least: fewer, and no estimate reaches it",
-        f"  {expected_overlap(threshold, size=size):.0f} in the mean",
-        f"  {math.ceil((1 + share) * size / 2)} at the most: as many, and every estimate reaches it",
-        "",
-    )
-    curve = Curve(f"estimate from {size} ids at least {threshold:g}", tuple(chance(r) for r in DRAWN.tolist()))
-    return Explanation(lines, (curve,), threshold, size)
 
 
 def _memory(ids: int) -> tuple[str, ...]:
@@ -191,12 +136,14 @@ def _memory(ids: int) -> tuple[str, ...]:
     )
 
 
-def _grid(asked: Sequence[float], *, least: float = GRID[0]) -> list[float]:
+def grid(asked: Sequence[float], *, least: float = GRID[0]) -> list[float]:
+    """The resemblances of a table, ascending: the usual ones and those asked for."""
     lower = [r / 10 for r in range(round(10 * least), round(10 * GRID[0]))]
     return sorted({*lower, *GRID, *asked})
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns, each to the right, a line a row."""
     widths = [max(len(row[i]) for row in (headings, *rows)) for i in range(len(headings))]
     return [
         "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -204,7 +151,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share in percent, with as many digits as tell it from none and from all."""
     percent = 100 * share
     digits = next((n for n in (1, 2, 3) if round(percent, n) not in {0.0, 100.0}), 0)

@@ -42,6 +42,39 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
         raise OutputError(f"--png {path}: cannot be written ({error.strerror})") from error
 
 
+def draw_sweep(points: Sequence[tuple[dict[str, object], dict[str, Any]]], path: str) -> None:
+    """Draw the results of a sweep as PNG: a panel a result, over the first setting that is a number and changes.
+
+    Args:
+        points: the settings of each combination, and its results.
+        path: file to write.
+
+    Raises:
+        ConfigError: if matplotlib is not installed, or no setting is a number that changes.
+    """
+    keys = [key for key in points[0][0] if len({repr(settings[key]) for settings, _ in points}) > 1]
+    over = next((key for key in keys if all(isinstance(settings[key], int | float) for settings, _ in points)), None)
+    if over is None:
+        raise ConfigError("no setting of the grid is a number that changes: there is nothing to draw over")
+    names = [name for name in ("pairs", "clusters", "kept", "f1", "precision", "recall", "seconds")
+             if all(results.get(name) is not None for _, results in points)]  # fmt: skip
+    lines: dict[str, list[tuple[dict[str, object], dict[str, Any]]]] = {}
+    for settings, results in points:
+        label = ", ".join(f"{key}={settings[key]}" for key in keys if key != over)
+        lines.setdefault(label, []).append((settings, results))
+    figure = _figure()
+    figure.set_size_inches(INCHES[0], 2.5 * len(names))
+    for axes, name in zip(figure.subplots(len(names), squeeze=False)[:, 0], names, strict=True):
+        for label, line in lines.items():
+            ordered = sorted((settings[over], results[name]) for settings, results in line)
+            axes.plot(*zip(*ordered, strict=True), marker="o", label=label or None)
+        axes.set(xlabel=over, ylabel=name)
+        axes.grid(visible=True, alpha=0.3)
+        if len(lines) > 1:
+            axes.legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=DOTS)
+
+
 def _figure() -> Any:  # noqa: ANN401 - matplotlib's Figure, which may not be installed
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415

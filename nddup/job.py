@@ -7,9 +7,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from nddup import choices
 from nddup.collection import find_files
 from nddup.config import build_config
 from nddup.errors import ConfigError, NddupError
+from nddup.lexicons import NOTE, note_of, take_saved
 from nddup.metrics import Metrics
 from nddup.pipeline import read_kept, run_stages
 from nddup.progress import LogFormat, Progress
@@ -17,6 +19,7 @@ from nddup.schemas import TEXTS
 from nddup.session import RUNTIME, set_to
 from nddup.settings import Config
 from nddup.stages.read import number_texts
+from nddup.stages.written import as_xml, invert_sketches
 from nddup.state import Job, settings_of
 from nddup.storage import Storage
 from nddup.store import MemoryStore, RunFolder, versions
@@ -36,6 +39,7 @@ class Tables:
     clusters: DataFrame
     members: DataFrame
     keep: DataFrame
+    false_components: DataFrame
     metrics: dict[str, Any]
 
 
@@ -74,20 +78,28 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     source = find_files(storage, inputs, config)
     folder = RunFolder(spark, output)
     files = source.listing.files
-    described = {
+    described: dict[str, Any] = {
         "paths": [storage.full_path(path) for path in inputs],
         "files": {file.source: [file.size, file.modified] for file in files},
     }
+    if config.lexicon.saved is not None:
+        take_saved(spark, config.lexicon.saved, choices.words_of(config))  # before anything is written
+        described["paths"].append(storage.full_path(config.lexicon.saved))
     if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
         return folder.open()
     counted = Metrics(spark)
     job = Job(spark, config, folder, Progress(spark, form=log_format, facts=counted.facts), counted)
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
+    if config.output.context:
+        lines = invert_sketches(job.tables["documents"]).toLocalIterator(prefetchPartitions=True)
+        folder.write_text("context.fimi", (row["value"] + "\n" for row in lines))
     _write_kept_once(job, folder)
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
         notes.append(f"{job.metrics.rows['texts']:,} texts for the report")
+    if "lexicon" in job.tables:
+        folder.write_text(NOTE, note_of(config, job.metrics.lexicon()))
     skipped = [{"path": path, "why": why} for path, why in source.listing.skipped]
     skipped += [{"path": path, "why": "given twice"} for path in source.listing.repeated]
     report = job.metrics.report(bytes_in=sum(file.size for file in files), files=len(files), skipped=skipped)
@@ -158,7 +170,7 @@ def _write_all_kept(job: Job, path: str, form: str) -> None:
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
-    """Write the kept documents to a folder: Parquet, or JSON lines.
+    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
 
     A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
     any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
@@ -166,6 +178,8 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
     columns = ["doc_id", "url", "source", "record", "content"]
     if form == "parquet":
         kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.text(path)
     else:
         line = F.coalesce("line", F.to_json(F.struct(*columns)))
         kept.select(line.alias("value")).write.text(path)

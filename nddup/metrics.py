@@ -15,7 +15,7 @@ from nddup.session import shuffled_bytes
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sketch": (("records",), ("documents", "rejects")),
     "pairs": (("documents",), ("pairs",)),
-    "clusters": (("pairs",), ("clusters", "members")),
+    "clusters": (("pairs",), ("clusters", "members", "false_components")),
     "keep": (("documents",), ("keep",)),
     "texts": (("clusters",), ("texts",)),
 }
@@ -99,6 +99,8 @@ class Metrics:
             "left_out_shingles": self.counts.get("left_out_shingles", 0),
             "undecodable_places": self.counts.get("undecodable_places", 0),
         }
+        if "lexicon" in self.rows:
+            stages["sketch"]["lexicon"] = self.lexicon()
         stages["pairs"] |= {"pruned_to": self.pruning} | {
             name: self.counts.get(name, 0)
             for name in ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
@@ -108,6 +110,7 @@ class Metrics:
             for name in (
                 "components", "largest_component", "fpgrowth_components", "fpgrowth_fits",
                 "covered_components", "covered_clusters", "led_components", "led_clusters",
+                "invented_pairs", "most_invented", "bounded_components",
                 "spread_components", "shares", "pairs_below_support",
             )
         }  # fmt: skip
@@ -122,6 +125,11 @@ class Metrics:
             }
         shorts = {name: self.counts[name] for name in ("empty_sketches", "below_count", "equal_sketches")}
         return {"records": self.counts["records"], "rows": self.tables(), **shorts, "stages": stages}
+
+    def lexicon(self) -> dict[str, int]:
+        """What was counted for the lexicon: its terms; of the collection the terms, all their occurrences, the most."""
+        counted = {name: self.counts[f"lexicon_{name}"] for name in ("counted", "occurrences", "commonest")}
+        return {"terms": self.rows["lexicon"], **counted}
 
     def tables(self) -> dict[str, int]:
         """Rows of the tables of a run."""

@@ -22,6 +22,7 @@ from nddup.algorithms.recipes import level_of
 from nddup.clustering import save_clusters
 from nddup.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.errors import NddupError
+from nddup.lexicons import find_lexicon
 from nddup.rounds import contract
 from nddup.session import set_to, splitting
 from nddup.stages import bands, collapse, expand, graph, keep, large_graph, lead, levels, match, prune, sketch
@@ -39,6 +40,7 @@ MOST_ROUNDS = 20
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
     """Every table of a run, from its files or from TEXTS. The tables are left in `job.tables` and in the store."""
     with job.progress.stage("sketch") as notes, job.metrics.stage("sketch"):
+        find_lexicon(job, source)
         if isinstance(source, Collection):
             silent = _files_without_records(job, source, _save_files(job, source))
         else:
@@ -121,7 +123,9 @@ def _save_files(job: Job, collection: Collection) -> DataFrame:
 
 def _save_records(job: Job, records: DataFrame | Making) -> DataFrame:
     sections = ["input", "shingle", "sketch"] + ["pairs"] * (job.config.pairs.max_document_frequency is not None)
-    return job.save("records", records, *sections, reads=("input",), **collapse.count_replaced())
+    sections += ["lexicon"] * job.kind.is_of_words
+    reads = ("input", "lexicon") if "lexicon" in job.tables else ("input",)
+    return job.save("records", records, *sections, reads=reads, **collapse.count_replaced())
 
 
 def _save_documents(job: Job, silent: DataFrame) -> None:
@@ -274,6 +278,12 @@ def _partitions(job: Job, postings: int) -> int:
     given = job.config.spark.get("spark.sql.shuffle.partitions")
     least = int(given) if given else 2 * job.spark.sparkContext.defaultParallelism
     return max(least, math.ceil(postings / POSTINGS_PER_TASK))
+
+
+def find_pairs(job: Job) -> DataFrame:
+    """PAIRS of the documents in `job.tables`, under the settings of the job; needs `documents`, `nodes`, two counts."""
+    _save_matches(job)
+    return job.tables["pairs"]
 
 
 def read_kept(job: Job) -> DataFrame:

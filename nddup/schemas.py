@@ -48,6 +48,9 @@ PAIRS = table(
 )
 CLUSTERS = table("cluster_id string, support int, size int, members array<string>, component string, coverage string")
 MEMBERS = table("cluster_id string, doc_id string, representative boolean")
+FALSE_COMPONENTS = table("component string, size long, pairs long, invented long, exact boolean")
+"""The connected components that are no cluster: `invented` pairs of their `size` documents are no near-duplicates."""
+
 KEEP = table("doc_id string, kept boolean, duplicate_of string, reason string")
 STORED_TEXTS = table("doc_id string, text string")
 """Of the documents that the report shows, bounded in number and length."""
@@ -59,6 +62,7 @@ TABLES: dict[str, T.StructType] = {
     "clusters": CLUSTERS,
     "members": MEMBERS,
     "keep": KEEP,
+    "false_components": FALSE_COMPONENTS,
     "texts": STORED_TEXTS,
 }
 
@@ -102,6 +106,12 @@ NODES = table(
 )
 """One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch.
 `weight` is the size of the sketch times what one id stands for: who can contain whom."""
+
+TERMS = table("term string, feature long, occurrences long, documents long")
+"""The terms of a collection: id, how often each occurs, and in how many documents."""
+
+LEXICON = TERMS
+"""Those whose frequency lies in the interval; saved with the run, for other runs to take."""
 
 SKETCHES = table("node long, sketch array<long>")
 """The distinct, non-empty sketches."""
@@ -150,6 +160,8 @@ SETS = table("ordinal long, positions array<int>, support int, coverage string")
 
 
 WORKING: dict[str, T.StructType] = {
+    "terms": TERMS,
+    "lexicon": LEXICON,
     "records": RECORDS,
     "offsets": OFFSETS,
     "nodes": NODES,

@@ -6,6 +6,13 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+LANGUAGES = (
+    "arabic", "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hindi",
+    "hungarian", "indonesian", "italian", "norwegian", "persian", "polish", "portuguese", "romanian", "russian",
+    "spanish", "swedish", "turkish",
+)  # fmt: skip
+"""Those of `nddup.algorithms.terms`, which loads the libraries."""
+
 SIZES = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 
 
@@ -85,8 +92,8 @@ class SketchConfig(_Section):
     What is not given follows the kind; what the kind does not take is refused (`nddup.choices`).
     """
 
-    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2"] = Field(
-        "min-s", description="what is kept of a document: see `nddup.algorithms.kinds`"
+    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = (
+        Field("min-s", description="what is kept of a document: see `nddup.algorithms.kinds`")
     )
     size: int = Field(200, ge=1, le=100_000, description="ids kept of a document, or slots of its signature")
     seed: int = Field(1, ge=0, lt=1 << 63, description="picks permutations and polynomials")
@@ -103,6 +110,30 @@ class SketchConfig(_Section):
     bands: int | None = Field(None, ge=1, description="minhash: bands x rows = size; chosen for the threshold")
     rows: int | None = Field(None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8")
     verify: bool = Field(default=True, description="minhash: candidates are compared; false: every candidate is a pair")
+
+
+class LexiconConfig(_Section):
+    """What a word stands for, in the kinds `lexicon`, `i-match` and `keywords`; which words describe a document."""
+
+    languages: list[str] = Field(
+        ["english", "russian"], description="of stop words and stems; a word is stemmed by the first of its script"
+    )
+    stems: bool = Field(default=True, description="words of one stem are one")
+    stop_words: bool = Field(default=True, description="articles, prepositions, pronouns and the like are left out")
+    low: float = Field(0.00001, ge=0, le=1, description="least frequency, as a share of the commonest word's")
+    high: float = Field(0.5, gt=0, le=1, description="most, likewise: commoner words tell nothing")
+    saved: str | None = Field(None, description="a run whose lexicon is taken: the same words, the same sketches")
+    copies: int = Field(10, ge=0, le=1000, description="i-match: randomised lexicons beside the whole one")
+    left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words each of them leaves out")
+    letters: int = Field(3, ge=1, le=9, description="keywords: letters whose positions make the number")
+
+    @field_validator("languages")
+    @classmethod
+    def _known(cls, value: list[str]) -> list[str]:
+        for language in value:
+            if language not in LANGUAGES:
+                raise ValueError(f"unknown language {language!r}; there are {', '.join(LANGUAGES)}")
+        return value
 
 
 class PairsConfig(_Section):
@@ -181,7 +212,8 @@ class KeepConfig(_Section):
 class OutputConfig(_Section):
     """What is written beside the tables."""
 
-    kept: Literal["none", "jsonl", "parquet"] = Field("none", description="the kept documents themselves")
+    kept: Literal["none", "jsonl", "parquet", "xml"] = Field("none", description="the kept documents themselves")
+    context: bool = Field(default=False, description="context.fimi: one feature a line, the doc_keys that hold it")
     report: bool = Field(default=True, description="report/index.html, the run as a page")
     texts: int = Field(2_000, ge=0, description="documents whose text is stored for the report, 20,000 characters each")
     texts_read: int | str = Field(
@@ -200,6 +232,7 @@ class Config(_Section):
     input: InputConfig = InputConfig()
     shingle: ShingleConfig = ShingleConfig()
     sketch: SketchConfig = SketchConfig()
+    lexicon: LexiconConfig = LexiconConfig()
     pairs: PairsConfig = PairsConfig()
     clusters: ClustersConfig = ClustersConfig()
     keep: KeepConfig = KeepConfig()

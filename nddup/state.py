@@ -37,6 +37,9 @@ class Job:
     left_out: bytes = b""
     """Ids of shingles that are too common, ascending uint64."""
 
+    lexicon: bytes = b""
+    """Ids of the terms of the lexicon, ascending uint64."""
+
     @property
     def threshold(self) -> Threshold:
         """The threshold of the run, exact."""
@@ -64,6 +67,7 @@ class Job:
             int(config.input.max_record),
             config.input.text,
             self.left_out,
+            self.lexicon,
         )
 
     def save(

@@ -40,7 +40,7 @@ from nddup.schemas import TABLES, local_table
 from nddup.storage import RUN, Storage
 
 COMPLETE, STAGES = "_COMPLETE", "_stages"
-IN_SIGHT = frozenset([*TABLES, "kept"])
+IN_SIGHT = frozenset([*TABLES, "kept", "lexicon"])
 """What lies in the folder itself; working tables lie in `_stages`."""
 
 LAYOUT = 1

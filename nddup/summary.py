@@ -29,6 +29,7 @@ def headline(metrics: dict[str, Any]) -> list[Line]:
         Line(
             "clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"
         ),
+        Line("false in components", found["invented_pairs"], _invented(rows["false_components"], found)),
         Line("kept", kept["kept"], _share(kept["kept"], rows["documents"])),
         Line("removed", kept["removed"], "each has a kept near-duplicate"),
     ]
@@ -79,11 +80,20 @@ def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
     if sketch.get("left_out_shingles"):
         left_out = sketch["left_out_shingles"]
         found.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
+    if lexicon := sketch.get("lexicon"):
+        found.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
     if metrics["empty_sketches"]:
         found.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
     if metrics["below_count"]:
         found.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
     return found
+
+
+def _invented(components: int, found: dict[str, Any]) -> str:
+    if not components:
+        return "every component is one family"
+    most = "at most " if found["bounded_components"] else ""
+    return f"{most}pairs that {components:,} components would invent, {found['most_invented']:,} in one"
 
 
 def _reasons(reasons: dict[str, int]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.report.data import chunks
-from nddup.report.gather import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
+from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
 from nddup.report.write import write_report
 from nddup.settings import Config
 

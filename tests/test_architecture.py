@@ -20,7 +20,10 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"check", "clustering", "evidence", "gather", "job", "pipeline", "show", "state", "store", "texts"}
+ACTING = {
+    "check", "clustering", "evaluate", "evidence", "gather", "job", "lexicons", "pipeline", "show", "state", "store",
+    "texts", "truth",
+}  # fmt: skip
 """The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
 
 

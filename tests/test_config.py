@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.config import LATER_KEYS, LATER_VALUES, load_config
+from nddup.config import load_config
 from nddup.errors import ConfigError
 from nddup.settings import Config, parse_size
 
@@ -77,7 +77,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "support": None,
         },
         "keep": {"policy": "longest"},
-        "output": {"kept": "none", "report": True, "texts": 2_000, "texts_read": 4 << 30},
+        "output": {"kept": "none", "context": False, "report": True, "texts": 2_000, "texts_read": 4 << 30},
         "spark": {},
     }
 
@@ -141,21 +141,6 @@ def test_cluster_configuration_reserves_memory_for_python() -> None:
 def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> None:
     """An unknown name is refused with the nearest known one, or all of them."""
     assert refusal(assignment).startswith(said)
-
-
-@pytest.mark.parametrize("key", sorted(LATER_KEYS))
-def test_keys_of_later_versions_are_refused_by_name(key: str) -> None:
-    """A key that is not built yet is told apart from a wrong one."""
-    section, _, name = key.partition(".")
-    said = refusal(f"{section}.{name or 'low'}=1")
-
-    assert said == f"--set: {key} is not available in this version"
-
-
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in LATER_VALUES.items() for value in values])
-def test_values_of_later_versions_are_refused_by_name(key: str, value: str) -> None:
-    """A value that is not built yet is told apart from a wrong one."""
-    assert refusal(f"{key}={value}") == f"--set: {key}={value} is not available in this version"
 
 
 @pytest.mark.parametrize(

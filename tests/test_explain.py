@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from nddup.algorithms.curves import candidate_probability
+from nddup.algorithms.kinds import KINDS
 from nddup.algorithms.overlap import resemblance_parts
 from nddup.cli import main
 from nddup.config import load_config
-from nddup.explain import DRAWN, explain_bands, explain_settings, explain_support
+from nddup.estimates import explain_settings
+from nddup.explain import DRAWN, explain_bands, explain_support
 from nddup.figures import draw_curves
 
 
@@ -86,6 +88,34 @@ def test_a_share_is_not_a_count() -> None:
     assert "in no pair" not in text
 
 
+def test_each_kind_is_explained_by_its_own_estimate() -> None:
+    """Slots are equal by themselves; a modulus leaves more of longer documents; words are not sampled."""
+    slots = explain_settings(load_config(None, ["sketch.kind=min-perm", "sketch.size=100"])).text()
+    sampled = explain_settings(load_config(None, ["sketch.kind=mod-m", "pairs.threshold=0.5"])).text()
+    words = explain_settings(load_config("conf/i-match.yaml")).text()
+
+    assert row_of(slots, "0.5")[1:3] == ["0.0500", "50.0"]  # sqrt(1/4 / 100)
+    assert row_of(sampled, "0.5") == ["0.5", "0.0785", "0.0245"]  # near sqrt(1/4 x 25 / N)
+    assert "exact: nothing is sampled" in words
+    assert row_of(words, "1")[1] == "97.2 %"  # 1 - 0.7^10
+    for kind in KINDS:
+        overlap = [] if kind in {"mod-m", "mod-pow2"} else ["pairs.measure=overlap"]
+        modes = ["clusters.mode=partition"] if kind == "mod-pow2" else []
+        assert (
+            f"sketch: {kind}" in explain_settings(load_config(None, [f"sketch.kind={kind}", *overlap, *modes])).text()
+        )
+
+
+def test_bands_of_a_profile_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """The settings of 2017 give the error of their slots, and their S-curve."""
+    status = main(["explain", "--config", "conf/kshingle2017.yaml"])
+    text = capsys.readouterr().out
+
+    assert status == 0
+    assert "20 bands of 5 rows" in text
+    assert "(1/b)^(1/r) = 0.5493" in text
+
+
 def test_a_figure_holds_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The PNG is an image with colour in it, and the curve that is drawn is that of the formula."""
     path = tmp_path / "curve.png"
@@ -121,6 +151,7 @@ def test_a_figure_replaces_nothing(tmp_path: Path) -> None:
         (["--set", "pairs.measure=overlap", "--set", "pairs.threshold=300"], "more than sketch.size 200"),
         (["--png", "curve.jpg"], ".png"),
         (["--set", "sketch.size=0"], "sketch.size"),
+        (["--set", "sketch.kind=lexicon", "--png", "curve.png"], "no curve"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

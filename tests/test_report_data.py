@@ -15,7 +15,8 @@ from nddup.config import build_config
 from nddup.job import run_job
 from nddup.report.data import chunks
 from nddup.report.folder import report_run
-from nddup.report.gather import LENGTHS, MOST_CELLS, MOST_LISTED, _share_out, gather, list_cells, list_documents
+from nddup.report.gather import MOST_CELLS, MOST_LISTED, _share_out, gather
+from nddup.report.shown import LENGTHS, list_cells, list_documents
 from nddup.report.write import script_of
 from nddup.store import RunFolder
 from tests.made_reports import make_shown

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 FIXED_SIZE: Final = "keeps as many ids of a short document as of a long one: it shows a resemblance, not a containment"
+NO_TEXT: Final = MappingProxyType({"containment": "is of words without their order: common ones are no common text"})
 NO_CLUSTERS: Final = "its pairs do not make maximal sets"
 
 WHOLE: Final = 1 << 30
@@ -41,6 +42,7 @@ class Kind:
         is_mined: whether its near-duplicates make maximal sets: both conditions of a cluster only break as documents
             are added.
         is_of_shingles: whether each id is one shingle's, so that a shingle can be left out.
+        is_of_words: whether its features are words (`word_sketches`): then it takes no shingles.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Kind:
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({"containment": FIXED_SIZE}))
     is_mined: bool = True
     is_of_shingles: bool = True
+    is_of_words: bool = False
 
     @property
     def shows_containment(self) -> bool:
@@ -118,6 +121,30 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 finder="levels",
                 refused=MappingProxyType({}),
                 is_mined=False,
+            ),
+            Kind(
+                "lexicon",
+                "the words whose frequency in the collection lies in an interval, stemmed, stop words removed",
+                "whole",
+                refused=NO_TEXT,
+                is_of_shingles=False,
+                is_of_words=True,
+            ),
+            Kind(
+                "i-match",
+                "one signature of the words of the lexicon, and one for each of K randomised lexicons",
+                "whole",
+                refused=NO_TEXT,
+                is_of_shingles=False,
+                is_of_words=True,
+            ),
+            Kind(
+                "keywords",
+                "stemmed keywords, each as the positions of its first letters in the alphabet",
+                "whole",
+                refused=NO_TEXT,
+                is_of_shingles=False,
+                is_of_words=True,
             ),
         )
     }

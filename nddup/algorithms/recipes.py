@@ -45,6 +45,7 @@ from nddup.algorithms.sketching import (
     sketch_texts,
     slots_needed,
 )
+from nddup.algorithms.word_sketches import WordRule
 
 PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
 
@@ -66,6 +67,7 @@ class Recipe:
         modulus: m of `mod-m`; one id in so many of a size that is linear.
         growth: `fixed`: s. `logarithmic`: s log2(1 + n/s) of n shingles. `linear`: n / modulus, rounded up.
         tagged: slots are told apart; if not, `min-perm` is the set of its minima.
+        words: of a kind that is of words, not of shingles: all that decides its sketches (`word_sketches`).
     """
 
     kind: str = "min-s"
@@ -80,11 +82,14 @@ class Recipe:
     modulus: int = 25
     growth: str = "fixed"
     tagged: bool = True
+    words: WordRule | None = None
 
     @property
     def key(self) -> str:
         """What two sketches must have in common to be compared, as a line."""
-        said = " ".join(f"{name}={value}" for name, value in asdict(self).items())
+        if self.words is not None:
+            return f"kind={self.kind} {self.words.key} format={SKETCH_FORMAT}"
+        said = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
         return f"{said} format={SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
 
     @property

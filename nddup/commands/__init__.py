@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, explain, inspect, mine, report, run, show
+from nddup.commands import check, evaluate, explain, inspect, mine, report, run, show, sweep, truth
 
 
 class Command(Protocol):
@@ -25,6 +25,9 @@ COMMANDS: dict[str, Command] = {
     "show": show,
     "report": report,
     "check": check,
+    "evaluate": evaluate,
+    "truth": truth,
+    "sweep": sweep,
     "mine": mine,
     "explain": explain,
 }

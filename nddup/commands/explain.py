@@ -57,7 +57,8 @@ def execute(options: argparse.Namespace) -> int:
     if "size" in asked and options.support > options.size:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
     from nddup.config import load_config  # noqa: PLC0415
-    from nddup.explain import explain_bands, explain_settings, explain_support  # noqa: PLC0415
+    from nddup.estimates import explain_settings  # noqa: PLC0415
+    from nddup.explain import explain_bands, explain_support  # noqa: PLC0415
 
     if "bands" in asked:
         found = explain_bands(options.bands, options.rows, asked=options.at)
@@ -66,6 +67,8 @@ def execute(options: argparse.Namespace) -> int:
     else:
         found = explain_settings(load_config(options.config, options.assignments), asked=options.at)
     if options.png:
+        if not found.curves:
+            raise ConfigError("--png: these settings have no curve to draw")
         from nddup.figures import draw_curves  # noqa: PLC0415
 
         draw_curves(found.curves, found.mark, options.png)

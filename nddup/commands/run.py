@@ -8,7 +8,8 @@ from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.config import load_config
 
 EPILOG = """what it leaves in DIR:
-  documents/ rejects/ pairs/ clusters/ members/ keep/         tables, Parquet
+  documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
+                                                              tables, Parquet
   duplicates.txt                                              a cluster a line: ids, tab, common features
   metrics.json                                                what was counted
   texts/ report/index.html                                    the run as a page, which opens from disk

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.report.gather import LENGTHS, Shown
+from nddup.report.shown import LENGTHS, Shown
 from nddup.summary import headline, notes
 
 CLUSTERS_EACH = 10_000

@@ -9,8 +9,8 @@ Components are recounted from the clusters: each is a set of near-duplicates, an
 one, so documents are connected through clusters exactly when they are through pairs.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +202,34 @@ def uncovered(truth: DataFrame, within: DataFrame, placed: DataFrame, probes: Da
         F.least("probe", "other"), text(" / "), F.greatest("probe", "other"), text(": in no cluster together")
     )
     return lost.select(pair).distinct()
+
+
+def wrong_false_components(
+    tables: Mapping[str, DataFrame], placed: DataFrame, folded: DataFrame, docs: DataFrame
+) -> DataFrame:
+    """Rows of `false_components` that are not what documents and pairs of each component give, and missing ones.
+
+    Schema in:   the tables of a run; cluster_id, node, component, …; as `check_pairs.fold`; doc_id, node
+    Schema out:  problem string
+    Shuffles:  the nodes on node and on component, the folded pairs on either node.    Actions:  none.
+    """
+    nodes = placed.where("node is not null").select("node", "component").distinct()
+    counted = docs.groupBy("node").agg(F.count("*").alias("n")).join(nodes, "node")
+    sizes = counted.groupBy("component").agg(F.sum("n").alias("due_size"))
+    ends = [counted.select(F.col("node").alias(f"node_{end}"), F.col("n").alias(f"n_{end}"), "component")
+            for end in "ab"]  # fmt: skip
+    edges = folded.where("node_a is not null").join(ends[0], "node_a").join(ends[1].drop("component"), "node_b")
+    is_within = F.col("node_a") == F.col("node_b")
+    product = F.col("n_a") * F.col("n_b")
+    number = F.when(is_within, F.shiftright(product - F.col("n_a"), 1)).otherwise(product)
+    pairs = edges.groupBy("component").agg(F.sum(number).alias("due_pairs"))
+    every = F.shiftright(F.col("due_size") * (F.col("due_size") - 1), 1)
+    due = sizes.join(pairs, "component").withColumn("due", every - F.col("due_pairs")).where("due > 0")
+    met = tables["false_components"].join(due, "component", "full")
+    names = (("size", "due_size"), ("pairs", "due_pairs"), ("invented", "due"))
+    is_right = reduce(lambda left, right: left & right, [F.col(said).eqNullSafe(F.col(must)) for said, must in names])
+    said = [part for name, must in names for part in (text(f" {name} "), name, text(" due "), must)]
+    return met.where(~is_right).select(problem("component", text(":"), *said))
 
 
 def straying_components(placed: DataFrame) -> DataFrame:

@@ -21,6 +21,7 @@ from nddup.algorithms.kinds import KINDS
 from nddup.algorithms.recipes import Recipe, level_of, make_sketches
 from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.algorithms.sketching import Sketches
+from nddup.algorithms.word_sketches import sketcher_of
 from nddup.schemas import CHUNKS, CONTENTS, RECORDS, TEXTS, require
 
 Batches = Iterator[pa.RecordBatch]
@@ -35,7 +36,7 @@ EXCERPT = 200
 class Rule:
     """How a record becomes a sketch. Two sketches compare only if made by equal recipes from equal texts.
 
-    `left_out` are ids, as bytes of ascending uint64, of shingles that are passed over.
+    `left_out` are ids, as bytes of ascending uint64, of shingles that are passed over; `lexicon` likewise of terms.
     """
 
     recipe: Recipe
@@ -45,6 +46,7 @@ class Rule:
     max_record: int
     part: Literal["all", "main"] = "all"
     left_out: bytes = b""
+    lexicon: bytes = b""
 
 
 class _Row(NamedTuple):
@@ -223,10 +225,13 @@ def _finish(rows: list[_Row], rule: Rule) -> pa.RecordBatch:
 
 def _sketch(texts: list[str], rule: Rule) -> Sketches:
     array = pa.array(texts, pa.large_string())
-    _, offsets, data = array.buffers()
+    _, buffer, data = array.buffers()
+    raw, offsets = np.frombuffer(data or b"", np.uint8), np.frombuffer(buffer, np.int64)[: len(array) + 1]
+    if rule.recipe.words is not None:
+        return sketcher_of(rule.recipe.words, rule.lexicon).sketch(raw, offsets)
     return make_sketches(
-        np.frombuffer(data or b"", np.uint8),
-        np.frombuffer(offsets, np.int64)[: len(array) + 1],
+        raw,
+        offsets,
         rule.recipe,
         np.frombuffer(rule.left_out, np.uint64),
     )

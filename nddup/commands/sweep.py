@@ -1,0 +1,60 @@
+"""`nddup sweep`: the same collection under every combination of some settings."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.config import load_config
+from nddup.errors import ConfigError
+
+EPILOG = """a grid is YAML, a list for each key; every combination is a whole run:
+  shingle.length: [3, 5, 10]
+  sketch.size: [100, 200]
+  pairs.threshold: [0.7, 0.8, 0.9]
+
+what it leaves in DIR:
+  sweep.csv      a row a combination: pairs, clusters, kept, seconds; with --truth precision, recall, F1
+  sweep.json     the same with the metrics of each run
+  sweep.png      the results over the first number that changes, where matplotlib is installed
+
+example:
+  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs/truth_w5_j070.tsv
+"""
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Its arguments."""
+    parser = add_parser(
+        commands, "sweep", summary="one collection under many settings", epilog=EPILOG,
+        description="Run every combination of some settings, and lay the results side by side.",
+    )  # fmt: skip
+    parser.add_argument("--grid", required=True, metavar="FILE", help="YAML: section.key: [value, …]")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the results; must not exist")
+    parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of duplicates")
+    parser.add_argument("--keep-runs", action="store_true", help="leave the runs in DIR/runs")
+    add_inputs(parser)
+    add_master(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the combinations, and print the table."""
+    base = load_config(options.config, options.assignments)
+    from nddup.figures import draw_sweep  # noqa: PLC0415
+    from nddup.progress import start_logging  # noqa: PLC0415
+    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.sweep import read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
+
+    points = read_grid(read_text(options.grid), origin=options.grid, base=base)
+    start_logging()
+    spark = start_session(master=options.master, settings=base.spark)
+    run_sweep(spark, options.inputs, options.output, points, truth=options.truth, keeps_runs=options.keep_runs)
+    sys.stdout.write(table_of(points))
+    if Path(options.output).is_dir():
+        try:
+            done = [(point.settings, point.results) for point in points if point.config is not None]
+            draw_sweep(done, f"{options.output}/sweep.png")
+        except ConfigError as error:
+            sys.stdout.write(f"no figure: {error}\n")
+    return 0

@@ -1,0 +1,121 @@
+"""Write docs/reference.md from the code: commands, settings, tables. `--check` says whether it is up to date."""
+
+import argparse
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic_core import PydanticUndefined
+
+from nddup.cli import build_parser
+from nddup.columns import MEANINGS
+from nddup.commands import COMMANDS
+from nddup.evaluation import EVALUATION
+from nddup.schemas import TABLES
+from nddup.settings import Config
+
+TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+
+HEAD = """# Reference
+
+Made from the code by `make reference`; a test compares. Words: [glossary](glossary.md). Why:
+[explanation](explanation.md).
+
+Exit status of every command: 0 done; 2 wrong use or configuration, in one line; 1 a failure at work, or a promise that
+`check` found broken.
+"""
+
+
+def main() -> int:
+    """Write the page, or compare it; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only")
+    text = make_reference()
+    if not parser.parse_args().check:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.read_text(encoding="utf-8") != text:
+        print("docs/reference.md is not what the code says: run make reference")
+        return 1
+    return 0
+
+
+def make_reference() -> str:
+    """The whole page."""
+    parts = [HEAD, "## Commands\n", *_commands(), "## Settings\n", SETTINGS_HEAD, *_settings(), "## Tables\n"]
+    return "\n".join([*parts, *_tables(), "## evaluation.json\n", f"```\n{EVALUATION.rstrip()}\n```\n"])
+
+
+SETTINGS_HEAD = """In a YAML file (`--config`) as `section:` and `key: value`, only what differs; on the command line as
+`--set section.key=value`, which wins. `spark.…` goes to the Spark session unchanged, under Spark's own names.
+"""
+
+
+def _commands() -> Iterator[str]:
+    [subparsers] = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
+    for name in COMMANDS:
+        parser = subparsers.choices[name]
+        yield f"### nddup {name}\n\n{parser.description}\n"
+        actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
+        rows = [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
+        yield _table(("argument", "what"), rows)
+        if parser.epilog:
+            yield f"```\n{parser.epilog.rstrip()}\n```\n"
+
+
+def _argument(action: argparse.Action) -> tuple[str, str]:
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if action.choices:
+        metavar = "|".join(map(str, action.choices))
+    if not action.option_strings:
+        return f"`{metavar}{'…' if action.nargs in ('+', '*') else ''}`", action.help or ""
+    name = action.option_strings[0]
+    return f"`{name}{'' if action.nargs == 0 else ' ' + metavar}`", action.help or ""
+
+
+def _settings() -> Iterator[str]:
+    for section, field in Config.model_fields.items():
+        model = field.annotation
+        if not (isinstance(model, type) and hasattr(model, "model_fields")):
+            continue
+        yield f"### {section}\n\n{inspect.getdoc(model)}\n"
+        rows = [
+            (f"`{section}.{key}`", f"`{_value(option.default)}`", _kind(option.annotation), option.description or "")
+            for key, option in model.model_fields.items()
+        ]
+        yield _table(("key", "default", "values", "what"), rows)
+
+
+def _value(value: object) -> str:
+    if value is None or value is PydanticUndefined:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(kind))
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(_kind(part) for part in get_args(kind) if part is not type(None))
+    names = {int: "whole number", float: "number", str: "text", bool: "true, false"}
+    return names.get(kind, str(kind))
+
+
+def _tables() -> Iterator[str]:
+    yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
+    for name, schema in TABLES.items():
+        meanings = MEANINGS[name]
+        rows = [(f"`{field.name}`", field.dataType.simpleString(), meanings[field.name]) for field in schema.fields]
+        yield f"### {name}\n\n" + _table(("column", "type", "meaning"), rows)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *(tuple(cell.replace("|", "\\|") for cell in row) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

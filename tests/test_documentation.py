@@ -1,0 +1,102 @@
+"""The documentation says what the code does: the reference is made from it, keys exist, links lead somewhere."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nddup.cli import build_parser, main
+from nddup.columns import MEANINGS
+from nddup.commands import COMMANDS
+from nddup.schemas import TABLES
+from nddup.settings import Config
+from scripts.make_reference import make_reference
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+KEY = re.compile(r"(?<![\w/.-])(input|shingle|sketch|pairs|clusters|keep|output|lexicon)\.([a-z_]+)(?![\w./])")
+FILES = {"json", "csv", "md", "py", "txt", "xml"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_the_reference_is_made_from_the_code() -> None:
+    """`make reference` would change nothing."""
+    assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == make_reference(), "run make reference"
+
+
+def test_every_column_has_a_meaning() -> None:
+    """The tables of the reference are the schemas, column by column."""
+    assert {name: list(columns) for name, columns in MEANINGS.items()} == {
+        name: schema.fieldNames() for name, schema in TABLES.items()
+    }
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_settings_that_a_page_names_exist(path: Path) -> None:
+    """Every `section.key` is one, but for names of tables and files."""
+    known = {(name, key) for name, field in Config.model_fields.items()
+             for key in getattr(field.annotation, "model_fields", {})}  # fmt: skip
+    named = {(section, key) for section, key in KEY.findall(path.read_text(encoding="utf-8")) if key not in FILES}
+
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    """Files exist, and so do the headings that are linked to."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        file, _, heading = target.partition("#")
+        linked = (path.parent / file) if file else path
+        assert linked.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, target
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """The commands in the `sh` blocks of a page, without the program's name."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("nddup ")]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_commands_that_a_page_shows_are_commands(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every `nddup …` in a block of code is parsed as it stands, where it is whole."""
+    indented = re.findall(r"^    (?:\S*/)?nddup (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = [shlex.split(line, comments=True) for line in indented if "…" not in line and "\\" not in line]
+    for arguments in [*commands_of(path), *shown]:
+        if arguments and arguments[0] in COMMANDS:
+            build_parser().parse_args(arguments)
+
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_tutorial_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All its commands, in their order, and what it says of them; their paths are those of an empty folder."""
+    shutil.copytree(ROOT / "samples", tmp_path / "samples")
+    shown: dict[str, str] = {}
+    for arguments in commands_of(ROOT / "docs" / "tutorial.md"):
+        status = main([f"{tmp_path}/{word}" if word.startswith(("samples/", "out/")) else word for word in arguments])
+        printed = capsys.readouterr()
+        assert status == 0, f"nddup {shlex.join(arguments)}: {printed.err}"
+        shown[" ".join(arguments[:2])] = printed.out
+
+    assert "every promise holds" in shown["check out/second"]
+    assert "unique to run" in shown["evaluate out/second"]
+    assert recall(shown["evaluate out/first"]) < 0.8
+    assert recall(shown["evaluate out/second"]) > 0.99
+
+
+def recall(table: str) -> float:
+    """Of the pairs, from the printed table."""
+    [line] = [line for line in table.splitlines() if line.split()[:1] == ["recall"] and "of" not in line]
+    return float(line.split()[1])

@@ -1,0 +1,295 @@
+"""`nddup evaluate` against brute force: every pair of documents looked at, every list a Python set."""
+
+import csv
+import gzip
+import json
+import random
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.cli import main
+from nddup.config import build_config
+from nddup.evaluate import Options, evaluate_run
+from nddup.evaluation import describe
+from nddup.job import run_job
+
+Pairs = set[tuple[str, str]]
+SIZE = 50
+THRESHOLD = 0.7
+NOBODY = ["nobody", "nothing", "x,y"]
+
+
+def documents() -> dict[str, str]:
+    """Four families of edited texts, a chain of drift, copies, short and empty texts: 49 documents."""
+    draw = random.Random(7)  # noqa: S311 - texts
+    texts: dict[str, str] = {}
+    for family in range(4):
+        base = [f"w{draw.randrange(10**6)}" for _ in range(60)]
+        for version in range(6):
+            edited = list(base)
+            edited[draw.randrange(60)] = f"e{version}"
+            texts[f"f{family} v{version}"] = " ".join(edited)
+    drift = [f"d{draw.randrange(10**6)}" for _ in range(60)]
+    for step in range(10):
+        drift[step * 5 : step * 5 + 3] = [f"s{step}{i}" for i in range(3)]
+        texts[f"drift{step}"] = " ".join(drift)
+    texts |= {f"copy{i}": texts["f0 v0"] for i in range(5)} | {f"same{i}": texts["f1 v0"] for i in range(4)}
+    texts |= {"tiny1": "two words", "tiny2": "two words", "empty1": "", "empty2": ""}
+    return texts | {"alone": "nothing like any other text here"}
+
+
+def start(spark: SparkSession, folder: Path, texts: dict[str, str], **pairs: object) -> Path:
+    """A finished run, with one reject called `torn`."""
+    lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts.items()]
+    (folder / "pages.jsonl").write_text("\n".join([*lines, '{"id": "torn", "text": 5, "text', ""]))
+    settings = {"pairs": {"threshold": THRESHOLD, **pairs}, "sketch": {"size": SIZE}, "output": {"texts": 0}}
+    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), build_config(settings, origin="test"))
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which the products of groups of equal sketches are stars."""
+    return start(spark, tmp_path_factory.mktemp("evaluate"), documents(), expand_limit=6)
+
+
+def ordered(pairs: Iterable[tuple[str, str]]) -> Pairs:
+    """Pairs as a set, the smaller id first, none of a document with itself."""
+    return {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
+
+
+def resemblance(first: list[int], second: list[int]) -> Fraction:
+    """By Broder's definition, on unsigned ids."""
+    a, b = ({value % 2**64 for value in ids} for ids in (first, second))
+    is_whole = len(a) < SIZE and len(b) < SIZE
+    sample = a | b if is_whole else set(sorted(a | b)[:SIZE])
+    return Fraction(len(sample & a & b), len(sample)) if sample else Fraction(0)
+
+
+def near(run: Path) -> Pairs:
+    """All near-duplicates of a run, from its sketches alone."""
+    rows = pq.read_table(run / "documents", columns=["doc_id", "sketch"]).to_pylist()
+    return ordered(
+        (a["doc_id"], b["doc_id"])
+        for a, b in combinations(rows, 2)
+        if resemblance(a["sketch"], b["sketch"]) >= Fraction(7, 10)
+    )
+
+
+def together(run: Path) -> Pairs:
+    """All pairs in a common cluster."""
+    clusters = pq.read_table(run / "clusters", columns=["members"])["members"].to_pylist()
+    return ordered(pair for members in clusters for pair in combinations(members, 2))
+
+
+def five(reference: Pairs, found: Pairs) -> list[int]:
+    """The papers' five numbers."""
+    return [len(reference), len(found), len(reference - found), len(found - reference), len(reference & found)]
+
+
+def said(evaluation: dict[str, Any], side: str) -> list[int]:
+    """The same from an evaluation."""
+    names = ("reference", "found", "unique_to_reference", "unique_to_run", "common")
+    return [evaluation[side][name] for name in names]
+
+
+def draw_list(run: Path, seed: int) -> dict[tuple[str, str], float]:
+    """A list that agrees with the run in part, in either order of a pair, with ids of no document and of the reject."""
+    draw = random.Random(seed)  # noqa: S311 - a list
+    ids = [*documents(), *NOBODY, "torn"]
+    pairs = [pair for pair in sorted(near(run)) if draw.random() < 0.6]
+    pairs += [tuple(draw.sample(ids, 2)) for _ in range(60)]  # type: ignore[misc]
+    return {pair: round(draw.uniform(0.5, 1), 3) for pair in ordered(pairs)}
+
+
+def write_list(path: Path, scored: dict[tuple[str, str], float], seed: int) -> Path:
+    """A CSV with a header, a bad line, a pair twice and a pair of a document with itself."""
+    draw = random.Random(seed)  # noqa: S311
+    rows: list[tuple[object, ...]] = [(*draw.sample(pair, 2), score) for pair, score in scored.items()]
+    rows += [(*reversed(next(iter(scored))), 0.1), ("alone", "alone", 1)]
+    open_list = gzip.open if path.suffix == ".gz" else open
+    with open_list(path, "wt", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id_a", "id_b", "likeness"])
+        writer.writerows(rows)
+        file.write("only one\n")
+    return path
+
+
+@pytest.mark.parametrize(("seed", "name"), [(1, "list.csv"), (2, "list.csv.gz"), (3, "list [1].bin")])
+def test_numbers_are_those_of_brute_force(
+    spark: SparkSession, finished: Path, tmp_path: Path, seed: int, name: str
+) -> None:
+    """Five numbers of pairs and clusters, ratios, curves, both rests and every count, on a random list."""
+    scored = draw_list(finished, seed)
+    reference, found, clustered = set(scored), near(finished), together(finished)
+    ids = {end for pair in scored for end in pair}
+    known = {pair for pair in reference if set(pair) <= set(documents())}
+
+    evaluation = evaluate_run(spark, str(finished), str(write_list(tmp_path / name, scored, seed)))
+
+    assert said(evaluation, "pairs") == five(reference, found)
+    assert said(evaluation, "clusters") == five(reference, clustered)
+    assert evaluation["pairs"]["precision"] == len(reference & found) / len(found)
+    assert evaluation["pairs"]["recall"] == len(reference & found) / len(reference)
+    assert evaluation["pairs"]["recall_of_known"] == len(reference & found) / len(known)
+    assert evaluation["list"] == {
+        "kind": "pairs", "delimiter": "comma", "header": ["id_a", "id_b", "likeness"], "score": "likeness",
+        "lines": len(scored) + 3, "unreadable": 1, "with_itself": 1, "repeated": 1,
+        "ids": len(ids | {"alone"}), "unknown_ids": len(ids & {*NOBODY, "torn"}), "rejected_ids": 0,
+        "unknown_pairs": len(reference - known), "counted": False,
+    }  # fmt: skip
+    for point in evaluation["curves"]["score"]:
+        above = {pair for pair, score in scored.items() if score >= point["at"] - 1e-9}
+        assert [point[key] for key in ("reference", "common", "together")] == [
+            len(above), len(above & found), len(above & clustered)]  # fmt: skip
+    by_id = dict(zip(*pq.read_table(finished / "documents", columns=["doc_id", "sketch"]).to_pydict().values(),
+                     strict=True))  # fmt: skip
+    measured = {pair: resemblance(by_id[pair[0]], by_id[pair[1]]) for pair in found | known}
+    for point in evaluation["curves"]["resemblance"]:
+        above = {pair for pair in found if measured[pair] >= Fraction(round(point["at"] * 100), 100)}
+        assert [point["found"], point["common"]] == [len(above), len(above & reference)]
+    missed = read_csv(finished, "unique_to_reference")
+    assert {(row["doc_a"], row["doc_b"]): float(row["score"]) for row in missed} == {
+        pair: scored[pair] for pair in reference - found
+    }
+    for row in missed:
+        pair = row["doc_a"], row["doc_b"]
+        assert row["estimate"] == (repr(float(measured[pair])) if pair in known else "")
+        assert row["why"] == ("below threshold" if pair in known else "unknown id")
+        assert row["together"] == str(pair in clustered).lower()
+        assert row["url_a"] == (f"http://x/{pair[0]}" if pair[0] in by_id else "")
+    unasked = read_csv(finished, "unique_to_run")
+    rows = pq.read_table(finished / "pairs").to_pylist()
+    listed = {(row["doc_a"], row["doc_b"]) for row in rows}
+    assert any(row["star"] for row in rows)
+    assert {(row["doc_a"], row["doc_b"]) for row in unasked} == listed - reference
+
+
+def read_csv(run: Path, name: str) -> list[dict[str, str]]:
+    """One of the two lists of unique pairs."""
+    with (run / "evaluation" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def as_pairs(groups: list[list[str]]) -> list[str]:
+    """Groups as the lines of a list of pairs, tabs between."""
+    return ["\t".join(pair) for pair in sorted(ordered(p for ids in groups for p in combinations(ids, 2)))]
+
+
+def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+    """Overlapping groups listed as pairs, counted without, and the same pairs in a file of their own: one result."""
+    draw = random.Random(5)  # noqa: S311
+    groups = [draw.sample([*documents(), *NOBODY], draw.randrange(1, 12)) for _ in range(9)]
+    groups.append([name for name in documents() if name.startswith(("f0", "copy"))])
+    (tmp_path / "groups.jsonl").write_text("".join(json.dumps(ids) + "\n" for ids in groups))
+    (tmp_path / "pairs.tsv").write_text("\n".join(as_pairs(groups)))
+    reference = ordered(pair for ids in groups for pair in combinations(ids, 2))
+
+    by_pairs, by_groups, counted = (
+        evaluate_run(spark, str(finished), str(tmp_path / name), Options(listed=most))
+        for name, most in (("pairs.tsv", 0), ("groups.jsonl", 1000), ("groups.jsonl", 0))
+    )
+
+    for evaluation in (by_pairs, by_groups, counted):
+        assert said(evaluation, "pairs") == five(reference, near(finished))
+        assert said(evaluation, "clusters") == five(reference, together(finished))
+        assert evaluation["list"]["unknown_pairs"] == by_pairs["list"]["unknown_pairs"]
+    assert [evaluation["list"]["counted"] for evaluation in (by_pairs, by_groups, counted)] == [False, False, True]
+    assert counted["pairs"] == by_pairs["pairs"]
+    assert counted["lists"]["unique_to_reference"] == {"file": None, "rows": 0, "of": len(reference - near(finished))}
+    assert "counted, not listed" in describe(counted, "out")
+
+
+def test_pairs_that_a_led_family_does_not_list_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Two removed documents of a led family: missing in `pairs`, and said; as pairs and as groups."""
+    run = start(spark, tmp_path, documents(), max_postings=2)
+    kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
+    docs = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    standing = {docs[doc] for doc in kept}
+    clusters = pq.read_table(run / "clusters").to_pylist()
+    family = {doc: row["component"] for row in clusters if row["coverage"] == "documents" for doc in row["members"]}
+    every = [sorted(documents())]
+    found = ordered((row["doc_a"], row["doc_b"]) for row in pq.read_table(run / "pairs").to_pylist())
+    due = {
+        pair
+        for pair in ordered(combinations(every[0], 2)) - found
+        if all(doc in family and docs[doc] not in standing for doc in pair) and family[pair[0]] == family[pair[1]]
+    }
+    (tmp_path / "pairs.tsv").write_text("\n".join(as_pairs(every)))
+    (tmp_path / "groups.jsonl").write_text(json.dumps(every[0]))
+
+    listed = evaluate_run(spark, str(run), str(tmp_path / "pairs.tsv"))
+    told = {(row["doc_a"], row["doc_b"]) for row in read_csv(run, "unique_to_reference") if row["why"] == "unlisted"}
+    counted = evaluate_run(spark, str(run), str(tmp_path / "groups.jsonl"), Options(listed=0))
+
+    assert due
+    assert told == due
+    assert (listed["unlisted"], counted["unlisted"]) == (len(due), len(due))
+    assert listed["pairs"] == counted["pairs"]
+    assert listed["pairs"]["found"] == len(found)
+
+
+def test_a_first_line_of_documents_is_no_header(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+    """`copy1,copy2` may be names of columns; where they are documents of the run, they are a pair."""
+    (tmp_path / "list.txt").write_text("tiny1,tiny2\nalone,empty1\n")
+
+    evaluation = evaluate_run(spark, str(finished), str(tmp_path / "list.txt"))
+
+    assert evaluation["list"]["header"] == []
+    assert evaluation["pairs"]["common"] == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_prints_the_table_and_refuses_what_is_no_list(
+    capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path
+) -> None:
+    """Exit status 0 and the numbers; 2 and one line."""
+    (tmp_path / "list.txt").write_text("copy0\tcopy1\ncopy0\tnobody\ncopy0\talone\n")
+    (tmp_path / "empty.txt").write_text("")
+
+    def evaluate(*arguments: str) -> int:
+        return main(["evaluate", str(finished), "--truth", *arguments])
+
+    assert evaluate(str(tmp_path / "list.txt"), "--rows", "1") == 0
+    shown = capsys.readouterr().out
+    statuses = [evaluate(str(tmp_path / name)) for name in ("empty.txt", "none.txt")]
+    refused = capsys.readouterr().err
+
+    assert f"common{1:>34,}{1:>16,}" in shown
+    assert "recall of known ids" in shown
+    assert f"unique to reference: 1 of 2 in {finished}/evaluation/unique_to_reference.csv" in shown
+    assert len(read_csv(finished, "unique_to_reference")) == 1
+    assert statuses == [2, 2]
+    assert refused == (f"nddup: --truth {tmp_path}/empty.txt: it holds no line\n"
+                       f"nddup: --truth {tmp_path}/none.txt: no such file\n")  # fmt: skip
+
+
+def test_false_components_count_what_transitive_closure_invents(finished: Path) -> None:
+    """The chain of drift is a component of which most pairs are no near-duplicates; families are none."""
+    found = near(finished)
+    parts: list[set[str]] = []
+    for pair in found:
+        joined = [part for part in parts if part & set(pair)]
+        parts = [part for part in parts if part not in joined] + [set(pair).union(*joined)]
+    due = {
+        min(part): (len(part), inside, len(part) * (len(part) - 1) // 2 - inside, True)
+        for part in parts
+        for inside in [sum(pair[0] in part for pair in found)]
+    }
+
+    rows = {
+        row.pop("component"): tuple(row.values()) for row in pq.read_table(finished / "false_components").to_pylist()
+    }
+    clusters = json.loads((finished / "metrics.json").read_text())["stages"]["clusters"]
+
+    assert rows == {component: row for component, row in due.items() if row[2]}
+    assert rows["drift0"][2] > rows["drift0"][1]
+    assert clusters["invented_pairs"] == sum(row[2] for row in rows.values())

@@ -1,0 +1,193 @@
+"""Kinds of words through the whole job: the lexicon by a plain count, saved, taken again, and refused."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import nddup
+from nddup.algorithms.normalising import tokenise
+from nddup.algorithms.terms import Terms, letter_number, term_ids
+from nddup.check import check_run
+from nddup.choices import recipe_of
+from nddup.config import build_config, load_config
+from nddup.errors import ConfigError
+from nddup.job import run_job
+from nddup.show import summarise
+
+LOW, HIGH = 0.1, 0.5
+WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}
+
+
+def collection() -> dict[str, str]:
+    """Families of edited texts in two languages, a copy in another order, loners, and texts without a word to keep."""
+    rng = np.random.default_rng(4)
+    texts: dict[str, str] = {}
+    for family, stock in enumerate(("walks talked документы houses", "стол running дома cities roses")):
+        words = [f"{word}{value}" for word in stock.split() for value in rng.integers(0, 40, 12)] + stock.split() * 3
+        for version in range(3):
+            edited = [*words, "common " * 30, f"edit{family}{version}"]
+            texts[f"f{family}v{version}"] = " ".join(edited)
+    reversed_words = " ".join(reversed(texts["f0v0"].split()))
+    return texts | {"turned": reversed_words, "stop": "the and of и не", "empty": "", "lone": "unheard unseen"}
+
+
+def write(folder: Path, texts: dict[str, str]) -> str:
+    """The texts as JSON lines; a repeated id and a broken line, so that there are rejects."""
+    lines: list[str] = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
+    (folder / "pages.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n", encoding="utf-8")
+    return str(folder / "pages.jsonl")
+
+
+def counted(texts: dict[str, str]) -> dict[str, tuple[int, int]]:
+    """The lexicon by plain counting: occurrences and documents of its terms."""
+    terms = Terms(("english", "russian"))
+    bags = [Counter(term for term in terms(tokenise(text)) if term) for text in texts.values()]
+    total = sum(bags, Counter[str]())
+    commonest = max(total.values())
+    return {
+        term: (count, sum(term in bag for bag in bags))
+        for term, count in total.items()
+        if LOW * commonest <= count <= HIGH * commonest
+    }
+
+
+def sketches(run: Path) -> dict[str, set[int]]:
+    """The sketch of each document."""
+    table = pq.read_table(run / "documents", columns=["doc_id", "sketch"])
+    found = zip(table["doc_id"].to_pylist(), table["sketch"].to_pylist(), strict=True)
+    return {name: {value % 2**64 for value in ids} for name, ids in found}
+
+
+def ran(spark: SparkSession, source: str, output: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """A run, checked."""
+    config = build_config({"spark": {"spark.sql.shuffle.partitions": "2"}, **settings}, origin="test")
+    metrics = run_job(spark, [source], str(output), config)
+    report = check_run(spark, str(output))
+
+    assert report.is_sound, report.text()
+    assert metrics["rows"]["rejects"] == 1
+    return metrics
+
+
+def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
+    """It is that of a plain count; another run that takes it makes the same sketches, also of fewer documents."""
+    texts = collection()
+    metrics = ran(spark, write(tmp_path, texts), tmp_path / "first", WORDS)
+    expected = counted(texts)
+    table = pq.read_table(tmp_path / "first" / "lexicon").to_pydict()
+    lexicon = dict(zip(table["term"], zip(table["occurrences"], table["documents"], strict=True), strict=True))
+    terms = Terms(("english", "russian"))
+
+    assert lexicon == expected
+    assert 20 < len(lexicon) < metrics["stages"]["sketch"]["lexicon"]["counted"]
+    assert metrics["stages"]["sketch"]["lexicon"]["terms"] == len(lexicon)
+    made = sketches(tmp_path / "first")
+    assert made == {
+        name: set(term_ids(set(terms(tokenise(text))) & set(expected)).tolist()) for name, text in texts.items()
+    }
+    assert made["turned"] == made["f0v0"]
+    assert made["stop"] == made["empty"] == set()
+    assert metrics["rows"]["pairs"] >= 6
+    assert f"{len(lexicon)} of " in summarise(metrics, str(tmp_path / "first"))
+
+    fewer = tmp_path / "fewer"
+    fewer.mkdir()
+    saved = {**WORDS, "lexicon": {**WORDS["lexicon"], "saved": str(tmp_path / "first")}}
+    ran(spark, write(fewer, {name: texts[name] for name in ("f0v1", "lone", "f1v2")}), fewer / "second", saved)
+
+    assert sketches(fewer / "second") == {name: made[name] for name in ("f0v1", "lone", "f1v2")}
+    assert json.loads((fewer / "second" / "lexicon.json").read_text())["taken_from"] == str(tmp_path / "first")
+
+
+def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """One line that names both, before anything is written; what holds no lexicon is said as well."""
+    note = {"made_by": "languages=german stems=True", "counted": 1, "occurrences": 1, "commonest": 1}
+    (tmp_path / "lexicon.json").write_text(json.dumps(note))
+    source = write(tmp_path, {"a": "text"})
+    for path, said in ((str(tmp_path), r"made by other settings, \[languages=german.*; not by \[languages=english"),
+                       (str(tmp_path / "none"), "holds no lexicon")):  # fmt: skip
+        config = build_config({**WORDS, "lexicon": {**WORDS["lexicon"], "saved": path}}, origin="test")
+        with pytest.raises(ConfigError, match=f"lexicon.saved .*{said}") as refused:
+            run_job(spark, [source], str(tmp_path / "out"), config)
+        assert "\n" not in str(refused.value)
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Path) -> None:
+    """Texts of one lexicon's words are equal, edits in rare words are found by its copies, all promises hold."""
+    texts = collection()
+    settings = {
+        "sketch": {"kind": "i-match", "seed": 3},
+        "lexicon": {"low": LOW, "high": HIGH, "copies": 4},
+        "pairs": {"measure": "overlap", "threshold": 1},
+    }
+    ran(spark, write(tmp_path, texts), tmp_path / "run", settings)
+    made = sketches(tmp_path / "run")
+    terms = Terms(("english", "russian"))
+    words = {name: set(terms(tokenise(text))) & set(counted(texts)) for name, text in texts.items()}
+    pairs = pq.read_table(tmp_path / "run" / "pairs", columns=["doc_a", "doc_b", "overlap"]).to_pylist()
+
+    assert {name: bool(ids) for name, ids in made.items()} == {name: bool(held) for name, held in words.items()}
+    assert {(row["doc_a"], row["doc_b"]): row["overlap"] for row in pairs} == {
+        (a, b): len(made[a] & made[b]) for a in made for b in made if a < b and made[a] & made[b]
+    }
+    assert all(made[a] == made[b] for a in made for b in made if words[a] == words[b])
+
+
+def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
+    """`find_duplicates` takes the kinds of words too; keywords are readable numbers."""
+    texts = collection()
+    pages = spark.createDataFrame(list(texts.items()), "id string, text string")
+    found = nddup.find_duplicates(
+        pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, **{"spark.sql.shuffle.partitions": "2"}
+    )
+    made = {row["doc_id"]: set(row["sketch"]) for row in found.documents.select("doc_id", "sketch").collect()}
+    terms = Terms(("english", "russian"))
+
+    assert made == {
+        name: {letter_number(t, letters=3) for t in terms(tokenise(text)) if t} for name, text in texts.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"lexicon.languages": ["klingon"], "sketch.kind": "lexicon"}, "unknown language 'klingon'"),
+        ({"lexicon.letters": 4}, "lexicon.letters: kind min-s takes none; keywords does"),
+        ({"sketch.kind": "keywords", "lexicon.low": 0.1}, "lexicon.low: kind keywords takes none"),
+        ({"sketch.kind": "lexicon", "lexicon.low": 0.6}, "lexicon.low: must be less than lexicon.high 0.5"),
+        ({"sketch.kind": "lexicon", "lexicon.high": 1.5}, "lexicon.high: .*less than or equal to 1"),
+        ({"sketch.kind": "lexicon", "shingle.length": 3}, "shingle.length: kind lexicon is of words"),
+        ({"sketch.kind": "lexicon", "sketch.size": 50}, "sketch.size: kind lexicon is of words"),
+        ({"sketch.kind": "lexicon", "sketch.seed": 7}, "sketch.seed: kind lexicon is of words"),
+        ({"sketch.kind": "lexicon", "pairs.measure": "containment"}, "is of words without their order"),
+        ({"sketch.kind": "i-match", "lexicon.copies": -1}, "lexicon.copies: .*greater than or equal to 0"),
+        ({"sketch.kind": "keywords", "lexicon.letters": 0}, "lexicon.letters: .*greater than or equal to 1"),
+    ],
+)
+def test_wrong_settings_are_one_line(settings: dict[str, Any], said: str) -> None:
+    """Each names its key, and what would be right."""
+    with pytest.raises(ConfigError, match=said) as refused:
+        load_config(None, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
+
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("romip2005-lexicon", "kind=lexicon languages=russian+english stems=True stops=True low=1e-05 high=0.5"),
+        ("i-match", "copies=10 left_out=0.3"),
+        ("dd2014", "letters=3"),
+    ],
+)
+def test_profiles_say_what_the_papers_say(profile: str, said: str) -> None:
+    """The settings of each published experiment are in the key of its sketches."""
+    assert said in recipe_of(load_config(f"conf/{profile}.yaml")).key

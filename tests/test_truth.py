@@ -1,0 +1,103 @@
+"""`nddup truth` against edit distances of all pairs, by the plain recurrence."""
+
+import csv
+import json
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from rapidfuzz.distance import Levenshtein
+
+from nddup.cli import main
+from nddup.config import build_config
+from nddup.errors import NddupError
+from nddup.job import run_job
+from nddup.truth import make_truth
+
+SIMILARITY = 0.8
+
+
+def distance(a: str, b: str) -> int:
+    """Characters inserted, deleted or replaced: the recurrence of Wagner and Fischer."""
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, 1):
+        before, row[0] = row[0], i
+        for j, right in enumerate(b, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (left != right))
+    return row[-1]
+
+
+def similarity(a: str, b: str) -> float:
+    """1 - d / n."""
+    return 1 - distance(a, b) / max(len(a), len(b), 1)
+
+
+@given(st.text("abc", max_size=9), st.text("abc", max_size=9))
+def test_the_library_measures_by_definition(a: str, b: str) -> None:
+    """Nothing is compared with an empty text."""
+    if a or b:
+        assert Levenshtein.normalized_similarity(a, b) == pytest.approx(similarity(a, b))
+
+
+def documents() -> dict[str, str]:
+    """Families with block edits, one text with every third word changed, copies with other blanks, empty texts."""
+    draw = random.Random(3)  # noqa: S311 - texts
+    texts: dict[str, str] = {}
+    for family in range(3):
+        words = [f"{draw.choice('abcdefgh')}{draw.randrange(10**4)}" for _ in range(40)]
+        for version in range(4):
+            low = draw.randrange(30)
+            texts[f"f{family}v{version}"] = " ".join([*words[:low], *["new"] * version * 2, *words[low + version :]])
+    first = texts["f0v0"].split()
+    texts["scattered"] = " ".join(word + "x" if number % 3 == 0 else word for number, word in enumerate(first))
+    return texts | {"blanks": texts["f1v0"].replace(" ", "\n  "), "empty1": "", "empty2": " ", "short": "a b"}
+
+
+@pytest.fixture(scope="module")
+def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over these documents."""
+    folder = tmp_path_factory.mktemp("truth")
+    lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in documents().items())
+    (folder / "pages.jsonl").write_text("".join(lines))
+    config = build_config({"output": {"texts": 0}}, origin="test")
+    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), config)
+    return folder / "run"
+
+
+def test_the_list_holds_the_pairs_that_are_alike(
+    spark: SparkSession, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of them but those that share no shingle, and how many of these there are is said; `evaluate` reads it."""
+    texts = {name: " ".join(text.split()) for name, text in documents().items()}
+    measured = {(min(a, b), max(a, b)): similarity(texts[a], texts[b])
+                for a, b in combinations(sorted(texts), 2) if texts[a] and texts[b]}  # fmt: skip
+    every = {pair: value for pair, value in measured.items() if value >= SIMILARITY}
+    output = finished.parent / "truth.csv"
+
+    made = make_truth(spark, str(finished), str(output), similarity=SIMILARITY, least=0.2, sampled=len(texts))
+    assert main(["evaluate", str(finished), "--truth", str(output)]) == 0
+
+    lines = output.read_text().splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    rows = {(a, b): float(value) for a, b, value in csv.reader(lines[len(comments) + 1 :])}
+    missed = set(every) - set(rows)
+    assert rows == {pair: round(value, 6) for pair, value in every.items() if pair not in missed}
+    assert missed
+    assert all("scattered" in pair for pair in missed)
+    assert (made.sampled_pairs, made.sampled_found) == (len(every), len(rows))
+    assert f"{len(missed):,} of {len(every):,} are not in this list" in comments[2]
+    assert f"reference{len(rows):>31,}" in capsys.readouterr().out
+
+
+def test_changed_inputs_are_refused(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+    """A file that is longer than it was; nothing is written."""
+    with (finished.parent / "pages.jsonl").open("a") as file:
+        file.write('{"id": "late", "text": "came later"}\n')
+
+    with pytest.raises(NddupError, match=r"changed since the run: pages\.jsonl"):
+        make_truth(spark, str(finished), str(tmp_path / "truth.csv"), similarity=SIMILARITY)
+    assert not (tmp_path / "truth.csv").exists()
