@@ -71,7 +71,8 @@ def commands_of(path: Path) -> list[list[str]]:
 def test_commands_that_a_page_shows_are_commands(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `nddup …` in a block of code is parsed as it stands, where it is whole."""
     indented = re.findall(r"^    (?:\S*/)?nddup (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = [shlex.split(line, comments=True) for line in indented if "…" not in line and "\\" not in line]
+    plain = [re.split(r"\s{2,}(?=\w)", line)[0] for line in indented if "…" not in line and "\\" not in line]
+    shown = [shlex.split(line, comments=True) for line in plain]
     for arguments in [*commands_of(path), *shown]:
         if arguments and arguments[0] in COMMANDS:
             build_parser().parse_args(arguments)
