@@ -189,7 +189,8 @@ class _Comparison:
             F.count_if(unknown & F.col("is_reject").isNotNull()).alias("rejected_ids"),
         ).first()
         counts = {**(row.asDict() if row else {}), **(about.asDict() if about else {})}
-        self._possible = int(counts.pop("possible")) if layout.kind == "groups" else 0
+        possible = int(counts.pop("possible"))
+        self._possible = possible if layout.kind == "groups" else 0
         return {name: int(count) for name, count in counts.items()}
 
     def _compare_pairs(

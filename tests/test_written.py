@@ -24,7 +24,7 @@ def pages(folder: Path) -> Path:
         for version in range(4):
             edited = list(words)
             edited[5 + 11 * version] = "edit"
-            rows.append({"id": f"f{family}v{version}", "text": " ".join(edited)})
+            rows.append({"id": f"f{family}v{version}", "url": f"http://x/{version}", "text": " ".join(edited)})
     odd = '<meta charset="windows-1251"> ]]> &amp; тест \x00 <script>alert(1)</script> ' + "слово " * 9
     rows += [{"id": name, "url": url, "text": f"{odd} {number}"} for number, (name, url) in enumerate(ODD.items())]
     (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -66,6 +66,7 @@ def test_context_and_kept_documents_are_what_other_programs_read(spark: SparkSes
     named = {name: name.replace("\x07", "\ufffd") for name in kept}
     assert set(after) == set(named.values())
     assert [after[named[name]][1] for name in sorted(kept)] == [before[name][1] for name in sorted(kept)]
-    assert {after[named[name]][0] for name in kept & set(ODD)} <= {
-        url.replace("\x01", "\ufffd") for url in ODD.values()
+    assert kept & set(ODD)
+    assert {name: after[named[name]][0] for name in kept & set(ODD)} == {
+        name: ODD[name].replace("\x01", "\ufffd") for name in kept & set(ODD)
     }
