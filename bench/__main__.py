@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion",
-    "scale", "memory", "fuzz",
+    "scale", "memory", "fuzz", "report",
 )  # fmt: skip
 
 

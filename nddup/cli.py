@@ -15,7 +15,7 @@ from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("evaluate", "truth", "sweep", "index", "report")
+LATER = ("evaluate", "truth", "sweep", "index")
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles

@@ -7,37 +7,28 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
 from nddup.store import RunFolder
+from nddup.summary import headline, notes
 
 WIDTH = 76
 LARGEST = 10
 SHOWN_IDS = 20
 
 
-def summarise(metrics: dict[str, Any], path: str) -> str:
+def summarise(metrics: dict[str, Any], path: str, *, report: str | None = None) -> str:
     """The table at the end of a run: what was read, rejected, found, kept, and where it is.
 
     Args:
         metrics: as in `metrics.json`.
         path: the run's folder.
+        report: its page, if there is one.
     """
-    rows, stages = metrics["rows"], metrics["stages"]
-    read, found, kept = stages["sketch"], stages["clusters"], stages["keep"]
-    measure, threshold = metrics["settings"]["pairs"]["measure"], metrics["settings"]["pairs"]["threshold"]
-    seconds = sum(stage["seconds"] for stage in stages.values())
-    largest = f"{found['largest_component']:,}"
-    lines = [
-        ("records read", metrics["records"], f"{read['files']} files, {read['bytes'] / 1e6:.1f} MB"),
-        ("rejected", rows["rejects"], _reasons(read["rejected"])),
-        ("documents", rows["documents"], f"{metrics['equal_sketches']:,} share the sketch of another"),
-        ("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
-        ("clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"),
-        ("kept", kept["kept"], _share(kept["kept"], rows["documents"])),
-        ("removed", kept["removed"], "each has a kept near-duplicate"),
-    ]  # fmt: skip
-    body = "".join(f"  {name:<21}{count:>13,}   {note}\n" for name, count, note in lines)
-    notes = "".join(f"  note: {note}\n" for note in _notes(metrics))
+    seconds = sum(stage["seconds"] for stage in metrics["stages"].values())
+    body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}\n" for line in headline(metrics))
+    said = "".join(f"  note: {note}\n" for note in notes(metrics))
     rule = "─" * WIDTH + "\n"
-    return f"{rule}{body}{rule}{notes}  {seconds:.1f} s, results in {path}\n"
+    return f"{rule}{body}{rule}{said}  {seconds:.1f} s, results in {path}\n" + (
+        f"  report: {report}\n" if report else ""
+    )
 
 
 def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | None) -> str:
@@ -58,7 +49,8 @@ def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | 
         f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(row['members'][0])}" for row in top
     ]
     heading = f"  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
-    return summarise(metrics, path) + "\n" + heading + "\n".join(lines) + "\n"
+    report = f"{folder.path}/report/index.html" if folder.holds("report/index.html") else None
+    return summarise(metrics, path, report=report) + "\n" + heading + "\n".join(lines) + "\n"
 
 
 def _show_cluster(folder: RunFolder, cluster: str) -> str:
@@ -107,68 +99,6 @@ def _pairs_of(pairs: DataFrame, doc: str) -> list[Any]:
 def _urls(folder: RunFolder, ids: list[str]) -> dict[str, str]:
     rows = folder.table("documents").where(F.col("doc_id").isin(ids)).select("doc_id", "url").collect()
     return {row["doc_id"]: row["url"] for row in rows}
-
-
-def _reasons(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%} of the documents" if whole else ""
-
-
-def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
-    """What did not become a sketch as it is, in words."""
-    sketch, notes = metrics["stages"]["sketch"], []
-    skipped = len(sketch["skipped_files"])
-    if skipped:
-        notes.append(f"{skipped} files skipped, listed in metrics.json")
-    if sketch["undecodable_records"]:
-        notes.append(
-            f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
-            f" {sketch['undecodable_places']:,} places became U+FFFD"
-        )
-    if sketch["left_out_shingles"]:
-        left_out = sketch["left_out_shingles"]
-        notes.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
-    if lexicon := sketch.get("lexicon"):
-        notes.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
-    if metrics["empty_sketches"]:
-        notes.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
-    if metrics["below_count"]:
-        notes.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
-    return notes
-
-
-def _notes(metrics: dict[str, Any]) -> list[str]:
-    """Everything that was left out, cut or replaced, in words."""
-    stages, notes = metrics["stages"], _sketch_notes(metrics)
-    if stages["pairs"]["cut_postings"]:
-        notes.append(
-            f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
-            f" {stages['pairs']['cut_postings']:,} postings cut, pairs may be missing"
-        )
-    if stages["clusters"]["pairs_below_support"]:
-        notes.append(
-            f"{stages['clusters']['pairs_below_support']:,} pairs share fewer features than clusters.support: in no"
-            " cluster together"
-        )
-    if stages["clusters"]["covered_components"]:
-        notes.append(
-            f"{stages['clusters']['covered_components']:,} components passed their budget: covered by"
-            f" {stages['clusters']['covered_clusters']:,} maximal sets, every pair in one of them"
-        )
-    if stages["clusters"]["led_clusters"]:
-        notes.append(
-            f"{stages['clusters']['led_clusters']:,} clusters of families too large for all their sets were made around"
-            " kept documents: every document with a near-duplicate is in one"
-        )
-    if stages["clusters"]["led_components"]:
-        notes.append(
-            f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
-            " are not listed"
-        )
-    return notes
 
 
 def _short(text: str) -> str:

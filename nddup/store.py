@@ -208,6 +208,10 @@ class RunFolder:
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
         self._storage.write_text(self._at(COMPLETE), "")
 
+    def remove(self, name: str) -> None:
+        """Remove a file or folder beside the tables; nothing if it is not there."""
+        self._storage.remove(self._at(name))
+
     def write_text(self, name: str, text: Any) -> None:  # noqa: ANN401 - a text or pieces of one
         """A text file beside the tables."""
         self._storage.write_text(self._at(name), text)
@@ -235,6 +239,10 @@ class RunFolder:
                 f"{self.path}: its sketches are of format {made}, this version reads {known}; run the job again"
             )
         return metrics
+
+    def holds(self, name: str) -> bool:
+        """Whether a table or a file of this name is there."""
+        return self._storage.exists(self._at(name))
 
     def table(self, name: str) -> DataFrame:
         """A table of the run, under its schema."""

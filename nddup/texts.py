@@ -121,11 +121,12 @@ def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Job:
     """
     header = json.loads(folder.read_text("_RUN.json"))
     config = build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
-    collection = find_files(Storage(spark), header["inputs"]["paths"], config)
+    storage, paths = Storage(spark), header["inputs"]["paths"]
     before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
-    now = {file.source: (file.size, file.modified) for file in collection.listing.files}
+    now = {file.source: (file.size, file.modified) for file in storage.list_inputs(paths).files}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
+    collection = find_files(storage, paths, config)
     return Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark), collection=collection)

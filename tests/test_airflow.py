@@ -67,11 +67,11 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         (folder / "pages" / date).mkdir(parents=True)
         for name in names:
             shutil.copy(SAMPLE / name, folder / "pages" / date)
-    (folder / "settings.yaml").write_text("spark: {spark.executor.memory: 1g, spark.sql.shuffle.partitions: 2}\n")
+    (folder / "settings.yaml").write_text("spark: {spark.executor.memory: 1g}\n")
     (folder / "conf").mkdir()
     (folder / "conf" / "spark-defaults.conf").write_text(
         f"spark.driver.host {HOST}\nspark.driver.bindAddress {HOST}\nspark.ui.enabled false\nspark.driver.memory 1g\n"
-        f"spark.executorEnv.PYTHONPATH {ROOT}\n"
+        f"spark.executorEnv.PYTHONPATH {ROOT}\nspark.sql.shuffle.partitions 2\n"
     )
     with Cluster(folder / "cluster", workers=1) as cluster:
         port = int(cluster.url.rpartition(":")[2])

@@ -20,7 +20,7 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"check", "clustering", "evidence", "job", "lexicons", "pipeline", "show", "state", "store", "texts"}
+ACTING = {"check", "clustering", "evidence", "gather", "job", "lexicons", "pipeline", "show", "state", "store", "texts"}
 """The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
 
 

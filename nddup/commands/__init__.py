@@ -6,7 +6,7 @@ Spark and numba are loaded inside `execute`, so that `--help` and the other comm
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, explain, inspect, mine, run, show
+from nddup.commands import check, explain, inspect, mine, report, run, show
 
 
 class Command(Protocol):
@@ -23,6 +23,7 @@ COMMANDS: dict[str, Command] = {
     "run": run,
     "inspect": inspect,
     "show": show,
+    "report": report,
     "check": check,
     "mine": mine,
     "explain": explain,

@@ -11,6 +11,7 @@ EPILOG = """what it leaves in DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/         tables, Parquet
   duplicates.txt                                              a cluster a line: ids, tab, common features
   metrics.json                                                what was counted
+  texts/ report/index.html                                    the run as a page, which opens from disk
 
 examples:
   nddup run samples/debdocs --output out/demo
@@ -45,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
     config = load_config(options.config, options.assignments)
     from nddup.job import run_job  # noqa: PLC0415
-    from nddup.progress import start_logging  # noqa: PLC0415
+    from nddup.progress import Progress, start_logging  # noqa: PLC0415
     from nddup.session import start_session  # noqa: PLC0415
     from nddup.show import summarise  # noqa: PLC0415
 
@@ -60,5 +61,12 @@ def execute(options: argparse.Namespace) -> int:
         resume=options.resume,
         log_format=options.log_format,
     )
-    sys.stdout.write(summarise(metrics, options.output))
+    report = None
+    if config.output.report:
+        from nddup.report.folder import report_run  # noqa: PLC0415
+
+        with Progress(spark, form=options.log_format).stage("report") as notes:
+            report = report_run(spark, options.output)
+            notes.append(report)
+    sys.stdout.write(summarise(metrics, options.output, report=report))
     return 0

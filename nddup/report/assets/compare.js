@@ -1,0 +1,102 @@
+"use strict";
+// Two documents side by side: equal passages stand beside each other, what only one has is marked.
+(() => {
+  const { h, count } = nddup;
+  const LONG = 90, ENDS = 30; // tokens: of an equal passage longer than LONG only its ends are shown at first
+  const INLINE = 12; // tokens: a shorter equal passage stays among the differences around it
+  const STORED = 20_000;
+
+  // The text of tokens from..to, with what stands between them; up to the next token.
+  function slice(side, from, to) {
+    const start = from === 0 ? 0 : side.starts[from];
+    const end = to < side.starts.length ? side.starts[to] : side.text.length;
+    const text = side.text.slice(start, end).replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
+    return from === 0 ? text.trimStart() : text;
+  }
+
+  // Tokens from..to: those in shared shingles elsewhere in the other text are `moved`, the rest is `only` here.
+  function marked(side, from, to) {
+    const found = [];
+    for (let at = from; at < to;) {
+      const { covered } = side;
+      let end = at + 1;
+      while (end < to && covered[end] === covered[at]) end += 1;
+      const text = slice(side, at, end);
+      const trail = text.length - text.trimEnd().length;
+      found.push(h(covered[at] ? "span" : "mark", { class: covered[at] ? "moved" : "only" }, text.slice(0, text.length - trail)),
+        text.slice(text.length - trail));
+      at = end;
+    }
+    return found;
+  }
+
+  function samePassage(side, from, to) {
+    if (to - from <= LONG) return [slice(side, from, to)];
+    return [slice(side, from, from + ENDS), h("span", { class: "left-out" }, ` … `), slice(side, to - ENDS, to)];
+  }
+
+  // Steps as rows: a long equal passage by itself, all between two of them together.
+  function rowsOf(steps) {
+    const rows = [];
+    for (const step of steps) {
+      const last = rows[rows.length - 1];
+      const isLong = step.same && step.a[1] - step.a[0] >= INLINE;
+      if (isLong || !last || last.isLong) rows.push({ isLong, steps: [step] });
+      else last.steps.push(step);
+    }
+    return rows;
+  }
+
+  function sameRow({ a, b }, step) {
+    const size = step.a[1] - step.a[0];
+    const cells = [h("div", { class: "cell" }, samePassage(a, ...step.a)), h("div", { class: "cell twin" }, samePassage(b, ...step.b))];
+    const row = h("div", { class: "pair-row same" }, cells);
+    if (size <= LONG) return [row];
+    const more = h("button", { type: "button", class: "quiet more", on: { click: () => {
+      cells[0].replaceChildren(slice(a, ...step.a));
+      cells[1].replaceChildren(slice(b, ...step.b));
+      more.remove();
+    } } }, `Show all ${count(size)} equal words`);
+    return [row, more];
+  }
+
+  function differingRow({ a, b }, steps) {
+    const cell = (side, key) => {
+      const parts = steps.map((step) => (step.same ? h("span", { class: "same" }, slice(side, ...step[key])) : marked(side, ...step[key])));
+      const isEmpty = steps.every((step) => step[key][0] === step[key][1]);
+      return h("div", { class: "cell" }, h("span", { class: "hidden-text" }, `Differs, in ${key.toUpperCase()}: `),
+        isEmpty ? h("span", { class: "muted" }, "nothing here") : parts);
+    };
+    return h("div", { class: "pair-row differs" }, cell(a, "a"), cell(b, "b"));
+  }
+
+  function said(found, { length }, estimate) {
+    const parts = [found.resemblance === 1 ? `Every shingle of ${nddup.plural(length, "word", "words")} of either is in the other` : `${nddup.plural(found.common, "shingle", "shingles")} of ${nddup.plural(length, "word", "words")} in both, ${count(found.a.shingles - found.common)} only in A, `
+      + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
+    if (estimate >= 0) parts.push(`the sketches say ${nddup.share(estimate)}`);
+    if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
+    return `${parts.join("; ")}.`;
+  }
+
+  const legend = () => h("p", { class: "legend", "aria-hidden": "true" },
+    h("span", { class: "sample same" }, "in both"), h("span", { class: "sample" }, h("mark", { class: "only" }, "only here")),
+    h("span", { class: "sample" }, h("span", { class: "moved" }, "elsewhere in the other")));
+
+  async function textOf(document) {
+    if (document[8] < 0) return null;
+    const rows = await nddup.load(`texts-${document[8]}`);
+    return rows[document[9]][1];
+  }
+
+  nddup.compare = async (first, second, shingle, estimate) => {
+    const [textA, textB] = await Promise.all([textOf(first), textOf(second)]);
+    if (textA === null || textB === null) return h("p", null, "The text of ", nddup.foreign(textA === null ? first[0] : second[0]), " is not stored.");
+    const found = nddup.differ(textA, textB, shingle);
+    const head = (name, document) => h("div", { class: "cell" }, h("b", null, `${name} `), nddup.foreign(document[0]), h("br"),
+      document[1] ? nddup.address(document[1]) : null);
+    return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, shingle, estimate)), legend(),
+      h("div", { class: "pair-row pair-head" }, head("A", first), head("B", second)),
+      h("div", { class: "pair-rows" }, rowsOf(found.steps).map(({ isLong, steps }) => (isLong ? sameRow(found, steps[0]) : differingRow(found, steps)))),
+      found.steps.length ? null : h("p", { class: "muted" }, "Neither holds a word."));
+  };
+})();

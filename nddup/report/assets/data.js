@@ -1,0 +1,59 @@
+"use strict";
+// Chunks of data, each a script of this folder: a page from disk may not fetch. `nddup.load("members-3")` gives a promise.
+(() => {
+  const KEPT = { members: 16, texts: 12 }; // chunks held of each kind; all of the others
+  const waiting = new Map();
+  const held = new Map();
+  const pathOf = (name) => {
+    if (!/^[a-z]+(-\d+)?$/.test(name)) throw new Error(`no chunk is called ${name}`);
+    return `data/${name}.js`;
+  };
+  const policy = window.trustedTypes
+    ? trustedTypes.createPolicy("nddup", { createScriptURL: pathOf })
+    : { createScriptURL: pathOf };
+  const came = new Map();
+
+  nddup.put = (name, value) => came.set(name, value);
+
+  function request(name) {
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = policy.createScriptURL(name);
+      const finish = () => {
+        script.remove();
+        waiting.delete(name);
+        if (came.has(name)) {
+          resolve(came.get(name));
+          came.delete(name);
+        } else {
+          reject(new Error(`data/${name}.js is missing or damaged: write the report again with nddup report`));
+        }
+      };
+      script.addEventListener("load", finish);
+      script.addEventListener("error", finish);
+      document.head.append(script);
+    });
+  }
+
+  function hold(name, promise) {
+    held.delete(name);
+    held.set(name, promise); // last in the order of use
+    const [kind] = name.split("-");
+    const same = [...held.keys()].filter((other) => other.startsWith(`${kind}-`));
+    if (KEPT[kind] && same.length > KEPT[kind]) held.delete(same[0]);
+  }
+
+  nddup.load = (name) => {
+    let promise = held.get(name) || waiting.get(name);
+    if (!promise) {
+      promise = request(name);
+      waiting.set(name, promise);
+    }
+    hold(name, promise);
+    promise.catch(() => held.delete(name));
+    return promise;
+  };
+
+  // Loaded, used and not held: for reading through everything.
+  nddup.pass = (name) => held.get(name) || waiting.get(name) || request(name);
+})();

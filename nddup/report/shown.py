@@ -1,0 +1,129 @@
+"""What a report is made of: tables of Arrow and some counts, whoever gathered them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MATRIX_EACH = 24
+"""Documents in the matrix of a cluster."""
+
+LISTED_EACH = 200
+"""Documents listed of a cluster."""
+
+LENGTHS = (0, 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+"""Lower ends of the histogram of lengths, in tokens."""
+
+CLUSTERS = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("support", pa.int32()),
+        ("size", pa.int32()),
+        ("component", pa.string()),
+        ("coverage", pa.string()),
+        ("representative", pa.string()),
+        ("members", pa.list_(pa.string())),
+    ]
+)
+LISTED = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("place", pa.int32()),
+        ("doc_id", pa.string()),
+        ("url", pa.string()),
+        ("source", pa.string()),
+        ("record", pa.int64()),
+        ("n_tokens", pa.int32()),
+        ("n_features", pa.int32()),
+        ("kept", pa.bool_()),
+        ("duplicate_of", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+CELLS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("first", pa.int32()),
+        ("second", pa.int32()),
+        ("overlap", pa.int32()),
+        ("resemblance", pa.float64()),
+    ]
+)
+TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """All that a report is made of.
+
+    `clusters` (CLUSTERS) by size, largest first; `rank` in `listed` (LISTED) and `cells` (CELLS) is the row of the
+    cluster, `place`, `first` and `second` count the listed documents of a cluster from 0, its representative first.
+    `listed` and `cells` are sorted by their first two columns.
+    """
+
+    path: str
+    metrics: Mapping[str, Any]
+    clusters: pa.Table
+    listed: pa.Table
+    cells: pa.Table
+    texts: pa.Table
+    sizes: list[tuple[int, int]]
+    resemblances: list[tuple[int | None, int]]
+    lengths: list[tuple[int, int]]
+    rejects: list[dict[str, Any]] = field(default_factory=list)
+    components: list[dict[str, Any]] | None = None
+    evaluation: Mapping[str, Any] | None = None
+    matrix_each: int = MATRIX_EACH
+    listed_each: int = LISTED_EACH
+
+
+def list_documents(clusters: pa.Table) -> pa.Table:
+    """The documents of each cluster in the order in which they are shown: the representative, then by id.
+
+    Args:
+        clusters: of CLUSTERS; `members` may be cut, the representative may be missing in it.
+
+    Returns:
+        rank int32, place int32, doc_id; as many documents of a cluster as it has `members`.
+    """
+    ranks: list[int] = []
+    places: list[int] = []
+    names: list[str] = []
+    members, first = clusters["members"].to_pylist(), clusters["representative"].to_pylist()
+    for rank, (ids, chosen) in enumerate(zip(members, first, strict=True)):
+        ordered = [chosen, *[one for one in ids if one != chosen]][: len(ids)] if chosen is not None else ids
+        ranks += [rank] * len(ordered)
+        places += range(len(ordered))
+        names += ordered
+    arrays = [pa.array(ranks, pa.int32()), pa.array(places, pa.int32()), pa.array(names, pa.string())]
+    return pa.Table.from_arrays(arrays, ["rank", "place", "doc_id"])
+
+
+def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
+    """The pairs of the first `matrix_each` documents of each cluster: rank, first, second int32, doc_a < doc_b.
+
+    Ids are ordered as the table `pairs` orders them, by their UTF-8 bytes.
+    """
+    few = names.filter(pc.less(names["place"], matrix_each))
+    rank, ids = few["rank"].to_numpy(), few["doc_id"].to_pylist()
+    starts = np.flatnonzero(np.diff(rank, prepend=-1))
+    sizes = np.diff(starts, append=len(rank))
+    counts = sizes * (sizes - 1) // 2
+    ranks = np.repeat(rank[starts], counts).astype(np.int32)
+    corners = {size: np.triu_indices(size, 1) for size in {0, *sizes.tolist()}}
+    first = np.concatenate([corners[0][0], *(corners[size][0] for size in sizes.tolist())])
+    second = np.concatenate([corners[0][1], *(corners[size][1] for size in sizes.tolist())])
+    at = np.repeat(starts, counts)
+    ends = [(ids[a], ids[b]) for a, b in zip((at + first).tolist(), (at + second).tolist(), strict=True)]
+    ordered = [(a, b) if a.encode() < b.encode() else (b, a) for a, b in ends]
+    arrays = [
+        pa.array(ranks),
+        pa.array(first.astype(np.int32)),
+        pa.array(second.astype(np.int32)),
+        pa.array([a for a, _ in ordered], pa.string()),
+        pa.array([b for _, b in ordered], pa.string()),
+    ]
+    return pa.Table.from_arrays(arrays, ["rank", "first", "second", "doc_a", "doc_b"])

@@ -1,0 +1,132 @@
+"""Reports of made-up runs, written without Spark by the writer that runs use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.report.data import chunks
+from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
+from nddup.report.write import write_report
+from nddup.settings import Config
+
+Document = tuple[str, str | None, str]
+"""Id, address, text."""
+
+
+def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> dict[str, Any]:
+    """Metrics as a run leaves them, with one reject and a note."""
+    stage = {"seconds": 1.5, "shuffle_bytes": 1234, "rows_in": {"documents": documents}, "rows_out": {"pairs": pairs}}
+    rows = {"documents": documents, "rejects": 1, "pairs": pairs, "clusters": clusters, "members": 0, "keep": documents}
+    sketch = {"bytes": 5_000_000, "files": 3, "rejected": {"truncated": 1}, "undecodable_records": 2,
+              "skipped_files": [{"path": "x.md", "why": "stands beside the collection"}],
+              "undecodable_places": 7}  # fmt: skip
+    found = {"components": clusters, "largest_component": 4, "covered_components": 0, "covered_clusters": 0,
+             "led_components": 0, "led_clusters": 0}  # fmt: skip
+    return {
+        "records": documents + 1,
+        "rows": rows,
+        "empty_sketches": 0,
+        "below_count": 0,
+        "equal_sketches": 0,
+        "stages": {
+            "sketch": {**stage, **sketch},
+            "pairs": {**stage, "cut_postings": 0, "cut_features": 0},
+            "clusters": {**stage, **found},
+            "keep": {**stage, "kept": kept, "removed": documents - kept},
+        },
+        "settings": Config().model_dump(),
+        "versions": {"nddup": "0.1.0", "spark": "4.3.0"},
+    }
+
+
+def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Shown:  # noqa: ANN401 - fields of Shown
+    """What a report shows of a run with these clusters, the first document of each kept, all pairs at 0.9.
+
+    Larger clusters must come first. Every document that has a text has it stored.
+    """
+    ids = [sorted((document[0] for document in cluster), key=str.encode) for cluster in clusters]
+    table = pa.table(
+        {
+            "cluster_id": [f"{number:016x}" for number in range(len(clusters))],
+            "support": [100] * len(clusters),
+            "size": [len(cluster) for cluster in clusters],
+            "component": [names[0] for names in ids],
+            "coverage": ["all"] * len(clusters),
+            "representative": [cluster[0][0] for cluster in clusters],
+            "members": ids,
+        },
+        schema=CLUSTERS,
+    )
+    names = list_documents(table)
+    urls = {document[0]: document[1] for cluster in clusters for document in cluster}
+    texts = {document[0]: document[2] for cluster in clusters for document in cluster if document[2]}
+    docs, ranks, places = names["doc_id"].to_pylist(), names["rank"].to_pylist(), names["place"].to_pylist()
+    listed = pa.table(
+        {
+            "rank": names["rank"],
+            "place": names["place"],
+            "doc_id": names["doc_id"],
+            "url": [urls[doc] for doc in docs],
+            "source": ["pages.xml"] * len(docs),
+            "record": list(range(1, len(docs) + 1)),
+            "n_tokens": [120] * len(docs),
+            "n_features": [116] * len(docs),
+            "kept": [place == 0 for place in places],
+            "duplicate_of": [
+                None if place == 0 else clusters[rank][0][0] for rank, place in zip(ranks, places, strict=True)
+            ],
+            "reason": [None if place == 0 else "near" for place in places],
+        },
+        schema=LISTED,
+    )
+    cells = list_cells(names, 24)
+    cells = pa.table(
+        {
+            **{name: cells[name] for name in ("rank", "first", "second")},
+            "overlap": np.full(len(cells), 180, np.int32),
+            "resemblance": np.full(len(cells), 0.9),
+        },
+        schema=CELLS,
+    )
+    sizes = np.unique([len(cluster) for cluster in clusters], return_counts=True)
+    fields: dict[str, Any] = {
+        "path": "out/made",
+        "metrics": metrics_of(len(docs), len(cells), len(clusters), len(clusters)),
+        "clusters": table,
+        "listed": listed,
+        "cells": cells,
+        "texts": pa.table({"doc_id": list(texts), "text": list(texts.values())}, schema=TEXTS),
+        "sizes": list(zip(sizes[0].tolist(), sizes[1].tolist(), strict=True)),
+        "resemblances": [(90, len(cells))],
+        "lengths": [(100, len(docs))],
+        "rejects": [],
+    }
+    return Shown(**{**fields, **more})
+
+
+def many_clusters(number: int) -> list[list[Document]]:
+    """Clusters of 2 to 4 documents, larger first, without texts; document `doc-C-M` at `example.org/C/M`."""
+    random = np.random.default_rng(1)
+    sizes = np.sort(random.integers(2, 5, number))[::-1].tolist()
+    return [
+        [
+            (f"doc-{c}-{m}", f"https://example.org/{c}/{m}?path=of/a/page/as/long/as/they/are.html", "")
+            for m in range(size)
+        ]
+        for c, size in enumerate(sizes)
+    ]
+
+
+def write_to(folder: Path, shown: Shown) -> str:
+    """Write a report into a folder; the address of its page."""
+
+    def put(name: str, text: str) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+    write_report(put, chunks(shown))
+    return (folder / "index.html").as_uri()
