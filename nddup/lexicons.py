@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -97,7 +96,7 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
     where, ours = path.rstrip("/"), words.lexicon.key if words else ""
     try:
         note: dict[str, Any] = json.loads(Storage(spark).read_text(f"{where}/{NOTE}"))
-    except (Py4JJavaError, NddupError, ValueError) as error:
+    except (NddupError, ValueError) as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
     if note.get("made_by") != ours:
         raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")

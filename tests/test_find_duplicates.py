@@ -60,7 +60,7 @@ def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Tables
 
     for name, columns in BY_ID.items():
         assert shown(getattr(found, name), columns) == shown(spark.read.parquet(f"{output}/{name}"), columns)
-    assert found.metrics["rows"] == metrics["rows"]
+    assert found.metrics["rows"] == {name: rows for name, rows in metrics["rows"].items() if name != "texts"}
     assert metrics["rows"]["pairs"] == 6
 
 

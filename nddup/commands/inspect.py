@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
-from nddup.config import load_config
 
 EPILOG = """examples:
   nddup inspect pages/                                        what each file is, and why
@@ -25,6 +24,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the preview."""
+    from nddup.config import load_config  # noqa: PLC0415
+
     config = load_config(options.config, options.assignments)
     from nddup.preview import preview  # noqa: PLC0415
     from nddup.session import start_session  # noqa: PLC0415

@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
-from nddup.config import load_config
 
 EPILOG = """what it leaves in DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
@@ -45,6 +44,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
+    from nddup.config import load_config  # noqa: PLC0415
+
     config = load_config(options.config, options.assignments)
     from nddup.job import run_job  # noqa: PLC0415
     from nddup.progress import Progress, start_logging  # noqa: PLC0415

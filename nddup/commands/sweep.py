@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
-from nddup.config import load_config
 from nddup.errors import ConfigError
 
 EPILOG = """a grid is YAML, a list for each key; every combination is a whole run:
@@ -40,6 +39,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the combinations, and print the table."""
+    from nddup.config import load_config  # noqa: PLC0415
+
     base = load_config(options.config, options.assignments)
     from nddup.figures import draw_sweep  # noqa: PLC0415
     from nddup.progress import start_logging  # noqa: PLC0415
