@@ -20,7 +20,7 @@ from nddup.errors import ConfigError
 from nddup.job import run_job
 from nddup.show import summarise
 
-LOW, HIGH = 0.1, 0.5
+LOW, HIGH = 0.01, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}
 
 
