@@ -98,7 +98,7 @@ def test_the_collection_has_something_of_everything(first: Run) -> None:
     """The comparison is worth something: documents, a reject, pairs, clusters, removed documents, equal sketches."""
     tables, metrics = first
 
-    assert {name for name, rows in tables.items() if not rows} == set()
+    assert {name for name, rows in tables.items() if not rows} <= {"false_components"}
     assert len(tables["documents"]) == PAGES
     assert len(tables["rejects"]) == 1
     assert len(tables["pairs"]) > 50
