@@ -24,10 +24,11 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> dict[str
               "skipped_files": [{"path": "x.md", "why": "stands beside the collection"}],
               "undecodable_places": 7}  # fmt: skip
     found = {"components": clusters, "largest_component": 4, "covered_components": 0, "covered_clusters": 0,
-             "led_components": 0, "led_clusters": 0}  # fmt: skip
+             "led_components": 0, "led_clusters": 0, "invented_pairs": 0, "most_invented": 0,
+             "bounded_components": 0}  # fmt: skip
     return {
         "records": documents + 1,
-        "rows": rows,
+        "rows": {"false_components": 0, **rows},
         "empty_sketches": 0,
         "below_count": 0,
         "equal_sketches": 0,

@@ -122,7 +122,8 @@ def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: s
 
     expect(page.locator("h1")).to_have_text("4 of 9 documents stay")
     assert page.locator(".numbers dt").all_inner_texts() == [
-        "records read", "rejected", "documents", "near-duplicate pairs", "clusters", "kept", "removed",
+        "records read", "rejected", "documents", "near-duplicate pairs", "clusters", "false in components", "kept",
+        "removed",
     ]  # fmt: skip
     assert page.locator(".funnel .amount").all_inner_texts() == ["10", "9", "9", "4"]
     assert page.locator(".remarks").inner_text().startswith("1 files skipped")
