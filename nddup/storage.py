@@ -99,13 +99,19 @@ class Storage:
 
     def is_within(self, path: str, folder: str) -> bool:
         """Whether a path is a folder or lies in it."""
-        inner, outer = (self.full_path(text) for text in (path, folder))
-        return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+        inner, outer = (self._qualified(text) for text in (path, folder))
+        if [inner.getScheme(), inner.getAuthority()] != [outer.getScheme(), outer.getAuthority()]:
+            return False
+        within, around = str(inner.getPath()).rstrip("/"), str(outer.getPath()).rstrip("/")
+        return within == around or within.startswith(around + "/")
 
     def full_path(self, path: str) -> str:
         """A path as a URI, with its file system and from the root."""
+        return str(self._qualified(path).toString())
+
+    def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
         where = self._path(path)
-        return str(where.getFileSystem(self._hadoop).makeQualified(where).toUri().toString())
+        return where.getFileSystem(self._hadoop).makeQualified(where).toUri()
 
     def children(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if it is not there."""
