@@ -180,7 +180,8 @@ class Vocabulary:
         if self._count > self._most:
             self.clear()
             self._forget()
-        tokens = np.empty(most_tokens(int(bounds[-1] - bounds[0])) + 1, np.int32)
+        room = most_tokens(int(bounds[-1] - bounds[0])) + bounds.size  # the last token of a text needs no separator
+        tokens = np.empty(room, np.int32)
         offsets = np.zeros(bounds.size, np.int64)
         places = np.empty((self._keys.size // 2, 2), np.int64)
         known = self._count
