@@ -14,8 +14,10 @@ is in `nddup.schemas`.
     graph      --mine-->       clusters    maximal sets of near-duplicates              and members
     graph      --keep-->       keep        which documents stay
 
-`nddup.algorithms` is the mathematics and never imports pyspark; `nddup.stages` is the Spark wiring; `nddup.pipeline`
-is the only module that persists and counts; `nddup.job` is a whole run.
+`nddup.algorithms` is the mathematics and never imports pyspark; `nddup.stages` is the Spark wiring, lazy throughout.
+`nddup.pipeline` is the order of the stages, `nddup.clustering` and `nddup.rounds` that of the clusters, all over
+`Job.save` in `nddup.state`: the one way to make and count a table. `nddup.job` is a whole run; `nddup.commands` holds a
+module for each command.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from nddup.commands.options import add_parser, positive
+from nddup.commands.options import add_parser, positive, share
 from nddup.errors import ConfigError
 
 EPILOG = """three questions:
@@ -39,7 +39,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--rows", type=positive, metavar="R", help="slots of a band; with --bands")
     parser.add_argument("--support", type=positive, metavar="K", help="ids in common; with --size")
     parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; with --support")
-    parser.add_argument("--at", type=_resemblance, action="append", default=[], metavar="S",
+    parser.add_argument("--at", type=share, action="append", default=[], metavar="S",
                         help="a resemblance to be in the table; may be repeated")  # fmt: skip
     parser.add_argument("--png", metavar="FILE", help="draw the curve; the file must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML, as of `nddup run`")
@@ -74,18 +74,3 @@ def execute(options: argparse.Namespace) -> int:
         draw_curves(found.curves, found.mark, options.png)
     sys.stdout.write(found.text())
     return 0
-
-
-def _resemblance(text: str) -> float:
-    """A number from 0 to 1.
-
-    Raises:
-        argparse.ArgumentTypeError: if it is none.
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a resemblance from 0 to 1, got {text!r}")
-    return value

@@ -1,7 +1,7 @@
 """The pair graph of distinct sketches: its components, and which of its nodes are kept.
 
 Both need all edges in one place; they are held in the memory of ONE task, some 100 bytes an edge, up to `EDGE_LIMIT`
-edges, which `pipeline` checks before. Above it the run stops with a clear error: nothing is cut.
+edges. Above it `nddup.clustering` takes `large_graph` instead, in rounds over many tasks: the same labels and choices.
 """
 
 from collections.abc import Iterator
