@@ -20,9 +20,9 @@ setup-run:
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
-test: setup ## run the tests; PYTEST_ARGS="-k word" chooses
+test: setup ## run the tests in two processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
-	@$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(PYTEST_ARGS)
 
 check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks
 

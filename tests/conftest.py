@@ -54,7 +54,6 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many small queries: compile less
         },
     )
     yield session
