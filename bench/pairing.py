@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.recording import BUILD, drop, record, show
 from nddup.algorithms.thresholds import Threshold
-from nddup.pipeline import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
+from nddup.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
 from nddup.session import start_session
 from nddup.stages import match, prune
 

@@ -15,7 +15,7 @@ is in `nddup.schemas`.
     graph      --keep-->       keep        which documents stay
 
 `nddup.algorithms` is the mathematics and never imports pyspark; `nddup.stages` is the Spark wiring, lazy throughout.
-`nddup.pipeline` is the order of the stages, `nddup.clustering` and `nddup.rounds` that of the clusters, all over
+`nddup.pipeline` is the order of the stages, `nddup.pairing`, `nddup.clustering` and `nddup.rounds` its parts, all over
 `Job.save` in `nddup.state`: the one way to make and count a table. `nddup.job` is a whole run; `nddup.commands` holds a
 module for each command.
 """

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from nddup.collection import read_texts
 from nddup.errors import ConfigError, OutputError
-from nddup.pipeline import find_pairs
+from nddup.pairing import save_pairs
 from nddup.settings import PairsConfig
 from nddup.stages import truth as stage
 from nddup.stages.collapse import name_nodes
@@ -137,7 +137,7 @@ def _find_candidates(job: Job, documents: DataFrame, counts: dict[str, int], lea
     job.config = job.config.model_copy(update={"pairs": pairs})
     job.tables = {"documents": documents, "nodes": name_nodes(documents, policy=job.config.keep.policy)}
     job.metrics.counts |= {name: counts[name] for name in ("distinct_sketches", "postings")}
-    return find_pairs(job)
+    return save_pairs(job)
 
 
 def _read_texts(job: Job, documents: DataFrame) -> DataFrame:

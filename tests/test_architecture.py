@@ -21,8 +21,8 @@ KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "wr
 SESSIONS = {"getOrCreate", "newSession"}
 
 ACTING = {
-    "check", "clustering", "evaluate", "evidence", "gather", "job", "lexicons", "pipeline", "show", "state", "store",
-    "texts", "truth",
+    "check", "clustering", "evaluate", "evidence", "gather", "job", "lexicons", "pairing", "pipeline", "show", "state",
+    "store", "texts", "truth",
 }  # fmt: skip
 """The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
 
@@ -94,6 +94,7 @@ def test_the_mathematics_knows_neither_spark_nor_settings(path: Path) -> None:
         "nddup.settings",
         "nddup.schemas",
         "nddup.stages",
+        "nddup.pairing",
         "nddup.pipeline",
         "nddup.job",
     )
@@ -115,6 +116,7 @@ def test_a_stage_knows_no_settings(path: Path) -> None:
     above = (
         "nddup.config",
         "nddup.settings",
+        "nddup.pairing",
         "nddup.pipeline",
         "nddup.job",
         "nddup.store",
