@@ -63,6 +63,11 @@ def notes(metrics: dict[str, Any]) -> list[str]:
             f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
             " are not listed"
         )
+    if beyond := stages.get("texts", {}).get("beyond_files"):
+        found.append(
+            f"{beyond:,} clusters chosen for the report lie in files beyond output.texts_read: it shows them without"
+            " their texts"
+        )
     return found
 
 

@@ -15,6 +15,7 @@ from nddup.job import run_job
 from nddup.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
 from nddup.stages.texts import list_shown
 from nddup.store import RunFolder
+from nddup.summary import notes
 from nddup.texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
@@ -148,3 +149,15 @@ def test_no_texts_when_none_are_asked_for(spark: SparkSession, tmp_path: Path) -
     )
 
     assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+
+
+def test_clusters_in_files_too_large_to_read_again_are_said(spark: SparkSession, tmp_path: Path) -> None:
+    """No text is stored of them, and the summary says of how many."""
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
+    settings = build_config({"output": {"texts_read": 1}}, origin="test")
+
+    metrics = run_job(spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), settings)
+
+    assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+    said = "1 clusters chosen for the report lie in files beyond output.texts_read: it shows them without their texts"
+    assert said in notes(metrics)

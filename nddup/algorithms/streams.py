@@ -66,8 +66,8 @@ class Expanded(io.RawIOBase):
         limit: the most bytes to expand to; None for no limit.
 
     Raises:
-        StoppedError: on reading, `damaged` where the file is, `too large` past the limit. Bytes decoded before are
-            given first.
+        StoppedError: on reading, `damaged` where the file is, `too large` past the limit. Bytes decoded before, and
+            those up to the limit, are given first.
     """
 
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
@@ -95,7 +95,9 @@ class Expanded(io.RawIOBase):
             raise StoppedError("damaged", f"{text}, after {self._count:,} bytes") from error
         self._count += len(data)
         if self._limit is not None and self._count > self._limit:
-            raise StoppedError("too large", f"expands to more than {self._limit:,} bytes (input.max_expansion)")
+            data = data[: max(0, len(data) + self._limit - self._count)]
+            if not data:
+                raise StoppedError("too large", f"expands to more than {self._limit:,} bytes (input.max_expansion)")
         return data
 
 
