@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     shown = make_shown(clusters)
     folder = fresh("report")
     started = time.perf_counter()
-    address = write_to(folder, shown)
+    address = write_to(folder.absolute(), shown)
     seconds = {"write": time.perf_counter() - started}
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     program = subprocess.run(
