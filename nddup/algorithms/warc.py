@@ -26,6 +26,9 @@ EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
 """Bytes of the header of a record, its blank line included; more is no header."""
 
+BLANKS = 64
+"""Bytes looked at for line ends between two records, at a time."""
+
 _TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -94,11 +97,11 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 def _skip_blank(window: _Window) -> bool:
     """Go on to the next byte that is no line end; False at the end of the file."""
     while window.fill(1):
-        blank = len(window.held) - len(window.held.lstrip(b"\r\n\0 "))
-        if blank < len(window.held):
-            window.drop(blank)
+        first = window.held[:BLANKS]
+        rest = len(first.lstrip(b"\r\n\0 "))
+        window.drop(len(first) - rest)
+        if rest:
             return True
-        window.drop(blank)
     return False
 
 
@@ -106,8 +109,9 @@ def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
     window.fill(len(_START))
     header_end = -1
     if window.held.startswith(_START):
-        ends = [end for mark in (b"\r\n\r\n", b"\n\n") if (end := window.find(mark, MAX_HEADER)) >= 0]
-        header_end = min(ends, default=-1)
+        usual = window.find(b"\r\n\r\n", MAX_HEADER)
+        bare = window.find(b"\n\n", usual if usual >= 0 else MAX_HEADER)
+        header_end = bare if bare >= 0 else usual
     header = bytes(window.held[: max(header_end, 0)])
     length = _LENGTH.search(header)
     if length is None:
@@ -160,13 +164,14 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
 
 
 def _parse(chunk: bytes, max_record: int) -> Record | Reject:
-    record = WarcRecord.from_bytes(chunk[: _payload_at(chunk)])  # its payload would be copied
+    start = _payload_at(chunk)
+    record = WarcRecord.from_bytes(chunk[:start])  # its payload would be copied
     headers = record.headers
     doc_id = (headers.get("WARC-TREC-ID") or record.record_id or "").strip("<> \t")
     if (headers.get("WARC-Type") or "").lower() == "revisit":
         refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
         return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
-    content_type, charset, payload = _read_payload(record, chunk, max_record)
+    content_type, charset, payload = _read_payload(record, chunk, start, max_record)
     if not _TEXTS.match(content_type.lower()):
         return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
     if len(payload) > max_record:
@@ -187,16 +192,16 @@ def _payload_at(chunk: bytes) -> int:
     return len(chunk) if http is None else http.end()
 
 
-def _read_payload(record: WarcRecord, chunk: bytes, max_record: int) -> tuple[str, str | None, bytes]:
+def _read_payload(record: WarcRecord, chunk: bytes, start: int, max_record: int) -> tuple[str, str | None, bytes]:
     """Content type, charset and payload; the payload as stored where it is not encoded as its header says."""
     content_type = str(record.headers.get("Content-Type") or "")
     if not content_type.lower().startswith("application/http"):
-        return content_type, None, chunk[_payload_at(chunk) :]
+        return content_type, None, chunk[start:]
     record.parse_http(auto_decode="none")
     content_type, charset = str(record.http_content_type or ""), record.http_charset
     headers = record.http_headers
     if headers is None or not (headers.get("Content-Encoding") or headers.get("Transfer-Encoding")):
-        return content_type, charset, chunk[_payload_at(chunk) :]
+        return content_type, charset, chunk[start:]
     try:
         return content_type, charset, _decode_payload(chunk, max_record, "all")
     except OSError:
