@@ -70,6 +70,5 @@ def load_kernels() -> None:
 
 if __name__ == "__main__":
     load_kernels()
-    gc.collect()
     gc.freeze()
     daemon.manager()

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from nddup.algorithms.modes import Budget
 from nddup.algorithms.thresholds import Threshold
 from nddup.job import find_duplicates
-from nddup.schemas import CLUSTERS, MATCHES, NODES, SKETCHES
+from nddup.schemas import CLUSTERS, GRAPH, MATCHES, NODES, SKETCHES
 from nddup.stages.clusters import keep_clusters, list_frequent, list_transactions, mine_by_pivot
 from nddup.stages.graph import build_graph
 from nddup.stages.naming import list_members, name_clusters
@@ -254,3 +254,24 @@ def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> N
     assert len(sketches) == len(texts)
     assert len(expected) > 6
     assert listed(tables.clusters) == sorted(expected)
+
+
+def test_a_large_cluster_costs_what_its_members_cost(spark: SparkSession) -> None:
+    """30,000 members: were the members listed with each of them, these would be 3.6 GB, and no result."""
+    many = spark.range(30_000).select(F.col("id").alias("node"), F.format_string("d%05d", "id").alias("doc_id"))
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in (*NODES.fields, *GRAPH.fields)}
+    nodes = many.withColumns({name: nulls[name] for name in NODES.fieldNames() if name not in many.columns})
+    placed = many.withColumns({**{name: nulls[name] for name in GRAPH.fieldNames() if name != "node"},
+                               "ordinal": F.lit(0).cast("long"), "component": F.lit("d00000"),
+                               "position": F.col("node").cast("int")})  # fmt: skip
+    positions = spark.range(1).select(
+        F.lit(0).cast("long").alias("ordinal"),
+        F.sequence(F.lit(0), F.lit(29_999)).alias("positions"),
+        F.lit(14).alias("support"),
+        F.lit("documents").alias("coverage"),
+    )
+
+    found = name_clusters(positions, placed, nodes, least_size=14).collect()
+
+    assert [(row["size"], row["component"], row["support"]) for row in found] == [(30_000, "d00000", 14)]
+    assert found[0]["members"] == [f"d{number:05}" for number in range(30_000)]

@@ -23,7 +23,8 @@ def name_clusters(
     """
     require(sets, SETS, stage="clusters")
     place = graph.select("ordinal", "position", "node", "component")
-    numbered = sets.withColumn("set_id", F.struct("ordinal", "positions"))
+    digest = F.md5(F.array_join(F.col("positions").cast("array<string>"), ",").cast("binary"))
+    numbered = sets.withColumn("set_id", F.struct("ordinal", digest))  # not the positions: each member bears it
     mined = (
         numbered.select("set_id", "ordinal", "support", "coverage", F.explode("positions").alias("position"))
         .join(place, ["ordinal", "position"])
