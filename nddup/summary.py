@@ -22,7 +22,7 @@ def headline(metrics: dict[str, Any]) -> list[Line]:
     measure, threshold = metrics["settings"]["pairs"]["measure"], metrics["settings"]["pairs"]["threshold"]
     largest = f"{found['largest_component']:,}"
     return [
-        Line("records read", metrics["records"], f"{read['files']} files, {read['bytes'] / 1e6:.1f} MB"),
+        Line("records read", metrics["records"], f"{_files(read['files'])}, {read['bytes'] / 1e6:.1f} MB"),
         Line("rejected", rows["rejects"], _reasons(read["rejected"])),
         Line("documents", rows["documents"], f"{metrics['equal_sketches']:,} share the sketch of another"),
         Line("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
@@ -92,6 +92,10 @@ def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
     if metrics["below_count"]:
         found.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
     return found
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _invented(components: int, found: dict[str, Any]) -> str:
