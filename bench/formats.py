@@ -8,6 +8,7 @@ import itertools
 import json
 import lzma
 import shutil
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     kinds = sorted(path.name for path in folder.iterdir())
     _read(job, folder / "jsonl")
     rows, values = [], {}
-    bare, alone = _race(lambda: _loop(_find(job, folder / "warc.gz"), job, is_sketching=False),
+    bare, alone, share = _race(lambda: _loop(_find(job, folder / "warc.gz"), job, is_sketching=False),
                         lambda: _fastwarc(folder / "warc.gz"))  # fmt: skip
     for kind in kinds:
         found = _find(job, folder / kind)
@@ -64,7 +65,6 @@ def run(options: argparse.Namespace) -> None:
     job.spark.stop()
     title = f"formats: {size / 1e6:,.0f} MB of HTML in {FILES} files each, local[{options.cores}], MB of HTML a second"
     show(title, ["format", "stored MB", "documents", "loop", "job", f"of {options.cores} loops"], rows)
-    share = alone / bare
     print(f"  warc.gz to plain text in one process: {size / 1e6 / bare:.1f} MB/s (encodings told, damage kept apart);")
     print(f"  FastWARC and markup removal alone: {size / 1e6 / alone:.1f} MB/s; so {share:.0%} of it")
     record("formats", options, megabytes=round(size / 1e6), megabytes_per_second=values,
@@ -258,10 +258,15 @@ def _best(work: Callable[[], int]) -> tuple[int, float]:
     return result, min(seconds)
 
 
-def _race(*works: Callable[[], int]) -> list[float]:
-    """The CPU seconds of the fastest round of each, a round of all after another: what others do touches all alike."""
-    seconds = [[_cpu(work) for work in works] for _ in range(4 * ROUNDS)]
-    return [min(times) for times in zip(*seconds, strict=True)]
+def _race(first: Callable[[], int], second: Callable[[], int]) -> tuple[float, float, float]:
+    """CPU seconds of both in the median, and of what second takes of first's: one after another, for the same noise."""
+    seconds = [(_cpu(first), _cpu(second)) for _ in range(8 * ROUNDS)]
+    ratios = [theirs / ours for ours, theirs in seconds]
+    return (
+        statistics.median(ours for ours, _ in seconds),
+        statistics.median(time for _, time in seconds),
+        statistics.median(ratios),
+    )
 
 
 def _cpu(work: Callable[[], int]) -> float:
