@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from nddup.algorithms.modes import Budget
 from nddup.algorithms.thresholds import Threshold
 from nddup.job import find_duplicates
-from nddup.schemas import CLUSTERS, GRAPH, MATCHES, NODES, SKETCHES
+from nddup.schemas import CLUSTERS, MATCHES, NODES, SETS, SKETCHES, local_table
 from nddup.stages.clusters import keep_clusters, list_frequent, list_transactions, mine_by_pivot
 from nddup.stages.graph import build_graph
-from nddup.stages.naming import list_members, name_clusters
+from nddup.stages.naming import list_members, list_places, name_clusters
 from nddup.stages.problems import gather_problems
 
 SIZE = 20
@@ -256,22 +256,14 @@ def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> N
     assert listed(tables.clusters) == sorted(expected)
 
 
-def test_a_large_cluster_costs_what_its_members_cost(spark: SparkSession) -> None:
-    """30,000 members: were the members listed with each of them, these would be 3.6 GB, and no result."""
-    many = spark.range(30_000).select(F.col("id").alias("node"), F.format_string("d%05d", "id").alias("doc_id"))
-    nulls = {field.name: F.lit(None).cast(field.dataType) for field in (*NODES.fields, *GRAPH.fields)}
-    nodes = many.withColumns({name: nulls[name] for name in NODES.fieldNames() if name not in many.columns})
-    placed = many.withColumns({**{name: nulls[name] for name in GRAPH.fieldNames() if name != "node"},
-                               "ordinal": F.lit(0).cast("long"), "component": F.lit("d00000"),
-                               "position": F.col("node").cast("int")})  # fmt: skip
-    positions = spark.range(1).select(
-        F.lit(0).cast("long").alias("ordinal"),
-        F.sequence(F.lit(0), F.lit(29_999)).alias("positions"),
-        F.lit(14).alias("support"),
-        F.lit("documents").alias("coverage"),
-    )
+def test_a_row_on_its_way_to_a_cluster_is_short(spark: SparkSession) -> None:
+    """A set of 100,000 would be 40 GB were its positions in each row, whatever part of a name they are."""
+    sets = local_table(spark, SETS, [(0, [0, 2, 5], 14, "all"), (0, [0, 25], 14, "all"), (1, [0, 25], 14, "all")])
 
-    found = name_clusters(positions, placed, nodes, least_size=14).collect()
+    rows = list_places(sets)
 
-    assert [(row["size"], row["component"], row["support"]) for row in found] == [(30_000, "d00000", 14)]
-    assert found[0]["members"] == [f"d{number:05}" for number in range(30_000)]
+    assert "array" not in rows.schema.simpleString()
+    assert rows.select("set_id").distinct().count() == 3
+    assert sorted((row["ordinal"], row["position"]) for row in rows.collect()) == [
+        (0, 0), (0, 0), (0, 2), (0, 5), (0, 25), (1, 0), (1, 25)
+    ]  # fmt: skip

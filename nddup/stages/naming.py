@@ -23,10 +23,8 @@ def name_clusters(
     """
     require(sets, SETS, stage="clusters")
     place = graph.select("ordinal", "position", "node", "component")
-    digest = F.md5(F.array_join(F.col("positions").cast("array<string>"), ",").cast("binary"))
-    numbered = sets.withColumn("set_id", F.struct("ordinal", digest))  # not the positions: each member bears it
     mined = (
-        numbered.select("set_id", "ordinal", "support", "coverage", F.explode("positions").alias("position"))
+        list_places(sets)
         .join(place, ["ordinal", "position"])
         .join(nodes.select("node", "doc_id"), "node")
         .groupBy("set_id")
@@ -57,6 +55,19 @@ def name_clusters(
         .withColumn("cluster_id", F.substring(F.sha2(ended.cast("binary"), 256), 1, 16))
         .select(*CLUSTERS.fieldNames())
     )
+
+
+def list_places(sets: DataFrame) -> DataFrame:
+    """One row a node of a set: set_id, ordinal, support, coverage, position. The set is named by a digest.
+
+    Its positions would make rows as long as the set, and a large set the square of its size.
+
+    Schema in:   SETS
+    Shuffles:  none.    Actions:  none.
+    """
+    digest = F.md5(F.array_join(F.col("positions").cast("array<string>"), ",").cast("binary"))
+    numbered = sets.withColumn("set_id", F.struct("ordinal", digest.alias("digest")))
+    return numbered.select("set_id", "ordinal", "support", "coverage", F.explode("positions").alias("position"))
 
 
 def list_members(clusters: DataFrame, nodes: DataFrame, *, by_weight: bool = False) -> DataFrame:
