@@ -343,7 +343,9 @@ def test_a_hundred_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
     """Only rows on the screen exist, wherever one scrolls; the last cluster is found, sorted to and opened."""
     clusters = many_clusters(100_000)
     address = write_to(tmp_path, make_shown(clusters))
-    assert len(list((tmp_path / "data").iterdir())) == 1 + 10 + 200
+    names = len(list((tmp_path / "data").glob("names-*.js")))
+    assert len(list((tmp_path / "data").iterdir())) == 1 + 10 + 200 + names
+    assert 2 < names < 20
 
     page = watched.open(address)
     assert (

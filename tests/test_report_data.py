@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.config import build_config
 from nddup.job import run_job
+from nddup.report import data
 from nddup.report.data import chunks
 from nddup.report.folder import report_run
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, _share_out, gather
 from nddup.report.shown import LENGTHS, list_cells, list_documents
 from nddup.report.write import script_of
 from nddup.store import RunFolder
-from tests.made_reports import make_shown
+from tests.made_reports import make_shown, many_clusters
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 values = st.recursive(st.none() | st.booleans() | st.integers() | any_text, lambda inner: st.lists(inner, max_size=4))
@@ -169,3 +170,20 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     made = dict(chunks(gather(spark, folder, folder.open())))
     names = {path.stem for path in (run / "report" / "data").iterdir() if path.suffix == ".js"}
     assert names == made.keys()
+
+
+@pytest.mark.parametrize("characters", [1, 500, 10**9])
+def test_what_is_searched_is_every_id_and_address(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of names follow each other without a gap, whatever their size."""
+    monkeypatch.setattr(data, "NAMES_CHARACTERS", characters)
+    clusters = many_clusters(30)
+
+    made = dict(chunks(make_shown(clusters)))
+
+    named = [made[f"names-{number}"] for number in range(made["summary"]["clusters"]["name_chunks"])]
+    assert len(named) == {1: 30, 10**9: 1}.get(characters, len(named))
+    lines: list[str] = []
+    for first, of_clusters in named:
+        assert first == len(lines)
+        lines += of_clusters
+    assert lines == ["\n".join(f"{doc_id}\n{url}" for doc_id, url, _ in cluster) for cluster in clusters]

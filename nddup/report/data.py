@@ -3,6 +3,7 @@
     summary       everything but the clusters
     clusters-N    columns of `CLUSTERS_EACH` clusters: what is sorted, filtered and listed
     members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
+    names-N       ids and addresses of the documents of some clusters, about `NAMES_CHARACTERS`: what is searched
     texts-N       texts of about `TEXTS_CHARACTERS`
 
 Cost: linear in the rows shown.
@@ -21,6 +22,7 @@ from nddup.summary import headline, notes
 CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500
 TEXTS_CHARACTERS = 250_000
+NAMES_CHARACTERS = 2_000_000
 LABEL = 160
 """Characters of the address or id that stands for a cluster in the list."""
 
@@ -41,16 +43,19 @@ def chunks(shown: Shown) -> Iterator[Chunk]:
     places, texts = _texts(shown.texts)
     cells = _bounds(shown.cells, len(shown.clusters))
     listed = _bounds(shown.listed, len(shown.clusters))
-    yield "summary", _summary(shown, len(texts))
+    names = _names(shown, listed)
+    yield "summary", _summary(shown, len(texts), len(names))
     columns = _columns(shown, listed, cells, places)
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
     yield from _members(shown, listed, cells, places)
+    for number, named in enumerate(names):
+        yield f"names-{number}", named
     for number, rows in enumerate(texts):
         yield f"texts-{number}", rows
 
 
-def _summary(shown: Shown, text_chunks: int) -> dict[str, Any]:
+def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]:
     metrics = shown.metrics
     settings, stages = metrics["settings"], metrics["stages"]
     return {
@@ -90,6 +95,7 @@ def _summary(shown: Shown, text_chunks: int) -> dict[str, Any]:
             "all": metrics["rows"]["clusters"],
             "each": CLUSTERS_EACH,
             "members_each": MEMBERS_EACH,
+            "name_chunks": name_chunks,
             "listed_each": shown.listed_each,
             "matrix_each": shown.matrix_each,
         },
@@ -195,6 +201,23 @@ def _columns(
         "kept": [int(stays[high] - stays[low]) for low, high in pairwise(listed)],
         "texts": [int(stored[high] - stored[low]) for low, high in pairwise(listed)],
     }
+
+
+def _names(shown: Shown, listed: list[int]) -> list[tuple[int, list[str]]]:
+    """First cluster of a chunk, and of each cluster from there the ids and addresses of its documents, one a line."""
+    lines = [
+        f"{doc_id}\n{url}" if url else doc_id
+        for doc_id, url in zip(shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist(), strict=True)
+    ]
+    found: list[tuple[int, list[str]]] = []
+    held = NAMES_CHARACTERS
+    for rank, (low, high) in enumerate(pairwise(listed)):
+        if held >= NAMES_CHARACTERS:
+            found.append((rank, []))
+            held = 0
+        found[-1][1].append("\n".join(lines[low:high]))
+        held += len(found[-1][1][-1])
+    return found
 
 
 def _members(

@@ -52,9 +52,7 @@
   }
 
   // Search ---------------------------------------------------------------------------------------------------------
-  const haystacks = []; // of each chunk of members, of each cluster: its ids and addresses in lower case
-
-  const haystackOf = ([, documents]) => documents.map(([id, url]) => (url ? `${id}\n${url}` : id)).join("\n").toLowerCase();
+  const names = []; // of each chunk of names: its first cluster, and of each cluster ids and addresses in lower case
 
   async function search() {
     searching += 1;
@@ -69,17 +67,17 @@
     columns.id.forEach((id, rank) => {
       if (id.includes(query) || columns.label[rank].toLowerCase().includes(query)) matching[rank] = 1;
     });
-    const each = data.clusters.members_each;
-    const chunks = Math.ceil(columns.id.length / each);
+    const chunks = data.clusters.name_chunks;
     for (let number = 0; number < chunks; number += 1) {
-      if (!haystacks[number]) {
-        if (number % 20 === 0) refresh(`Searching the documents: ${Math.round((100 * number) / chunks)} %`);
-        const rows = await nddup.pass(`members-${number}`);
+      if (!names[number]) {
+        refresh(`Searching the documents: ${Math.round((100 * number) / chunks)} %`);
+        const [first, lines] = await nddup.pass(`names-${number}`);
         if (mine !== searching) return;
-        haystacks[number] = rows.map(haystackOf);
+        names[number] = { first, lines: lines.map((line) => line.toLowerCase()) };
       }
-      haystacks[number].forEach((text, at) => {
-        if (text.includes(query)) matching[number * each + at] = 1;
+      const { first, lines } = names[number];
+      lines.forEach((line, at) => {
+        if (line.includes(query)) matching[first + at] = 1;
       });
     }
     refresh();
