@@ -94,7 +94,8 @@ class Evidence:
     def form(self) -> Form:
         """What a sketch must look like."""
         sketch = self.config.sketch
-        return Form(sketch.kind, sketch.size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
+        size = self.config.lexicon.copies + 1 if sketch.kind == "i-match" else sketch.size
+        return Form(sketch.kind, size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
 
     @cached_property
     def is_cut(self) -> bool:

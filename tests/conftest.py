@@ -9,6 +9,9 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from nddup.session import start_session
+from scripts.standalone import SHORT_LIVED
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)  # of every Java machine that a test starts
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 

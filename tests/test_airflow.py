@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from scripts.standalone import HOME, HOST, ROOT, Cluster
+from scripts.standalone import HOME, HOST, ROOT, SHORT_LIVED, Cluster
 
 DAG = ROOT / "jobs" / "dags" / "nddup_daily.py"
 SAMPLE = ROOT / "samples" / "debdocs"
@@ -72,6 +72,9 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     (folder / "conf" / "spark-defaults.conf").write_text(
         f"spark.driver.host {HOST}\nspark.driver.bindAddress {HOST}\nspark.ui.enabled false\nspark.driver.memory 1g\n"
         f"spark.executorEnv.PYTHONPATH {ROOT}\nspark.sql.shuffle.partitions 2\n"
+        f"spark.driver.extraJavaOptions {SHORT_LIVED}\nspark.executor.extraJavaOptions {SHORT_LIVED}\n"
+        "spark.sql.adaptive.enabled false\nspark.sql.codegen.wholeStage false\n"
+        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
     )
     with Cluster(folder / "cluster", workers=1) as cluster:
         port = int(cluster.url.rpartition(":")[2])

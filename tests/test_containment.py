@@ -112,6 +112,10 @@ def rows_of(*ids: list[int]) -> Rows:
         (Form("min-perm", 2, is_tagged=False), [5], 9, False),
         (Form("min-perm", 2, is_tagged=False), [5, 6, 7], 9, True),
         (Form("mod-m", 200, modulus=3), [9, 3], 9, True),
+        (Form("i-match", 3), [5, 6, 7], 1, False),
+        (Form("i-match", 3), [], 9, False),
+        (Form("i-match", 3), [5], 0, True),
+        (Form("i-match", 3), [5, 6, 7, 8], 9, True),
     ],
 )
 def test_a_sketch_of_another_form_is_damaged(form: Form, ids: list[int], n_features: int, *, is_wrong: bool) -> None:

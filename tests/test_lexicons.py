@@ -125,7 +125,7 @@ def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Pa
     texts = collection()
     settings = {
         "sketch": {"kind": "i-match", "seed": 3},
-        "lexicon": {"low": LOW, "high": HIGH, "copies": 4},
+        "lexicon": {"low": LOW, "high": HIGH, "copies": 40},
         "pairs": {"measure": "overlap", "threshold": 1},
     }
     ran(spark, write(tmp_path, texts), tmp_path / "run", settings)

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +45,27 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(spark: SparkSession, collection: Path, output: Path, settings: dict[str, Any]) -> dict[str, DataFrame]:
-    """The tables of a run that keeps every promise."""
-    run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
-    report = check_run(spark, str(output))
-    assert report.is_sound, report.text()
-    return {name: spark.read.parquet(f"{output}/{name}") for name in TABLES}
+Run = Callable[[dict[str, Any]], dict[str, DataFrame]]
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The tables of a run that keeps every promise, by its settings; each made once."""
+
+    @cache
+    def tables(settings: str) -> dict[str, DataFrame]:
+        output = str(tmp_path_factory.mktemp("run") / "out")
+        run_job(spark, [str(collection)], output, build_config(json.loads(settings), origin="test"))
+        report = check_run(spark, output)
+        assert report.is_sound, report.text()
+        return {name: spark.read.parquet(f"{output}/{name}") for name in TABLES}
+
+    return lambda settings: tables(json.dumps(settings))
+
+
+def led_by(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same where a family of more than 20 is led."""
+    return {**settings, "pairs": {**settings["pairs"], "max_postings": 20}}
 
 
 def pairs_of(table: DataFrame) -> set[tuple[str, str]]:
@@ -62,14 +79,9 @@ def rows_of(table: DataFrame) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [COUNT, LIKE], ids=["count", "resemblance"])
-def test_a_led_family_keeps_what_the_whole_graph_keeps(
-    spark: SparkSession, collection: Path, tmp_path: Path, settings: dict[str, Any]
-) -> None:
+def test_a_led_family_keeps_what_the_whole_graph_keeps(run: Run, settings: dict[str, Any]) -> None:
     """The keep-list is the same; the pairs are those of a kept text in the led family, and all elsewhere."""
-    led_settings = {**settings, "pairs": {**settings["pairs"], "max_postings": 20}}
-
-    whole = run(spark, collection, tmp_path / "whole", settings)
-    led = run(spark, collection, tmp_path / "led", led_settings)
+    whole, led = run(settings), run(led_by(settings))
 
     assert rows_of(led["keep"]) == rows_of(whole["keep"])
     text = texts()
@@ -87,22 +99,18 @@ def test_a_led_family_keeps_what_the_whole_graph_keeps(
     assert len(expected) < whole["pairs"].count()
 
 
-def test_a_led_family_is_the_same_however_it_is_divided(spark: SparkSession, collection: Path, tmp_path: Path) -> None:
-    """One partition or seven."""
-    settings = {**COUNT, "pairs": {**COUNT["pairs"], "max_postings": 20}}  # type: ignore[dict-item]
-    tables = [
-        run(spark, collection, tmp_path / str(n), {**settings, "spark": {"spark.sql.shuffle.partitions": str(n)}})
-        for n in (1, 7)
-    ]
+def test_a_led_family_is_the_same_however_it_is_divided(run: Run) -> None:
+    """Two partitions, as the session has, or seven."""
+    two, seven = run(led_by(COUNT)), run({**led_by(COUNT), "spark": {"spark.sql.shuffle.partitions": "7"}})
 
     for name in ("pairs", "clusters", "members", "keep"):
-        assert rows_of(tables[0][name]) == rows_of(tables[1][name])
+        assert rows_of(two[name]) == rows_of(seven[name])
 
 
 @pytest.mark.parametrize("mode", ["cover", "partition", "components"])
-def test_modes(spark: SparkSession, collection: Path, tmp_path: Path, mode: str) -> None:
+def test_modes(run: Run, mode: str) -> None:
     """Each by its definition, from the pairs and the keep-list."""
-    tables = run(spark, collection, tmp_path / "out", {**COUNT, "clusters": {"mode": mode}})
+    tables = run({**COUNT, "clusters": {"mode": mode}})
 
     sets = [frozenset(row["members"]) for row in tables["clusters"].collect()]
     pairs = pairs_of(tables["pairs"])

@@ -13,7 +13,10 @@ from nddup.algorithms.proofs import Rows
 
 
 class Form(NamedTuple):
-    """What a sketch of a kind must look like: the kind, and the numbers of its recipe."""
+    """What a sketch of a kind must look like: the kind, and the numbers of its recipe.
+
+    `size` is of shingles, permutations or, of `i-match`, signatures.
+    """
 
     kind: str
     size: int
@@ -33,6 +36,8 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
     if form.kind in {"min-perm", "minhash"}:
         most = form.size * some
         return (most if form.is_tagged else some), most
+    if form.kind == "i-match":
+        return np.zeros_like(n_features), form.size * some
     if form.kind not in {"min-s", "super"}:
         return np.zeros_like(n_features), n_features
     size = np.full(len(n_features), form.size, np.int64)
@@ -53,7 +58,8 @@ def level_due(n_features: int, size: int) -> int:
 def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> NDArray[np.bool_]:
     """Which sketches are no set of ids ascending as unsigned, or not the ids their kind calls for.
 
-    Of `min-s`, as many as the size allows; of slots one each; of a modulus, those that it divides.
+    Of `min-s`, as many as the size allows; of slots one each; of a modulus, those that it divides; of signatures
+    up to one each, however few terms they sign.
 
     Example:
         >>> rows = Rows(np.array([0, 2, 4]), np.array([1, 2, 2, 1], np.uint64))
