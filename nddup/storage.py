@@ -47,7 +47,8 @@ class Storage:
     """Hadoop's FileSystem for one session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
+        jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
+        self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def list_inputs(self, inputs: list[str]) -> Listing:
@@ -153,13 +154,16 @@ class Storage:
         """
         try:
             where = self._path(path)
-            stream = where.getFileSystem(self._hadoop).open(where)
-            try:
-                return bytes(stream.readAllBytes()).decode()
-            finally:
-                stream.close()
+            files = where.getFileSystem(self._hadoop)
+            if files.exists(where):  # an exception of Java's costs some hundred times as much
+                stream = files.open(where)
+                try:
+                    return bytes(stream.readAllBytes()).decode()
+                finally:
+                    stream.close()
         except Exception as error:
             raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
+        raise OutputError(f"{path}: cannot be read (no such file)")
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
         """Write a UTF-8 file, whole or piece by piece, replacing what is there.
@@ -180,13 +184,12 @@ class Storage:
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
         """Text as Hadoop's Path: a URI where it has a scheme and is one, else a literal name."""
-        hadoop = self._jvm.org.apache.hadoop.fs
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
-            return hadoop.Path(None, None, path)
+            return self._make_path(None, None, path)
         try:
-            return hadoop.Path(self._jvm.java.net.URI(path))
+            return self._make_path(self._make_uri(path))
         except Py4JJavaError:  # with a scheme, and not written as a URI: a blank, a bracket
-            return hadoop.Path(path)
+            return self._make_path(path)
 
     def _status(self, text: str) -> Any:  # noqa: ANN401
         try:
