@@ -6,6 +6,8 @@ export LC_ALL := C.UTF-8
 BIN := .venv/bin
 # A shell prefix that finds (or installs) Java and puts it into the environment of the command after it.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+# A small run ends before Java would gain from compiling twice (docs/operations.md, How large).
+SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC
 DATA ?= ../shared/data/debdocs-dev
 
 help: ## list the targets
@@ -17,6 +19,7 @@ setup: ## bring .venv up to date with everything that developing needs
 setup-run:
 	@scripts/setup.sh run
 
+demo: export SPARK_SUBMIT_OPTS ?= $(SHORT_LIVED)
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
