@@ -82,14 +82,14 @@ MANY_NAMESPACES = b"<b %s/>" % b" ".join(b'xmlns:a%d="u%d" a%d:x="1"' % (i, i, i
 def test_big_structures(body: bytes, reason: str | None) -> None:
     """Depth beyond the parser's 2,048 levels is a reject, and a million of anything else is read in seconds."""
     chunk = b"<doc><id>1</id><text>a%s</text>" % body
-    started = time.perf_counter()
+    started = time.process_time()
 
     result = parse_record(chunk, XML, is_last=False)
     if isinstance(result, Record):
         record_text(result)
 
     assert getattr(result, "reason", None) == reason
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
 
 
 def test_nothing_crashes_on_a_small_stack() -> None:

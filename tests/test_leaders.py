@@ -1,6 +1,5 @@
 """Leaders: the kept documents of the whole pair graph, every pair with a kept end, clusters that keep their word."""
 
-import time
 from fractions import Fraction
 from itertools import combinations
 
@@ -194,20 +193,16 @@ def draw_giant(n: int) -> Ragged:
     return Ragged(np.arange(n + 1) * 100, np.sort(ids, axis=1).ravel())
 
 
-def test_cost_is_near_linear_while_leaders_are_few() -> None:
-    """Five times the documents of one family take at most eight times as long, and are led by one document."""
+@pytest.mark.parametrize("n", [100, 4_000, 20_000])
+def test_one_family_has_one_leader(n: int) -> None:
+    """Whatever its size: of 20,000 documents all pairs would be 200 million."""
     by_count = Threshold("overlap", 50, 1, is_count=True, size=100)
-    seconds = {}
-    for n in (100, 4_000, 20_000):
-        sketches = draw_giant(n)
-        started = time.process_time()
-        led = follow_leaders(sketches, np.full(n, 50, np.int32), np.arange(n), by_count)
-        seconds[n] = time.process_time() - started
 
-        assert np.flatnonzero(led.kept).tolist() == [0]
-        assert led.duplicate_of.tolist() == [-1] + [0] * (n - 1)
-        assert np.diff(led.itemsets.offsets).sum() == n - 1 + led.itemsets.supports.size
-    assert seconds[20_000] < 8 * seconds[4_000]
+    led = follow_leaders(draw_giant(n), np.full(n, 50, np.int32), np.arange(n), by_count)
+
+    assert np.flatnonzero(led.kept).tolist() == [0]
+    assert led.duplicate_of.tolist() == [-1] + [0] * (n - 1)
+    assert np.diff(led.itemsets.offsets).sum() == n - 1 + led.itemsets.supports.size
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])

@@ -77,6 +77,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_to(tmp_path_factory.mktemp("report with # and %20"), shown)
 
 
+expect.set_options(timeout=20_000)
+
+
 class Watched:
     """A page and whatever it did that it should not."""
 
