@@ -25,7 +25,7 @@ demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/d
 
 test: setup ## run the tests in two processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
-	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks
 
