@@ -122,10 +122,10 @@ def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: P
 
 def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Path) -> None:
     """Texts of one lexicon's words are equal, edits in rare words are found by its copies, all promises hold."""
-    texts = collection()
+    texts = collection() | {"few": "walks houses cities"}  # fewer terms than signatures
     settings = {
         "sketch": {"kind": "i-match", "seed": 3},
-        "lexicon": {"low": LOW, "high": HIGH, "copies": 40},
+        "lexicon": {"low": LOW, "high": HIGH, "copies": 9},
         "pairs": {"measure": "overlap", "threshold": 1},
     }
     ran(spark, write(tmp_path, texts), tmp_path / "run", settings)
@@ -134,6 +134,7 @@ def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Pa
     words = {name: set(terms(tokenise(text))) & set(counted(texts)) for name, text in texts.items()}
     pairs = pq.read_table(tmp_path / "run" / "pairs", columns=["doc_a", "doc_b", "overlap"]).to_pylist()
 
+    assert len(words["few"]) < len(made["few"]) <= 10
     assert {name: bool(ids) for name, ids in made.items()} == {name: bool(held) for name, held in words.items()}
     assert {(row["doc_a"], row["doc_b"]): row["overlap"] for row in pairs} == {
         (a, b): len(made[a] & made[b]) for a in made for b in made if a < b and made[a] & made[b]
