@@ -23,6 +23,7 @@ demo: export SPARK_SUBMIT_OPTS ?= $(SHORT_LIVED)
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
+# Files in the order of their names: Airflow and the cluster, which take longest, are not left for the end.
 test: setup ## run the tests in two processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
 	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
