@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from nddup.algorithms.formats import FORMATS
-from nddup.algorithms.records import Record, record_text
-from nddup.algorithms.sketching import sketch_texts
+from nddup.reading.formats import FORMATS
+from nddup.reading.records import Record, record_text
+from nddup.sketching.min_s import sketch_texts
 
 HEAD = '<?xml version="1.0"?>\n<romip:dataset xmlns:romip="http://www.romip.ru/data/common">\n'
 SHORT = 50

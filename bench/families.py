@@ -7,12 +7,12 @@ import time
 import numpy as np
 
 from bench.recording import record, show
-from nddup.algorithms.cooccurrences import find_pairs
-from nddup.algorithms.itemsets import mine_component
-from nddup.algorithms.leaders import follow_leaders
-from nddup.algorithms.neighbourhoods import bound_memory
-from nddup.algorithms.overlap import Ragged, number_keys
-from nddup.algorithms.thresholds import Threshold
+from nddup.arrays import Ragged, number_keys
+from nddup.matching.threshold import Threshold
+from nddup.mining.frequent_pairs import find_pairs
+from nddup.mining.itemsets import mine_component
+from nddup.mining.leaders import follow_leaders
+from nddup.mining.neighbourhoods import bound_memory
 
 SLOTS = 100
 MAX_SETS, MAX_MEMBERS = 1000, 100_000

@@ -23,18 +23,18 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
-from nddup.algorithms.markup import strip_markup
-from nddup.algorithms.records import Record, content_fingerprint, record_text
-from nddup.collection import Collection, find_files, read_records
-from nddup.config import build_config
-from nddup.metrics import Metrics
-from nddup.progress import Progress
-from nddup.session import start_session
-from nddup.stages.sketch import _sketch
-from nddup.stages.whole import read_file
-from nddup.state import Job
-from nddup.storage import Storage
-from nddup.store import MemoryStore
+from nddup.reading.markup import strip_markup
+from nddup.reading.records import Record, content_fingerprint, record_text
+from nddup.run.collection import Collection, find_files, read_records
+from nddup.run.metrics import Metrics
+from nddup.run.progress import Progress
+from nddup.run.session import start_session
+from nddup.run.state import Job
+from nddup.settings.load import build_config
+from nddup.spark.reading.sketch_scan import _sketch
+from nddup.spark.reading.unsplit_files import read_file
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import MemoryStore
 
 Page = tuple[str, str, bytes]
 FILES = 4

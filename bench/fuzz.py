@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.recording import BUILD, record, show
-from nddup.algorithms.formats import FileHead, FormatError
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.markup import strip_markup
-from nddup.algorithms.records import Record, Reject, content_fingerprint, parse_record, record_text
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FileHead, FormatError
+from nddup.reading.markup import strip_markup
+from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, record_text
 
 SEED = 1
 MOST_BYTES = 8_192

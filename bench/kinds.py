@@ -24,14 +24,14 @@ from pyspark.sql import SparkSession
 from bench.debdocs import SHORT, Pair, load_pages, load_truth, texts_of, write_romip
 from bench.quality import Compared
 from bench.recording import drop, fresh, record, show
-from nddup.algorithms.lexicon import TermCounts
-from nddup.algorithms.recipes import Recipe, make_sketches
-from nddup.algorithms.word_sketches import WordSketcher
-from nddup.check import check_run
-from nddup.choices import recipe_of
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.session import start_session
+from nddup.results.check import check_run
+from nddup.run.job import run_job
+from nddup.run.session import start_session
+from nddup.settings.derive import recipe_of
+from nddup.settings.load import build_config
+from nddup.sketching.recipe import Recipe, make_sketches
+from nddup.sketching.words.lexicon import TermCounts
+from nddup.sketching.words.word_sketches import WordSketcher
 
 THRESHOLD = 0.7
 ROUNDS = 3

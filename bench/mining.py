@@ -14,12 +14,12 @@ import numpy as np
 
 from bench.debdocs import load_pages, texts_of
 from bench.recording import record, show
-from nddup.algorithms.contexts import Context
-from nddup.algorithms.fimi import read_fimi
-from nddup.algorithms.frequent import mine_context
-from nddup.algorithms.itemsets import Itemsets
-from nddup.algorithms.overlap import number_keys
-from nddup.algorithms.sketching import sketch_texts
+from nddup.arrays import number_keys
+from nddup.mining.fimi import read_fimi
+from nddup.mining.frequent_sets import mine_context
+from nddup.mining.itemsets import Itemsets
+from nddup.mining.transactions import Context
+from nddup.sketching.min_s import sketch_texts
 
 SIZE, LENGTH = 100, 5
 COUNTS = (95, 90, 85, 80, 70, 60, 50)

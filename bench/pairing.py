@@ -13,10 +13,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.recording import BUILD, drop, record, show
-from nddup.algorithms.thresholds import Threshold
-from nddup.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
-from nddup.session import start_session
-from nddup.stages import match, prune
+from nddup.matching.threshold import Threshold
+from nddup.run.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
+from nddup.run.session import start_session
+from nddup.spark.pairing import match, prune
 
 FEATURES = 100
 LEAST = 80

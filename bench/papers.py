@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from bench.debdocs import SHORT, load_pages, texts_of
 from bench.recording import fresh, record, show
-from nddup.algorithms.curves import candidate_probability
-from nddup.algorithms.overlap import Ragged
-from nddup.algorithms.recipes import make_sketches
-from nddup.algorithms.word_sketches import sketcher_of
-from nddup.choices import bands_of, finder_of, recipe_of
-from nddup.config import load_config
-from nddup.settings import Config
+from nddup.arrays import Ragged
+from nddup.settings.derive import bands_of, finder_of, recipe_of
+from nddup.settings.load import load_config
+from nddup.settings.schema import Config
+from nddup.sketching.accuracy import candidate_probability
+from nddup.sketching.recipe import make_sketches
+from nddup.sketching.words.word_sketches import sketcher_of
 
 PROFILE_2017, PROFILE_2014 = "conf/kshingle2017.yaml", "conf/dd2014.yaml"
 DOCUMENTS, LENGTHS = range(100, 1001, 100), range(4, 11)

@@ -20,7 +20,7 @@ LENGTH, BANDS, ROWS = 5, 14, 8
 SLOTS = BANDS * ROWS
 THRESHOLD = 0.7
 WORD = re.compile(r"\w+")
-START = "from nddup.session import start_session; start_session(master='local[{cores}]', settings={{}}).stop()"
+START = "from nddup.run.session import start_session; start_session(master='local[{cores}]', settings={{}}).stop()"
 LACKS = {
     "nddup": "nothing of these",
     "datasketch": "no check of candidates, clusters, keep-list, rejects; one process, all in memory",

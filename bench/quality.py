@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from bench.debdocs import SHORT, Pair, jaccard, load_pages, load_truth, shingles_of, texts_of, write_romip
 from bench.processes import nddup, run_measured
 from bench.recording import drop, fresh, record, show
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.records import Record, parse_record, record_text
+from nddup.reading.detect import read_head
+from nddup.reading.records import Record, parse_record, record_text
 
 HEAD_BYTES = 1 << 18
 

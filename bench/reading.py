@@ -15,20 +15,20 @@ from pyspark.sql import DataFrame
 
 from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, record, show
-from nddup.algorithms.formats import FileHead
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.records import Record, content_fingerprint, parse_record, record_text
-from nddup.algorithms.sketching import sketch_texts
-from nddup.collection import HEAD_BYTES, find_files, read_records
-from nddup.config import build_config
-from nddup.metrics import Metrics
-from nddup.progress import Progress
-from nddup.session import start_session
-from nddup.stages.read import read_chunks
-from nddup.stages.sketch import Rule, _sketch_chunks
-from nddup.state import Job
-from nddup.storage import Storage
-from nddup.store import MemoryStore
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FileHead
+from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
+from nddup.run.collection import HEAD_BYTES, find_files, read_records
+from nddup.run.metrics import Metrics
+from nddup.run.progress import Progress
+from nddup.run.session import start_session
+from nddup.run.state import Job
+from nddup.settings.load import build_config
+from nddup.sketching.min_s import sketch_texts
+from nddup.spark.reading.sketch_scan import Rule, _sketch_chunks
+from nddup.spark.reading.splits import read_chunks
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import MemoryStore
 
 BLOCK = 16 << 20
 """Bytes the loop reads at a time, and of text it sketches at a time; a batch of the job has as many."""

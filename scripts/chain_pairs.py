@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nddup.algorithms.components import label_components
-from nddup.algorithms.reference_lists import guess_layout, read_lines
+from nddup.mining.components import label_components
+from nddup.reading.reference_lists import guess_layout, read_lines
 
 
 def main() -> int:

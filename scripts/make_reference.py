@@ -13,9 +13,9 @@ from pydantic_core import PydanticUndefined
 from nddup.cli import build_parser
 from nddup.columns import MEANINGS
 from nddup.commands import COMMANDS
-from nddup.evaluation import EVALUATION
-from nddup.schemas import TABLES
-from nddup.settings import Config
+from nddup.results.evaluation import EVALUATION
+from nddup.settings.schema import Config
+from nddup.spark.schemas import TABLES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 

@@ -1,9 +1,9 @@
-"""Write `nddup/algorithms/word_table.txt`: which characters are words, which stand alone, what is lower case.
+"""Write `nddup/sketching/word_table.txt`: which characters are words, which stand alone, what is lower case.
 
     python scripts/make_word_table.py
 
 Run it once for a version of Unicode: it takes the version of the Python that runs it. Another version makes
-other tokens, so other sketches: `SKETCH_FORMAT` in `nddup/algorithms/sketching.py` goes up with it.
+other tokens, so other sketches: `SKETCH_FORMAT` in `nddup/sketching/min_s.py` goes up with it.
 """
 
 import sys
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-TABLE = Path(__file__).parents[1] / "nddup" / "algorithms" / "word_table.txt"
+TABLE = Path(__file__).parents[1] / "nddup" / "sketching" / "word_table.txt"
 
 HEADER = """\
 # The characters of tokens, by scripts/make_word_table.py. Code points in hexadecimal, ends included.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
-from nddup.session import start_session
+from nddup.run.session import start_session
 from scripts.standalone import SHORT_LIVED
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)  # of every Java machine that a test starts

@@ -1,6 +1,8 @@
 """Who may import and call what: the rules that keep the mathematics, the Spark wiring and the actions apart."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +11,42 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sorted((ROOT / "nddup").rglob("*.py"))
 MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent.name == "nddup"]
-ALGORITHMS = [path for path in MODULES if path.parent.name == "algorithms"]
-STAGES = [path for path in MODULES if path.parent.name == "stages"]
+STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.name == "spark"]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
+
+PURE = {"reading", "sketching", "matching", "mining", "verifying"}
+GROUND = {"errors", "arrays"}
+WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "arrays": set(),
+    "reading": GROUND,
+    "sketching": GROUND,
+    "matching": GROUND,
+    "mining": GROUND | {"matching"},
+    "verifying": GROUND,
+    "columns": set(),
+    "settings": GROUND | {"matching", "sketching"},
+    "explaining": {"settings"},
+    "spark": GROUND,
+    "spark.reading": {"reading", "sketching", "spark"},
+    "spark.pairing": {"sketching", "matching", "mining", "spark"},
+    "spark.clustering": {"mining", "spark"},
+    "spark.checking": GROUND | {"verifying", "spark"},
+    "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
+    "storage": GROUND | {"sketching", "spark"},
+    "run": WIRING | PURE | {"settings", "storage"},
+    "results": {"run", "spark.checking", "explaining"},
+    "results.report": {"results", "run"},
+    "commands": {"results", "results.report"},
+    "cli": {"commands"},
+    "": {"run"},
+}
+"""What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
+reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
+
+WITHOUT_SPARK = {"errors", "arrays", "columns", "settings", "explaining"} | PURE
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count"}
@@ -20,15 +55,36 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {
-    "check", "clustering", "evaluate", "evidence", "gather", "job", "lexicons", "pairing", "pipeline", "show", "state",
-    "store", "texts", "truth",
-}  # fmt: skip
-"""The modules that run Spark jobs: the order of the stages, the run, its storage, and who reads a finished run."""
+ACTING = {"run", "results", "results.report", "storage"}
+"""The rooms that run Spark jobs."""
 
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def room_of_module(module: str) -> str:
+    """Name the room of a dotted name: the longest one that has a rule; "" for the package itself."""
+    parts = module.split(".")[1:]
+    return next((".".join(parts[:size]) for size in (2, 1) if ".".join(parts[:size]) in MAY_IMPORT), "")
+
+
+def room_of(path: Path) -> str:
+    return room_of_module(module_of(path))
+
+
+def allowed(room: str) -> set[str]:
+    """List the rooms that a room may import, those of its rooms included."""
+    found: set[str] = set()
+    waiting = set(MAY_IMPORT[room])
+    while waiting:
+        found |= waiting
+        waiting = {further for known in waiting for further in MAY_IMPORT[known]} - found
+    return found
 
 
 def tree_of(path: Path) -> ast.Module:
@@ -84,22 +140,63 @@ def public_functions(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
                 waiting += node.body
 
 
-@pytest.mark.parametrize("path", ALGORITHMS, ids=name_of)
-def test_the_mathematics_knows_neither_spark_nor_settings(path: Path) -> None:
-    """An algorithm imports no pyspark, no config, and nothing of the layers above it."""
-    above = (
-        "pyspark",
-        "py4j",
-        "nddup.config",
-        "nddup.settings",
-        "nddup.schemas",
-        "nddup.stages",
-        "nddup.pairing",
-        "nddup.pipeline",
-        "nddup.job",
-    )
+@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    """An allow-list by path: what is not named here is refused, also in packages that come later."""
+    room = room_of(path)
+    reached = {room_of_module(module) for module in imports(path) if is_within(module, "nddup")}
 
-    assert {module for module in imports(path) if any(is_within(module, package) for package in above)} == set()
+    assert reached - {room, ""} <= allowed(room)
+
+
+def test_every_package_has_a_rule() -> None:
+    """A new package says who it may import before it imports anybody."""
+    assert {room_of(path) for path in PACKAGE} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", [path for path in PACKAGE if room_of(path) in WITHOUT_SPARK], ids=name_of)
+def test_a_pure_room_names_no_spark(path: Path) -> None:
+    """Arrays in, arrays out: neither pyspark nor py4j."""
+    assert {module for module in imports(path) if is_within(module, "pyspark") or is_within(module, "py4j")} == set()
+
+
+@pytest.mark.parametrize("room", sorted(WITHOUT_SPARK))
+def test_importing_a_pure_room_loads_no_spark(room: str) -> None:
+    """Whatever its modules import in turn, Spark is not among it."""
+    names = [module_of(path) for path in PACKAGE if room_of(path) == room]
+    program = f"import sys, {', '.join(names)}; sys.exit('pyspark' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
+
+    assert done.returncode == 0
+
+
+def test_no_two_modules_share_a_name_but_counterparts() -> None:
+    """A name tells which module is meant; a command and its room, and a step of two engines, may share one."""
+    places: dict[str, set[str]] = {}
+    for path in MODULES:
+        places.setdefault(path.stem, set()).add(room_of(path))
+
+    twice = {
+        stem: rooms for stem, rooms in places.items() if stem != "__init__" and len(rooms - {"commands", "local"}) > 1
+    }
+
+    assert twice == {}
+
+
+def test_imports_make_no_circle() -> None:
+    """Modules can be read one after another, each after those it imports."""
+    graph = {module_of(path): {name for name in imports(path) if is_within(name, "nddup")} for path in PACKAGE}
+    known = set(graph)
+    waiting = {
+        name: {needed for needed in needs if needed in known and needed != name} for name, needs in graph.items()
+    }
+    del waiting["nddup"]  # loads `run` only when `find_duplicates` is asked for
+    while free := [name for name, needs in waiting.items() if not needs & set(waiting)]:
+        for name in free:
+            del waiting[name]
+
+    assert waiting == {}
 
 
 @pytest.mark.parametrize("path", STAGES, ids=name_of)
@@ -110,40 +207,21 @@ def test_a_stage_is_lazy(path: Path) -> None:
     assert named | actions(path) == set()
 
 
-@pytest.mark.parametrize("path", STAGES, ids=name_of)
-def test_a_stage_knows_no_settings(path: Path) -> None:
-    """A stage takes plain arguments: it imports neither config nor the layers above it."""
-    above = (
-        "nddup.config",
-        "nddup.settings",
-        "nddup.pairing",
-        "nddup.pipeline",
-        "nddup.job",
-        "nddup.store",
-        "nddup.storage",
-        "nddup.session",
-        "nddup.cli",
-        "nddup.commands",
-    )
-
-    assert {module for module in imports(path) if any(is_within(module, package) for package in above)} == set()
-
-
 def test_fitting_is_the_one_action_of_a_stage() -> None:
-    """MLlib's `fit` is called once, in `clusters`."""
+    """MLlib's `fit` is called once, in `mine_components`."""
     fitting = [path.name for path in STAGES for name, _ in attributes(path) if name == "fit"]
 
-    assert fitting == ["clusters.py"]
+    assert fitting == ["mine_components.py"]
 
 
-def test_only_these_modules_run_spark_jobs() -> None:
-    """Actions are called by the pipeline, the run, its storage, and the readers of a finished run."""
-    acting = {path.stem for path in MODULES if actions(path)}
+def test_only_these_rooms_run_spark_jobs() -> None:
+    """Actions are called by a run, by its storage, and by those who read a finished one."""
+    acting = {room_of(path) for path in MODULES if actions(path)}
 
     assert acting <= ACTING
 
 
-@pytest.mark.parametrize(("name", "owners"), [("_jvm", {"storage.py"}), ("_jsc", {"storage.py", "session.py"})])
+@pytest.mark.parametrize(("name", "owners"), [("_jvm", {"files.py"}), ("_jsc", {"files.py", "session.py"})])
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
     """Hadoop's FileSystem is reached from `storage`; `session` reads the status of its own context."""
     touching = {path.name for path in MODULES for attribute, _ in attributes(path) if attribute == name}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.charsets import canonical_charset, declared_charset, decode_content
-from nddup.algorithms.markup import strip_markup
+from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
+from nddup.reading.markup import strip_markup
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 needs_shared = pytest.mark.shared

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.algorithms.proofs import Probes, Rows, Rule, are_near, compare, find_near, gather
-from nddup.check import CheckReport, check_run
 from nddup.cli import main
-from nddup.config import build_config
-from nddup.job import run_job
+from nddup.results.check import CheckReport, check_run
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from nddup.verifying.definitions import Probes, Rows, Rule, are_near, compare, find_near, gather
 
 Row = dict[str, Any]
 Damage = Callable[[list[Row]], None]
@@ -227,8 +227,8 @@ def test_says_what_it_sampled(spark: SparkSession, sound: Path, monkeypatch: pyt
     """Above the limits a sample is proved, and each line says of how many."""
     limits = {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8, "MEMBERS": 9}
     for name, value in limits.items():
-        monkeypatch.setattr(f"nddup.evidence.{name}", value)
-    monkeypatch.setattr("nddup.check.INCIDENCES", 12)
+        monkeypatch.setattr(f"nddup.results.evidence.{name}", value)
+    monkeypatch.setattr("nddup.results.check.INCIDENCES", 12)
 
     report = check_run(spark, str(sound), steps=["pairs", "clusters", "keep"])
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import LATER, main
-from nddup.config import load_config
-from nddup.job import run_job
+from nddup.run.job import run_job
+from nddup.settings.load import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = [f"word{number}" for number in range(40)]
@@ -188,7 +188,7 @@ def test_an_unexpected_error_is_one_line_too(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken\nin two lines")
 
-    monkeypatch.setattr("nddup.session.start_session", fail)
+    monkeypatch.setattr("nddup.run.session.start_session", fail)
 
     assert main(["run", str(pages), "--output", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err == "nddup: broken (NDDUP_DEBUG=1 shows the trace)\n"
@@ -235,7 +235,7 @@ def test_the_line_of_a_failure_says_what_happened(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(text)
 
-    monkeypatch.setattr("nddup.session.start_session", fail)
+    monkeypatch.setattr("nddup.run.session.start_session", fail)
 
     assert main(["show", "out"]) == 1
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.config import load_config
-from nddup.job import run_job
-from nddup.schemas import TABLES
-from nddup.store import RunFolder
+from nddup.run.job import run_job
+from nddup.settings.load import load_config
+from nddup.spark.schemas import TABLES
+from nddup.storage.run_folder import RunFolder
 from scripts.standalone import ROOT, Cluster
 
 SAMPLE = ROOT / "samples" / "debdocs"
@@ -92,8 +92,8 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     with tarfile.open(packed) as archive:
         names = {name.removeprefix("./") for name in archive.getnames()}
 
-    assert {"nddup/stages/sketch.py", "nddup/log4j2.properties"} <= names
-    assert any(name.startswith("nddup/algorithms/__pycache__/") and name.endswith(".nbi") for name in names)
+    assert {"nddup/spark/reading/sketch_scan.py", "nddup/log4j2.properties"} <= names
+    assert any(name.startswith("nddup/sketching/__pycache__/") and name.endswith(".nbi") for name in names)
     assert {name.split("/")[0] for name in names} >= {"numpy", "pyarrow", "numba", "lxml", "pydantic", "yaml"}
     assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)
 

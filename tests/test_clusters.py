@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.algorithms.modes import Budget
-from nddup.algorithms.thresholds import Threshold
-from nddup.job import find_duplicates
-from nddup.schemas import CLUSTERS, MATCHES, NODES, SETS, SKETCHES, local_table
-from nddup.stages.clusters import keep_clusters, list_frequent, list_transactions, mine_by_pivot
-from nddup.stages.graph import build_graph
-from nddup.stages.naming import list_members, list_places, name_clusters
-from nddup.stages.problems import gather_problems
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget
+from nddup.run.job import find_duplicates
+from nddup.spark.clustering.cluster_names import list_members, list_places, name_clusters
+from nddup.spark.clustering.graph import build_graph
+from nddup.spark.clustering.mine_components import keep_clusters, list_frequent, list_transactions, mine_by_pivot
+from nddup.spark.clustering.problems import gather_problems
+from nddup.spark.schemas import CLUSTERS, MATCHES, NODES, SETS, SKETCHES, local_table
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

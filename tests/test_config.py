@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nddup.config import load_config
 from nddup.errors import ConfigError
-from nddup.settings import Config, parse_size
+from nddup.settings.load import load_config
+from nddup.settings.schema import Config, parse_size
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 

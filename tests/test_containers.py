@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.algorithms.containers import container_head, is_page, read_container
-from nddup.algorithms.formats import FormatError
-from nddup.algorithms.records import Record, Reject
+from nddup.reading.containers import container_head, is_page, read_container
+from nddup.reading.formats import FormatError
+from nddup.reading.records import Record, Reject
 
 NOTHING = {"id": None, "url": None, "content": None, "charset": None}
 

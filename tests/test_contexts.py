@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.contexts import Context, number_rows
-from nddup.algorithms.cooccurrences import choose_columns, find_pairs
-from nddup.algorithms.fimi import read_fimi
-from nddup.algorithms.frequent import mine_context
-from nddup.algorithms.itemsets import Itemsets, mine_component
-from nddup.algorithms.markup import strip_markup
-from nddup.algorithms.overlap import number_keys
-from nddup.algorithms.sketching import sketch_texts
+from nddup.arrays import number_keys
+from nddup.mining.fimi import read_fimi
+from nddup.mining.frequent_pairs import choose_columns, find_pairs
+from nddup.mining.frequent_sets import mine_context
+from nddup.mining.itemsets import Itemsets, mine_component
+from nddup.mining.transactions import Context, number_rows
+from nddup.reading.markup import strip_markup
+from nddup.sketching.min_s import sketch_texts
 
 Transactions = Sequence[frozenset[int]]
 Found = set[tuple[tuple[int, ...], int]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate
 
-from nddup.algorithms.curves import (
+from nddup.sketching.accuracy import (
     candidate_probability,
     choose_bands,
     curve_threshold,

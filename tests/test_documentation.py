@@ -10,8 +10,8 @@ import pytest
 from nddup.cli import build_parser, main
 from nddup.columns import MEANINGS
 from nddup.commands import COMMANDS
-from nddup.schemas import TABLES
-from nddup.settings import Config
+from nddup.settings.schema import Config
+from nddup.spark.schemas import TABLES
 from scripts.make_reference import make_reference
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nddup.algorithms.charsets import decode_content
-from nddup.algorithms.sketching import sketch_texts
+from nddup.reading.charsets import decode_content
+from nddup.sketching.min_s import sketch_texts
 
 CHINESE = (
     "人人生而自由在尊严和权利上一律平等他们赋有理性和良心并应以兄弟关系的精神相对待人人有资格享受本宣言所载的一切"

@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.config import build_config
-from nddup.evaluate import Options, evaluate_run
-from nddup.evaluation import describe
-from nddup.job import run_job
+from nddup.results.evaluate import Options, evaluate_run
+from nddup.results.evaluation import describe
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
 
 Pairs = set[tuple[str, str]]
 SIZE = 50

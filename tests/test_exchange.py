@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.algorithms.overlap import Ragged
-from nddup.schemas import table
-from nddup.stages.exchange import (
+from nddup.arrays import Ragged, take_rows
+from nddup.spark.blocks import (
     Columns,
     Layout,
     block_schema,
@@ -19,11 +18,11 @@ from nddup.stages.exchange import (
     list_column,
     one_block,
     pack,
-    take_rows,
     target_of,
     unpack,
     with_rows,
 )
+from nddup.spark.schemas import table
 
 LAYOUT: Layout = {"key": np.int64, "size": np.int32, "ids": np.uint64, "score": np.float64}
 PARTITIONS = 5

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from nddup.algorithms.curves import candidate_probability
-from nddup.algorithms.kinds import KINDS
-from nddup.algorithms.overlap import resemblance_parts
 from nddup.cli import main
-from nddup.config import load_config
-from nddup.estimates import explain_settings
-from nddup.explain import DRAWN, explain_bands, explain_support
-from nddup.figures import draw_curves
+from nddup.explaining.curves import DRAWN, explain_bands, explain_support
+from nddup.explaining.effects import explain_settings
+from nddup.explaining.figures import draw_curves
+from nddup.matching.prefix_filter import resemblance_parts
+from nddup.settings.load import load_config
+from nddup.sketching.accuracy import candidate_probability
+from nddup.sketching.kinds import KINDS
 
 
 def row_of(text: str, resemblance: str) -> list[str]:

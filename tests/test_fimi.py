@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms import fimi
-from nddup.algorithms.fimi import format_sets, read_fimi
-from nddup.algorithms.frequent import mine_context
+from nddup.mining import fimi
+from nddup.mining.fimi import format_sets, read_fimi
+from nddup.mining.frequent_sets import mine_context
 
 
 def read_back(path: Path) -> list[set[bytes]]:

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup import find_duplicates
-from nddup.config import build_config
 from nddup.errors import ConfigError
-from nddup.job import Tables, run_job
+from nddup.run.job import Tables, run_job
+from nddup.settings.load import build_config
 
 TEXT = [f"word{number}" for number in range(60)]
 TEXTS = {

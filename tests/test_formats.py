@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from nddup.algorithms.containers import CONTAINERS
-from nddup.algorithms.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.outcome import MAX_ID_LENGTH, make_record
-from nddup.algorithms.records import Record, Reject, parse_record, record_text
+from nddup.reading.containers import CONTAINERS
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
+from nddup.reading.outcomes import MAX_ID_LENGTH, make_record
+from nddup.reading.records import Record, Reject, parse_record, record_text
 
 TREC_WEB = b"""<DOC>
 <DOCNO>GX000-00-0000000</DOCNO>

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.gzip_members import GzipMember
-from nddup.algorithms.streams import Expanded, StoppedError, _Members
+from nddup.reading.gzip_members import GzipMember
+from nddup.reading.streams import Expanded, StoppedError, _Members
 
 
 def pack(data: bytes, *, extra: bytes | None, name: bytes | None, comment: bytes | None, checked: bool) -> bytes:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nddup.algorithms.charsets import decode_content
-from nddup.algorithms.formats import FormatError
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.markup import strip_markup
-from nddup.algorithms.records import Record, Reject, parse_record, read_text, record_text
+from nddup.reading.charsets import decode_content
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FormatError
+from nddup.reading.markup import strip_markup
+from nddup.reading.records import Record, Reject, parse_record, read_text, record_text
 
 ROOT = Path(__file__).resolve().parents[1]
 MEGABYTE = 1_000_000

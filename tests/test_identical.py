@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.records import Record, parse_record, record_text
-from nddup.config import build_config
-from nddup.job import find_duplicates, run_job
-from nddup.schemas import TABLES
-from nddup.store import RunFolder
+from nddup.reading.detect import read_head
+from nddup.reading.records import Record, parse_record, record_text
+from nddup.run.job import find_duplicates, run_job
+from nddup.settings.load import build_config
+from nddup.spark.schemas import TABLES
+from nddup.storage.run_folder import RunFolder
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "debdocs"
 PAGES = 150

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.itemsets import Itemsets, cover_component, gather_component, mine_component, mine_share
-from nddup.algorithms.neighbourhoods import bound_memory, make_lookup, visit_neighbourhood
+from nddup.mining.itemsets import Itemsets, cover_component, gather_component, mine_component, mine_share
+from nddup.mining.neighbourhoods import bound_memory, make_lookup, visit_neighbourhood
 
 Sketch = frozenset[int]
 Members = tuple[int, ...]

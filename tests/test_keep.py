@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.schemas import DOCUMENTS, GRAPH, MATCHES, NODES
-from nddup.stages.collapse import name_nodes
-from nddup.stages.graph import build_graph
-from nddup.stages.keep import list_kept
+from nddup.spark.clustering.graph import build_graph
+from nddup.spark.clustering.keep_list import list_kept
+from nddup.spark.pairing.collapse import name_nodes
+from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES
 
 
 @pytest.mark.parametrize(

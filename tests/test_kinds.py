@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.check import check_run
-from nddup.choices import bands_of, recipe_of, threshold_of
-from nddup.config import build_config, load_config
 from nddup.errors import ConfigError
-from nddup.job import run_job
+from nddup.results.check import check_run
+from nddup.run.job import run_job
+from nddup.settings.derive import bands_of, recipe_of, threshold_of
+from nddup.settings.load import build_config, load_config
 
 KINDS: dict[str, dict[str, Any]] = {
     "minima of permutations": {"sketch": {"kind": "min-perm", "size": 60}, "pairs": {"threshold": 0.7}},

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nddup import clustering, rounds
-from nddup.check import check_run
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.schemas import PAIR_EDGES, TABLES, local_table
-from nddup.stages import graph, large_graph, spread
+from nddup.results.check import check_run
+from nddup.run import clustering, rounds
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from nddup.spark.clustering import graph, large_graph, shares
+from nddup.spark.schemas import PAIR_EDGES, TABLES, local_table
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
@@ -110,7 +110,7 @@ def test_shares_past_their_budget_keep_their_promise(
 ) -> None:
     """The family passes its budget and is covered, or led where no cover is allowed; the chain is as it was."""
     if coverage == "documents":
-        monkeypatch.setattr(spread, "COVER_SHARE", 0)
+        monkeypatch.setattr(shares, "COVER_SHARE", 0)
 
     tables, counts = spread_run(max_sets=1, max_members=1)
 

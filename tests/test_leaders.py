@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms import stars
-from nddup.algorithms.itemsets import Itemsets
-from nddup.algorithms.keeping import keep_first
-from nddup.algorithms.leaders import Led, follow_leaders
-from nddup.algorithms.overlap import Ragged
-from nddup.algorithms.thresholds import Threshold
+from nddup.arrays import Ragged
+from nddup.matching.threshold import Threshold
+from nddup.mining import leader_clusters
+from nddup.mining.independent_set import keep_first
+from nddup.mining.itemsets import Itemsets
+from nddup.mining.leaders import Led, follow_leaders
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]
@@ -182,7 +182,7 @@ def test_large_stars_keep_every_promise(form: str, changed: float, threshold: in
     check_kept(led, sketches, pairs, list(range(400)))
     check_sets(led, sketches, pairs, bounds.tolist(), 0)
     sizes, led_by_first = np.diff(led.itemsets.offsets), np.count_nonzero(led.itemsets.members == 0)
-    assert sizes.max() > stars.CHECKED + 1 if threshold == 10 else led_by_first > stars.OPEN
+    assert sizes.max() > leader_clusters.CHECKED + 1 if threshold == 10 else led_by_first > leader_clusters.OPEN
 
 
 def draw_giant(n: int) -> Ragged:

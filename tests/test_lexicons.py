@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
-from nddup.algorithms.normalising import tokenise
-from nddup.algorithms.terms import Terms, letter_number, term_ids
-from nddup.check import check_run
-from nddup.choices import recipe_of
-from nddup.config import build_config, load_config
 from nddup.errors import ConfigError
-from nddup.job import run_job
-from nddup.show import summarise
+from nddup.results.check import check_run
+from nddup.results.show import summarise
+from nddup.run.job import run_job
+from nddup.settings.derive import recipe_of
+from nddup.settings.load import build_config, load_config
+from nddup.sketching.tokens import tokenise
+from nddup.sketching.words.stemming import Terms, letter_number, term_ids
 
 LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}

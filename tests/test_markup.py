@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
-from nddup.algorithms import markup
-from nddup.algorithms.markup import looks_like_markup, strip_markup
+from nddup.reading import markup
+from nddup.reading.markup import looks_like_markup, strip_markup
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.maximality import fits_budget, keep_maximal
-from nddup.stages.clusters import support_fraction
+from nddup.mining.maximality_filter import fits_budget, keep_maximal
+from nddup.spark.clustering.mine_components import support_fraction
 
 Sketch = frozenset[int]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from nddup.check import check_run
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.schemas import TABLES
+from nddup.results.check import check_run
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from nddup.spark.schemas import TABLES
 
 SLOTS = 30
 COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}}

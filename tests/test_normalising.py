@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.normalising import (
-    ALONE,
-    LOWER,
-    TOKEN_TABLE_VERSION,
-    WORD_TABLE,
-    read_word_table,
-    tokenise,
-)
+from nddup.sketching.tokens import ALONE, LOWER, TOKEN_TABLE_VERSION, WORD_TABLE, read_word_table, tokenise
 
 same_unicode = pytest.mark.skipif(
     unicodedata.unidata_version != TOKEN_TABLE_VERSION, reason="another Unicode than the table's"

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.cli import main
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.show import summarise
+from nddup.results.show import summarise
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
 
 WORDS = [f"word{number}" for number in range(40)]
 LINES: list[dict[str, Any]] = [
@@ -225,7 +225,7 @@ def test_bytes_that_are_no_text_are_counted_and_kept(spark: SparkSession, tmp_pa
 
 def test_a_bomb_stops_at_its_limit(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compressed file that expands too far: its records up to there, and one reject."""
-    monkeypatch.setattr("nddup.collection.LEAST_EXPANSION", 1 << 20)
+    monkeypatch.setattr("nddup.run.collection.LEAST_EXPANSION", 1 << 20)
     line = json.dumps({"text": "x " * 500}) + "\n"
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(line.encode() * 20_000))
 
@@ -273,7 +273,7 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
     def fail(*_: object, **__: object) -> DataFrame:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("nddup.clustering.graph.build_graph", fail)
+    monkeypatch.setattr("nddup.run.clustering.graph.build_graph", fail)
     said = failure(capsys, 1, path, "--output", tmp_path / "out", "--overwrite")
 
     assert said == "the disk is full (NDDUP_DEBUG=1 shows the trace)"

@@ -11,11 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.algorithms.overlap import (
+from nddup.arrays import Ragged, group_rows
+from nddup.matching.prefix_filter import (
     Matches,
-    Ragged,
     count_holders,
-    group_rows,
     keep_possible,
     least_overlaps,
     match_prefixes,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from nddup.algorithms.thresholds import Threshold
 from nddup.errors import SchemaError
-from nddup.schemas import MATCHES, NODES, SKETCHES
-from nddup.stages.expand import expand
-from nddup.stages.match import match
-from nddup.stages.prune import count_postings, divide, prune
+from nddup.matching.threshold import Threshold
+from nddup.spark.pairing.expand import expand
+from nddup.spark.pairing.match import match
+from nddup.spark.pairing.prune import count_postings, divide, prune
+from nddup.spark.schemas import MATCHES, NODES, SKETCHES
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)

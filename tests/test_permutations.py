@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.permutations import mix, mix_keys
+from nddup.sketching.permutations import mix, mix_keys
 
 MASK = 2**64 - 1
 numbers = st.integers(0, MASK)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.permutations import (
+from nddup.sketching.permutations import (
     PRIME,
     affine,
     affine_id,
@@ -19,7 +19,7 @@ from nddup.algorithms.permutations import (
     linear_tables,
     rank,
 )
-from nddup.algorithms.rabin import (
+from nddup.sketching.rabin import (
     draw_polynomial,
     is_irreducible,
     power_of_x,

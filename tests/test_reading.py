@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from nddup.collection import find_files, read_records
-from nddup.config import build_config
-from nddup.metrics import Metrics
-from nddup.progress import Progress
-from nddup.schemas import REJECTS
-from nddup.stages import collapse
-from nddup.state import Job
-from nddup.storage import Storage
-from nddup.store import MemoryStore
+from nddup.run.collection import find_files, read_records
+from nddup.run.metrics import Metrics
+from nddup.run.progress import Progress
+from nddup.run.state import Job
+from nddup.settings.load import build_config
+from nddup.spark.pairing import collapse
+from nddup.spark.schemas import REJECTS
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import MemoryStore
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]

@@ -9,16 +9,16 @@ from datasketch import LeanMinHash, MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.banding import Finder
-from nddup.algorithms.curves import candidate_probability
-from nddup.algorithms.fingerprints import hash_characters, most_characters
-from nddup.algorithms.levelling import spread_levels
-from nddup.algorithms.minima import MOST_SLOTS, SLOT_BITS, draw_slots, find_minima
-from nddup.algorithms.normalising import WORD_TABLE
-from nddup.algorithms.overlap import Ragged
-from nddup.algorithms.permutations import affine, gf2, mix
-from nddup.algorithms.recipes import Recipe, level_of, make_sketches, require_same, size_of
-from nddup.algorithms.sketching import Sketches
+from nddup.arrays import Ragged
+from nddup.sketching.accuracy import candidate_probability
+from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.min_s import Sketches
+from nddup.sketching.minhash import MOST_SLOTS, SLOT_BITS, draw_slots, find_minima
+from nddup.sketching.moduli import spread_levels
+from nddup.sketching.permutations import affine, gf2, mix
+from nddup.sketching.recipe import Recipe, level_of, make_sketches, require_same, size_of
+from nddup.sketching.rolling_hash import hash_characters, most_characters
+from nddup.sketching.tokens import WORD_TABLE
 
 WORDS = [f"w{i}" for i in range(40)]
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)

@@ -16,16 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.algorithms.formats import FileHead, FormatError, NoRecordsError
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.records import (
-    Record,
-    Reject,
-    content_fingerprint,
-    decode_base64,
-    parse_record,
-    record_text,
-)
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FileHead, FormatError, NoRecordsError
+from nddup.reading.records import Record, Reject, content_fingerprint, decode_base64, parse_record, record_text
 
 SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FIXTURES = SHARED / "ruweb" / "fixtures"

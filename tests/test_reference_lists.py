@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.counting import Agreement, count_pairs
-from nddup.algorithms.reference_lists import Layout, LayoutError, Lists, guess_layout, lines_of, read_lines
-from nddup.evaluation import csv_line, nice_step, resemblance_curve, score_curve
+from nddup.reading.reference_lists import Layout, LayoutError, Lists, guess_layout, lines_of, read_lines
+from nddup.results.evaluation import csv_line, nice_step, resemblance_curve, score_curve
+from nddup.verifying.pair_counts import Agreement, count_pairs
 
 PAIRS = [["1", "2"], ["2", "3"]]
 

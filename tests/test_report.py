@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
-from nddup.algorithms.normalising import tokenise
+from nddup.sketching.tokens import tokenise
 from tests.made_reports import Document, make_shown, many_clusters, write_to
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.schemas import TABLES
-from nddup.session import set_to, splitting
-from nddup.store import RunFolder
+from nddup.run.job import run_job
+from nddup.run.session import set_to, splitting
+from nddup.settings.load import build_config
+from nddup.spark.schemas import TABLES
+from nddup.storage.run_folder import RunFolder
 
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 3},
@@ -201,7 +201,7 @@ def test_a_result_is_not_made_again(
 ) -> None:
     """Resuming a finished run gives its metrics and starts no stage."""
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.job.run_stages", lambda *_: pytest.fail("a stage was started"))
+        patched.setattr("nddup.run.job.run_stages", lambda *_: pytest.fail("a stage was started"))
         metrics = run(spark, pages, pages.parent / "undisturbed")
 
     assert counts(metrics) == undisturbed[1]

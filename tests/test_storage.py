@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.storage import Storage
+from nddup.storage.files import Storage
 
 ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
 

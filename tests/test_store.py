@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup import store as module
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.schemas import KEEP
-from nddup.store import MemoryStore, RunFolder, code_fingerprint, versions
+from nddup.spark.schemas import KEEP
+from nddup.storage import run_folder as module
+from nddup.storage.run_folder import MemoryStore, RunFolder, code_fingerprint, versions
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 

@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.algorithms.records import Reject
-from nddup.algorithms.streams import Chunk, Expanded, StoppedError, compression_of, cut_stream, expand_head
+from nddup.reading.records import Reject
+from nddup.reading.streams import Chunk, Expanded, StoppedError, compression_of, cut_stream, expand_head
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -110,7 +110,7 @@ def test_chunks_are_what_stands_between_separators(parts: list[bytes], separator
 
 def test_a_long_record_is_passed_over_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its length is exact though it was never held, also where pieces end inside a separator."""
-    monkeypatch.setattr("nddup.algorithms.streams.PIECE", 10)
+    monkeypatch.setattr("nddup.reading.streams.PIECE", 10)
     for size in range(95, 130):
         data = b"<d>a</d>" + b"x" * size + b"</d><d>b</d>"
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.config import build_config, load_config
 from nddup.errors import ConfigError
-from nddup.job import run_job
-from nddup.sweep import read_grid, table_of
+from nddup.results.sweep import read_grid, table_of
+from nddup.run.job import run_job
+from nddup.settings.load import build_config, load_config
 
 WORDS = [f"w{number}" for number in range(80)]
 

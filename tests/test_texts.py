@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.config import build_config
 from nddup.errors import ConfigError, NddupError
-from nddup.job import run_job
-from nddup.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
-from nddup.stages.texts import list_shown
-from nddup.store import RunFolder
-from nddup.summary import notes
-from nddup.texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
+from nddup.results.summary import notes
+from nddup.run.job import run_job
+from nddup.run.report_texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
+from nddup.settings.load import build_config
+from nddup.spark.reading.text_scan import list_shown
+from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
+from nddup.storage.run_folder import RunFolder
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
-from nddup.config import build_config
 from nddup.errors import NddupError
-from nddup.job import run_job
-from nddup.truth import make_truth
+from nddup.results.truth import make_truth
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
 
 SIMILARITY = 0.8
 

@@ -5,9 +5,9 @@ import io
 
 import pytest
 
-from nddup.algorithms.records import Record, Reject, record_text
-from nddup.algorithms.streams import Chunk, Expanded
-from nddup.algorithms.warc import cut_warc, parse_warc
+from nddup.reading.records import Record, Reject, record_text
+from nddup.reading.streams import Chunk, Expanded
+from nddup.reading.warc import cut_warc, parse_warc
 
 
 def block(number: int, payload: bytes, kind: str = "response", content_type: str = "application/http") -> bytes:

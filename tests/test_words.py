@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.algorithms.fingerprints import hash_tokens, most_tokens
-from nddup.algorithms.lexicon import LexiconRule, TermCounts
-from nddup.algorithms.normalising import WORD_TABLE, tokenise
-from nddup.algorithms.permutations import mix, mix_keys
-from nddup.algorithms.sketching import read_only
-from nddup.algorithms.terms import LANGUAGES, Terms, letter_number, term_ids
-from nddup.algorithms.word_sketches import WordRule, WordSketcher
-from nddup.algorithms.words import Vocabulary
+from nddup.sketching.min_s import read_only
+from nddup.sketching.permutations import mix, mix_keys
+from nddup.sketching.rolling_hash import hash_tokens, most_tokens
+from nddup.sketching.tokens import WORD_TABLE, tokenise
+from nddup.sketching.words.lexicon import LexiconRule, TermCounts
+from nddup.sketching.words.stemming import LANGUAGES, Terms, letter_number, term_ids
+from nddup.sketching.words.vocabulary import Vocabulary
+from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 
 ENGLISH = LexiconRule(("english", "russian"), stems=True, stops=True, low="0.1", high="0.5")
 PLAIN = LexiconRule((), stems=False, stops=False, low="0", high="1")

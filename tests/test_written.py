@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from nddup.config import build_config
-from nddup.job import run_job
-from nddup.mine import mine_file
+from nddup.results.mine_file import mine_file
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
 
 COUNT = 30
 ODD = {"a<b&c": 'x "y" ]]>', "tab\tid": "http://x/?a=1&b=2", "юникод": "http://x/я", "bell\x07": "http://x/\x01"}

@@ -22,8 +22,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print what was proved; 1 when a promise fails."""
-    from nddup.check import check_run  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.results.check import check_run  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={})
     report = check_run(spark, options.run, max_rejects=options.max_rejects)

@@ -41,9 +41,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print the table."""
-    from nddup.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
-    from nddup.evaluation import describe  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
+    from nddup.results.evaluation import describe  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     reading = Options(
         kind=options.kind,

@@ -56,9 +56,9 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigError("explain: either --config and --set, or --bands with --rows, or --support with --size")
     if "size" in asked and options.support > options.size:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
-    from nddup.config import load_config  # noqa: PLC0415
-    from nddup.estimates import explain_settings  # noqa: PLC0415
-    from nddup.explain import explain_bands, explain_support  # noqa: PLC0415
+    from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
+    from nddup.explaining.effects import explain_settings  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
 
     if "bands" in asked:
         found = explain_bands(options.bands, options.rows, asked=options.at)
@@ -69,7 +69,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.png:
         if not found.curves:
             raise ConfigError("--png: these settings have no curve to draw")
-        from nddup.figures import draw_curves  # noqa: PLC0415
+        from nddup.explaining.figures import draw_curves  # noqa: PLC0415
 
         draw_curves(found.curves, found.mark, options.png)
     sys.stdout.write(found.text())

@@ -24,12 +24,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the preview."""
-    from nddup.config import load_config  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)
-    from nddup.preview import preview  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
-    from nddup.storage import Storage  # noqa: PLC0415
+    from nddup.results.preview import preview  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.storage.files import Storage  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings=config.spark)
     sys.stdout.write(preview(Storage(spark), options.inputs, config))

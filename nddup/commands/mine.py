@@ -42,7 +42,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the sets."""
-    from nddup.mine import mine_file  # noqa: PLC0415
+    from nddup.results.mine_file import mine_file  # noqa: PLC0415
 
     mine_file(options.file, support=options.support, output=options.output, min_size=options.min_size,
               closed=options.closed, max_sets=options.max_sets)  # fmt: skip

@@ -30,8 +30,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report and say where it is."""
-    from nddup.report.folder import report_run  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
+    from nddup.results.report.folder import report_run  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={})
     sys.stdout.write(f"report in {report_run(spark, options.run, asked=options.cluster)}\n")

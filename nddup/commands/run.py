@@ -44,13 +44,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
-    from nddup.config import load_config  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)
-    from nddup.job import run_job  # noqa: PLC0415
-    from nddup.progress import Progress, start_logging  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
-    from nddup.show import summarise  # noqa: PLC0415
+    from nddup.results.show import summarise  # noqa: PLC0415
+    from nddup.run.job import run_job  # noqa: PLC0415
+    from nddup.run.progress import Progress, start_logging  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     start_logging(options.log_format)
     spark = start_session(master=options.master, settings=config.spark)
@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     report = None
     if config.output.report:
-        from nddup.report.folder import report_run  # noqa: PLC0415
+        from nddup.results.report.folder import report_run  # noqa: PLC0415
 
         with Progress(spark, form=options.log_format).stage("report") as notes:
             report = report_run(spark, options.output)

@@ -39,13 +39,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the combinations, and print the table."""
-    from nddup.config import load_config  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
 
     base = load_config(options.config, options.assignments)
-    from nddup.figures import draw_sweep  # noqa: PLC0415
-    from nddup.progress import start_logging  # noqa: PLC0415
-    from nddup.session import start_session  # noqa: PLC0415
-    from nddup.sweep import read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
+    from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
+    from nddup.results.sweep import read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
+    from nddup.run.progress import start_logging  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     points = read_grid(read_text(options.grid), origin=options.grid, base=base)
     start_logging()

@@ -38,8 +38,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Make the list, and say what it holds."""
-    from nddup.session import start_session  # noqa: PLC0415
-    from nddup.truth import make_truth  # noqa: PLC0415
+    from nddup.results.truth import make_truth  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={})
     made = make_truth(spark, options.run, options.output, similarity=options.similarity, least=options.candidates,

@@ -1,0 +1,112 @@
+"""Ragged arrays, grouping and numbering of keys, and the one place where a kernel is handed to the compiler.
+
+A kernel is a plain Python function over NumPy arrays and numbers; `compiled` turns it into machine code at its
+first call and keeps the result on disk, so that only the first process of an installation pays for it (1-7 s a
+kernel). Where the package's own folder cannot be written, numba falls back to the user's cache folder; set
+NUMBA_CACHE_DIR on a cluster whose workers have neither.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, its bits spread evenly: multiplying scatters ids over partitions and table slots."""
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba, cached on disk, without the interpreter's lock."""
+    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+
+
+class Ragged(NamedTuple):
+    """Rows of different length: row i is `values[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: NDArray[np.int64]
+    values: NDArray[np.uint64]
+
+
+def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
+    """The rows of a ragged array in another order; a row may be left out or come twice."""
+    offsets = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
+    return Ragged(offsets, _gather(rows.offsets, rows.values, order, offsets))
+
+
+def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bring equal keys together without sorting.
+
+    Args:
+        keys: shape (n,), uint64, any order.
+
+    Returns:
+        `order` (n,), int64: the rows, equal keys next to each other, in the order of their first appearance and
+        within a key as they came; `offsets` (g + 1,), int64: group i is `order[offsets[i]:offsets[i + 1]]`.
+        For no rows: an empty order and offsets [0].
+
+    Cost: linear; one open-addressing table.
+    """
+    groups, count = number_keys(keys)
+    return _scatter(groups, count)
+
+
+@compiled
+def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
+    """Number the distinct keys from 0 in order of first appearance: each row's number, and how many there are."""
+    bits = 4
+    while (1 << bits) < 2 * len(keys):
+        bits += 1
+    mask = (1 << bits) - 1
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, -1, np.int32)
+    seen = np.empty(len(keys), np.uint64)
+    numbers = np.empty(len(keys), np.int32)
+    count = 0
+    for row in range(len(keys)):
+        key = keys[row]
+        slot = np.int64((key * HASH_MULTIPLIER) >> shift)
+        while table[slot] >= 0 and seen[table[slot]] != key:
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = count
+            seen[count] = key
+            count += 1
+        numbers[row] = table[slot]
+    return numbers, count
+
+
+@compiled
+def _gather(
+    offsets: NDArray[np.int64],
+    values: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    targets: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    moved = np.empty(targets[-1], values.dtype)
+    for row in range(len(order)):
+        start = offsets[order[row]]
+        for i in range(targets[row + 1] - targets[row]):
+            moved[targets[row] + i] = values[start + i]
+    return moved
+
+
+@compiled
+def _scatter(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counting sort of rows by group number."""
+    offsets = np.zeros(count + 1, np.int64)
+    for group in groups:
+        offsets[group + 1] += 1
+    for i in range(count):
+        offsets[i + 1] += offsets[i]
+    place = offsets[:-1].copy()
+    order = np.empty(len(groups), np.int64)
+    for row in range(len(groups)):
+        order[place[groups[row]]] = row
+        place[groups[row]] += 1
+    return order, offsets

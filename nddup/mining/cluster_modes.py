@@ -1,0 +1,149 @@
+"""What is made of one component of the pair graph, by `clusters.mode`.
+
+all          its maximal sets; past the budget a cover; past ten times that, or where it was led, leaders
+cover        maximal sets that hold every pair, few of them
+partition    each kept sketch with those that are duplicates of it; disjoint
+components   the component as it is: near-duplicates of near-duplicates
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged
+from nddup.matching.threshold import Threshold
+from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component
+from nddup.mining.leaders import follow_leaders
+
+MODES = ("all", "cover", "partition", "components")
+
+
+class Limits(TypedDict):
+    """Exact limits of one search."""
+
+    max_sets: int
+    max_members: int
+    max_nodes: int
+
+
+class Budget(NamedTuple):
+    """What the sets of one component may come to, before more is allowed for each of its sketches; and their support.
+
+    Attributes:
+        max_sets: sets; 4 more for each sketch.
+        max_members: member rows; 400 more for each sketch.
+        max_nodes: work, as `mine_component` counts it; 100 more for each sketch.
+        min_support: least number of features common to a set, beyond what the threshold asks; 0: none.
+    """
+
+    max_sets: int
+    max_members: int
+    max_nodes: int = 2_000_000
+    min_support: int = 0
+
+    def of(self, sketches: int, times: int = 1) -> Limits:
+        """The limits of a component of so many sketches, or so many times these."""
+        return {
+            "max_sets": times * (self.max_sets + 4 * sketches),
+            "max_members": times * (self.max_members + 400 * sketches),
+            "max_nodes": times * (self.max_nodes + 100 * sketches),
+        }
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One component of m distinct sketches, in canonical order.
+
+    Attributes:
+        sketches: m rows of ascending ids, uint64.
+        bounds: (m,), alpha of each.
+        edges: (e, 2), int32, the near-duplicate pairs, the lower index first.
+        ranks: (m,), their places in the order of the keep policy.
+        leaders: (m,), the kept near-duplicate of each, itself where it is kept.
+        is_led: its pairs are those with a kept end, not all.
+    """
+
+    sketches: Ragged
+    bounds: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    leaders: NDArray[np.int32]
+    is_led: bool
+
+
+def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
+    """
+    Find the sets of a component.
+
+    Args:
+        problem: the component.
+        threshold: when two sketches are near-duplicates.
+        mode: one of MODES.
+        budget: what the maximal sets may come to, and their least support.
+
+    Returns:
+        The sets. `coverage` is `all`, `pairs` or `documents` for maximal sets, covers and leaders, else the mode.
+        In `partition` a kept sketch without duplicates is a set of one: it may stand for several documents.
+
+    Example:
+        A chain of three, its middle first in the policy's order.
+
+        >>> ids, offsets = np.array([1, 2, 2, 3, 3, 4], np.uint64), np.array([0, 2, 4, 6])
+        >>> edges, ranks, leaders = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
+        >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, leaders, False)
+        >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=4)
+        >>> for mode in MODES:
+        ...     sets = find_sets(chain, threshold=by_count, mode=mode, budget=Budget(100, 1000))
+        ...     print(sets.coverage, np.split(sets.members, sets.offsets[1:-1]), sets.supports)
+        all [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
+        pairs [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
+        partition [array([0, 1, 2], dtype=int32)] [0]
+        components [array([0, 1, 2], dtype=int32)] [0]
+    """
+    if mode == "components":
+        return _groups(problem.sketches, np.zeros(len(problem.bounds), np.int32), mode)
+    if mode == "partition":
+        return _groups(problem.sketches, problem.leaders, mode)
+    found = None if problem.is_led else _list_maximal(problem, mode, budget)
+    if found is None:
+        by_policy = np.argsort(problem.ranks).astype(np.int64)
+        found = follow_leaders(
+            problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support
+        ).itemsets
+    return found
+
+
+def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:
+    """All maximal sets, or a cover; None where a cover would pass ten times the budget."""
+    arrays = (problem.sketches.offsets, problem.sketches.values.view(np.int64), problem.bounds, problem.edges)
+    if mode == "cover":
+        limits = budget.of(len(problem.bounds), COVER_SHARE)
+        return cover_component(*arrays, min_support=budget.min_support, **limits)
+    found = mine_component(
+        *arrays,
+        max_sets=budget.max_sets,
+        max_members=budget.max_members,
+        min_support=budget.min_support,
+        max_nodes=budget.max_nodes + 100 * len(problem.bounds),
+    )
+    return None if found.coverage == "documents" else found
+
+
+def _groups(sketches: Ragged, labels: NDArray[np.int32], mode: str) -> Itemsets:
+    """The sets of equal labels, in order of their first members, with the features that all members have in common."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.append(True, labels[order][1:] != labels[order][:-1]))
+    sets = sorted((group.tolist() for group in np.split(order, starts[1:])), key=lambda group: group[0])
+    supports = [_joint_support(sketches, group) for group in sets]
+    offsets = np.concatenate([[0], np.cumsum([len(group) for group in sets])]).astype(np.int64)
+    members = np.concatenate([np.array(group, np.int32) for group in sets])
+    return Itemsets(offsets, members, np.array(supports, np.int32), mode)
+
+
+def _joint_support(sketches: Ragged, group: list[int]) -> int:
+    """The features common to all of a group: those that occur as often as it has members."""
+    ids = [sketches.values[sketches.offsets[row] : sketches.offsets[row + 1]] for row in group]
+    _, counts = np.unique(np.concatenate(ids), return_counts=True)
+    return int(np.count_nonzero(counts == len(group)))

@@ -1,0 +1,155 @@
+"""All maximal, or all closed, frequent itemsets of a plain context: a count is the only condition.
+
+Items are documents and transactions their shingles, so an item's transactions are its sketch, every bound is the
+count, and two items are near-duplicates where they have that many transactions in common.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.mining.closed_sets import mine_closed
+from nddup.mining.found_sets import Found
+from nddup.mining.frequent_pairs import find_pairs
+from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
+from nddup.mining.maximal_sets import mine_pivots
+from nddup.mining.packed_component import Component, make_component
+from nddup.mining.transactions import Context, Rows, number_rows, take_rows, transpose_context
+
+
+@dataclass(frozen=True)
+class Mined:
+    """Sets of items, and whether they are all there are."""
+
+    itemsets: Itemsets
+    is_complete: bool
+
+
+def mine_context(
+    context: Context, support: int, *, closed: bool = False, min_size: int = 1, max_sets: int | None = None
+) -> Mined:
+    """
+    Find the maximal, or the closed, sets of items that at least `support` transactions hold together.
+
+    Args:
+        context: the transactions.
+        support: least number of transactions, at least 1.
+        closed: all sets that no further item joins without a loss of transactions; not only the maximal ones. The
+            items that every transaction holds, the closure of no item at all, are no set of their own unless maximal.
+        min_size: smaller sets are left out at the end. With 1, a frequent item that is in no larger set is one.
+        max_sets: stop when there are more sets, of any size; None never stops.
+
+    Returns:
+        The sets in ascending order, each ascending; their `coverage` is `all`. Where the search stopped, `max_sets` of
+        them, each maximal (or closed), and `is_complete` is false. Same context, same sets.
+
+    Raises:
+        ValueError: if `support` is less than 1.
+
+    Cost:
+        As `find_pairs`, then as `pivots` or `closed`. Memory, beside the context and the sets: 12 bytes for every
+        frequent item of every transaction, 24 for every pair of items with enough in common, and one neighbourhood.
+
+    Example:
+        >>> context = Context(np.array([0, 2, 5, 7, 8]), np.array([0, 1, 0, 1, 2, 1, 2, 3], np.int32), 4)
+        >>> sets = mine_context(context, 2).itemsets
+        >>> [row.tolist() for row in np.split(sets.members, sets.offsets[1:-1])], sets.supports.tolist()
+        ([[0, 1], [1, 2]], [2, 2])
+        >>> sets = mine_context(context, 2, closed=True).itemsets
+        >>> [row.tolist() for row in np.split(sets.members, sets.offsets[1:-1])], sets.supports.tolist()
+        ([[0, 1], [1], [1, 2]], [2, 3, 2])
+    """
+    if support < 1:
+        raise ValueError(f"a support is at least 1, got {support}")
+    support = min(support, context.offsets.size)  # more than all transactions is out of reach, however much more
+    counts = np.bincount(context.items, minlength=context.n_items)
+    rows = transpose_context(context, counts >= support, shortest=1 if closed else 2)
+    rows = take_rows(rows, np.flatnonzero(np.diff(rows.offsets) >= support))
+    # Rare items first: the search looks at the neighbours after an item, and these have few.
+    rows = take_rows(rows, np.argsort(np.diff(rows.offsets), kind="stable"))
+    groups, n_groups = number_rows(rows.offsets, rows.transactions)
+    component = relate_rows(take_rows(rows, np.unique(groups, return_index=True)[1]), support)
+    limit = NO_LIMIT if max_sets is None else max_sets
+    limits = (limit, NO_LIMIT, NO_LIMIT)
+    if closed:
+        found = mine_closed(component, support, limits)
+    else:
+        found = add_lone_rows(mine_pivots(component, np.arange(n_groups), support, limits), component)
+    found = expand_groups(found, groups, rows.items)
+    if closed:
+        found = drop_root(found, context.offsets.size - 1)
+    unpaired = np.setdiff1d(np.flatnonzero(counts >= support), rows.items).astype(np.int32)
+    return choose_sets(found, unpaired, counts, min_size, limit)
+
+
+def relate_rows(rows: Rows, least: int) -> Component:
+    """Make the problem of the miners: the rows as sketches, all bounds `least`, the pairs with as many in common."""
+    m = rows.items.size
+    edges = find_pairs(rows.offsets, rows.transactions, rows.n_transactions, least)
+    return make_component(rows.offsets, rows.transactions, rows.n_transactions, np.full(m, least, np.int32), edges)
+
+
+def add_lone_rows(found: Found, component: Component) -> Found:
+    """Add the rows without a neighbour to the maximal sets: each stands for one item, or for several equal ones."""
+    n_sets, n_rows = found.counts[:2].tolist()
+    lone = np.flatnonzero(np.diff(component.word_offsets) == 0)
+    supports = np.diff(component.feature_offsets)[lone]
+    return Found(
+        np.append(found.ends[:n_sets], n_rows + 1 + np.arange(lone.size)),
+        np.append(found.members[:n_rows], lone.astype(np.int32)),
+        np.append(found.supports[:n_sets], supports.astype(np.int32)),
+        np.array([n_sets + lone.size, n_rows + lone.size, found.counts[2]]),
+    )
+
+
+def expand_groups(found: Found, groups: NDArray[np.int64], items: NDArray[np.int32]) -> Found:
+    """
+    Replace every member by the items whose rows equal its own.
+
+    Args:
+        found: sets of group numbers.
+        groups: shape (n,), the group of each item.
+        items: shape (n,), the items.
+
+    Returns:
+        The same sets, in the same order, of items, ascending.
+    """
+    n_sets, n_rows = found.counts[:2].tolist()
+    members, ends = found.members[:n_rows], found.ends[:n_sets]
+    sizes = np.bincount(groups)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    by_group = items[np.argsort(groups, kind="stable")]
+    lengths = sizes[members]
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    expanded = by_group[np.repeat(starts[members] - offsets[:-1], lengths) + np.arange(offsets[-1])]
+    owners = np.repeat(np.arange(n_sets), np.diff(offsets[ends], prepend=0))
+    in_order = expanded[np.lexsort((expanded, owners))].astype(np.int32)
+    return Found(offsets[ends], in_order, found.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
+
+
+def drop_root(found: Found, n_transactions: int) -> Found:
+    """Leave out the set that every transaction holds, unless it is the only one: all other closed sets contain it."""
+    n_sets = int(found.counts[0])
+    sizes = np.diff(found.ends, prepend=0)
+    stays = (found.supports < n_transactions) | (n_sets == 1)
+    members = found.members[np.repeat(stays, sizes)]
+    ends = np.cumsum(sizes[stays])
+    return Found(ends, members, found.supports[stays], np.array([ends.size, members.size, 0]))
+
+
+def choose_sets(
+    found: Found, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
+) -> Mined:
+    """Add the frequent items that are in no pair, leave out what is past the limit or too small, and order the rest."""
+    sizes = np.append(np.diff(found.ends, prepend=0), np.ones(unpaired.size, np.int64))
+    members = np.append(found.members, unpaired)
+    supports = np.append(found.supports, counts[unpaired]).astype(np.int32)
+    first = np.cumsum(sizes) - sizes
+    # The row of an item alone lacks the transactions that no other frequent item is in.
+    supports[sizes == 1] = counts[members[first[sizes == 1]]]
+    is_chosen = (sizes >= min_size) & (np.arange(sizes.size) < limit)
+    members = members[np.repeat(is_chosen, sizes)]
+    ends = np.cumsum(sizes[is_chosen])
+    chosen = Found(ends, members, supports[is_chosen], np.array([ends.size, members.size, 0]))
+    return Mined(sort_canonically(chosen, "all"), sizes.size <= limit)

@@ -1,0 +1,234 @@
+"""Maximal frequent itemsets of documents: the clusters of one component of the pair graph.
+
+Shingles are transactions, documents are items: a cluster is an *intent* (a set of documents) with a large
+*extent* (the shingle ids common to all of them). It is maximal among the sets of two or more in which
+
+    every two documents are near-duplicates, and
+    the common features number at least tau = max(min_support, max of alpha_d over the set).
+
+Every two documents of a cluster are a pair, so nothing outside the component can be added to it.
+
+    mine_component   all maximal sets (`pivots`), past a budget a cover, past ten times the budget neither
+    mine_share       the maximal sets of some pivots: a component spread over tasks
+    cover_component  some maximal sets that hold every pair (`covering`)
+
+Source:
+    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import number_keys
+from nddup.mining.cover import cover_pairs
+from nddup.mining.found_sets import Found, is_past
+from nddup.mining.maximal_sets import mine_pivots
+from nddup.mining.packed_component import Component, make_component
+
+NO_LIMIT = 2**62
+COVER_SHARE = 10
+"""The cover of a component may take this many times the component's budget."""
+
+
+@dataclass(frozen=True)
+class Itemsets:
+    """Sets of documents as rows of one ragged array.
+
+    Attributes:
+        offsets: shape (k+1,), int64; set i is `members[offsets[i]:offsets[i + 1]]`.
+        members: int32, indices within the component, ascending in each set; sets ascend lexicographically.
+        supports: shape (k,), int32, the features common to all members of each set.
+        coverage: `all` (every maximal set), `pairs` (maximal sets that hold every pair), or `documents`: no sets,
+            because even a cover would pass ten times the budget. The component is then one for `leaders`.
+    """
+
+    offsets: NDArray[np.int64]
+    members: NDArray[np.int32]
+    supports: NDArray[np.int32]
+    coverage: str
+
+
+def mine_component(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    *,
+    max_sets: int,
+    max_members: int,
+    min_support: int = 0,
+    max_nodes: int | None = None,
+) -> Itemsets:
+    """
+    Find the maximal sets of a component, or cover its pairs with some of them.
+
+    Args:
+        feature_offsets: shape (m+1,); sketch i is `features[feature_offsets[i]:feature_offsets[i + 1]]`.
+        features: the feature ids of all sketches, distinct within each. Sketches come in canonical order.
+        bounds: shape (m,), alpha of each sketch.
+        edges: shape (e, 2), every near-duplicate pair once, the lower index first.
+        max_sets: budget; 4 more are allowed for each sketch of the component.
+        max_members: budget of member rows; 400 more are allowed for each sketch.
+        min_support: least number of features common to a set; 0 leaves it to the bounds.
+        max_nodes: budget of work: the nodes of the search, each counted once for every 64 documents that its
+            neighbourhood spans, and one for every 512 features and words read while it is built. None is 2,000,000
+            and 100 for each sketch: some seconds.
+
+    Returns:
+        All maximal sets of at least two documents; past any budget those of `cover_component`, within ten times each
+        budget; past that, no sets and the coverage `documents`. A pair that does not meet `min_support` lies in
+        no set. Without edges, no sets and the coverage `all`. Same input, same sets.
+
+    Raises:
+        ValueError: if lengths do not fit each other, or a pair is not two indices, the lower first.
+
+    Cost:
+        For every pair the sketches and the rows of the pair graph of both ends, then about 4 us a set for
+        families of 50 documents, 14-30 us for 500. Memory: `neighbourhoods.bound_memory`, and the sets.
+
+    Example:
+        Three sketches; 0 and 2 have one feature in common, and both demand two.
+
+        >>> features = np.array([1, 2, 3, 1, 2, 3, 4, 5, 3, 4, 5])
+        >>> offsets, bounds = np.array([0, 3, 8, 11]), np.array([2, 2, 2])
+        >>> pairs = np.array([[0, 1], [1, 2]])
+        >>> sets = mine_component(offsets, features, bounds, pairs, max_sets=1000, max_members=100_000)
+        >>> [row.tolist() for row in np.split(sets.members, sets.offsets[1:-1])], sets.supports.tolist()
+        ([[0, 1], [1, 2]], [3, 3])
+        >>> sets.coverage
+        'all'
+    """
+    component = gather_component(feature_offsets, features, bounds, edges)
+    m = bounds.size
+    limits = (
+        max_sets + 4 * m,
+        max_members + 400 * m,
+        2_000_000 + 100 * m if max_nodes is None else max_nodes,
+    )
+    found = mine_pivots(component, np.arange(m), min_support, limits)
+    if not is_past(found.counts, limits):
+        return sort_canonically(found, "all")
+    limits = (COVER_SHARE * limits[0], COVER_SHARE * limits[1], COVER_SHARE * limits[2])
+    found = cover_pairs(component, np.arange(m), min_support, limits)
+    if not is_past(found.counts, limits):
+        return sort_canonically(found, "pairs")
+    return Itemsets(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), "documents")
+
+
+def mine_share(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    pivots: NDArray[np.int64],
+    *,
+    min_support: int = 0,
+    max_sets: int = NO_LIMIT,
+    max_members: int = NO_LIMIT,
+    max_nodes: int = NO_LIMIT,
+) -> Itemsets | None:
+    """
+    Find the maximal sets of a component whose first member is one of `pivots`.
+
+    Every maximal set has one first member, so the shares of any partition of 0 ... m-1 together are all maximal sets,
+    each once. Early pivots have more neighbours after them: `np.arange(i, m, n)` makes n shares of about equal work.
+
+    Args:
+        feature_offsets: as of `mine_component`, like the next three.
+        features: as above.
+        bounds: as above.
+        edges: as above, of the whole component: earlier neighbours decide what is maximal.
+        pivots: the indices of the share, in any order.
+        min_support: as above.
+        max_sets: budget of the share, exactly; like the next two.
+        max_members: as above.
+        max_nodes: as above.
+
+    Returns:
+        The sets, their `coverage` being `all`; None where a budget was passed. The cover is then made of the whole
+        component, in one task.
+
+    Raises:
+        ValueError: as `mine_component`.
+    """
+    component = gather_component(feature_offsets, features, bounds, edges)
+    limits = (max_sets, max_members, max_nodes)
+    found = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
+    return None if is_past(found.counts, limits) else sort_canonically(found, "all")
+
+
+def cover_component(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    *,
+    pivots: NDArray[np.int64] | None = None,
+    min_support: int = 0,
+    max_sets: int = NO_LIMIT,
+    max_members: int = NO_LIMIT,
+    max_nodes: int = NO_LIMIT,
+) -> Itemsets | None:
+    """
+    Cover the pairs of a component with maximal sets, as `covering` describes.
+
+    Args:
+        feature_offsets: as of `mine_component`, like the next four.
+        features: as above.
+        bounds: as above.
+        edges: as above.
+        pivots: cover only the pairs whose first document is one of these; None for all pairs. The covers of the parts
+            of any partition of 0 ... m-1 are together a cover of the component, in which a set may come twice.
+        min_support: as above; pairs that do not meet it are not covered.
+        max_sets: the most sets the cover may have, exactly.
+        max_members: the most member rows, exactly.
+        max_nodes: the most work, as of `mine_component`.
+
+    Returns:
+        The cover, its `coverage` being `pairs`; None where it would pass a limit. Without edges, no sets.
+
+    Raises:
+        ValueError: as `mine_component`.
+    """
+    component = gather_component(feature_offsets, features, bounds, edges)
+    limits = (max_sets, max_members, max_nodes)
+    seeds = np.arange(bounds.size) if pivots is None else np.unique(pivots).astype(np.int64)
+    found = cover_pairs(component, seeds, min_support, limits)
+    return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
+
+
+def gather_component(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+) -> Component:
+    """Check the arrays of a component, number its features 0 ... f-1 and pack its graph."""
+    m = bounds.size
+    if feature_offsets.size != m + 1 or feature_offsets[-1] != features.size:
+        raise ValueError(
+            f"{m} bounds need {m + 1} offsets, the last of them {features.size}, "
+            f"got {feature_offsets.size} ending in {feature_offsets[-1:].tolist()}"
+        )
+    pairs = edges.reshape(-1, 2)
+    if pairs.size and not (pairs[:, 0].min() >= 0 and (pairs[:, 0] < pairs[:, 1]).all() and pairs[:, 1].max() < m):
+        raise ValueError(f"a pair is two indices from 0 to {m - 1}, the lower first")
+    numbers, n_features = number_keys(np.ascontiguousarray(features).view(np.uint64))
+    return make_component(feature_offsets, numbers, n_features, bounds, pairs)
+
+
+def sort_canonically(found: Found, coverage: str) -> Itemsets:
+    """Order sets lexicographically by their members."""
+    n_sets, n_rows = found.counts[:2].tolist()
+    ends, members = found.ends[:n_sets], found.members[:n_rows]
+    starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
+    # Big-endian numbers compare as bytes the way they compare as numbers.
+    text = members.astype(">i4").tobytes()
+    keys = [text[4 * start : 4 * end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    order = np.array(sorted(range(n_sets), key=keys.__getitem__), dtype=np.int64)
+    sizes = (ends - starts)[order]
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    rows = np.repeat(starts[order] - offsets[:-1], sizes) + np.arange(n_rows)
+    return Itemsets(offsets, members[rows], found.supports[:n_sets][order], coverage)

@@ -1,0 +1,249 @@
+"""The pivot miner: every maximal set of a component, each found once, at its first member.
+
+A set S is valid iff every two of its documents are near-duplicates and their common features number at
+least tau(S) = max(min_support, max of alpha_d over S). Both conditions only break as documents are added, so
+a valid set is maximal iff no single document can be added.
+
+For each document d as first member the miner searches sets of neighbours after d. A node of the search
+holds members S, their common features I within the sketch of d, candidates P (after d) and rejecters X
+(before d, or branched on already), with the invariant that every e in P ∪ X is a near-duplicate of
+ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). So S is maximal iff P and X are empty.
+Three theorems prune below a node:
+
+    Dominance.  Let u in P ∪ X be with I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree breaks
+                only pairs, so every maximal one holds u itself or a candidate that is no near-duplicate of u.
+                With nothing to branch on, u in X stops the search and u in P is absorbed.
+    Acceptance. Let S ∪ Q be a valid set, Q ⊆ P, to which no candidate can be added. It is maximal iff no
+                rejecter can be added, and every other maximal set of the subtree holds a candidate outside Q.
+    Order.      Branched on c1, c2, ... in turn, each joining X afterwards, every maximal set that holds one
+                of them is met once, at the first it holds.
+
+Each node uses dominance or acceptance, whichever leaves fewer branches. The pair graph is given, never
+derived from counts: for shares and resemblance, enough common features do not make a pair.
+
+Sources:
+    Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the
+    dominant document is its pivot, of documents instead of vertices.
+    Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing what keeps the support, accepting a whole tail.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+from nddup.mining.bitsets import (
+    Bits,
+    add_slot,
+    copy_bits,
+    count_all,
+    count_common,
+    count_outside,
+    has_slot,
+    keep_common,
+    keep_outside,
+    list_slots,
+    remove_slot,
+)
+from nddup.mining.found_sets import Found, add_found, empty_found, is_past
+from nddup.mining.neighbourhoods import (
+    Neighbourhood,
+    count_visit,
+    find_later,
+    make_lookup,
+    place_row,
+    visit_neighbourhood,
+)
+from nddup.mining.packed_component import Component
+from nddup.mining.search_tree import Node, Scratch, make_root, make_scratch, node_at, step
+
+
+@compiled
+def find_dominant(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+    """
+    Absorb what dominates its node, and find the document that leaves fewest branches by dominance.
+
+    Returns:
+        How many branches are left, and writes them into `branches`: 0 stops the search, 1 + the number of
+        candidates says that no document has I ⊆ b_u and alpha_u <= tau.
+    """
+    support = count_all(node.common)
+    fewest, dominant = count_all(node.candidates) + 1, -1
+    n_candidates = list_slots(node.candidates, scratch.slots)
+    for i in range(n_candidates):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, place.near[slot])
+            if outside == 1:
+                # Near every other candidate: what is counted as outside of others does not change by it.
+                add_slot(node.members, slot)
+                remove_slot(node.candidates, slot)
+                keep_common(node.rejecters, place.near[slot])
+            elif outside < fewest:
+                fewest, dominant = outside, slot
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, place.near[slot])
+            if outside < fewest:
+                fewest, dominant = outside, slot
+    if dominant >= 0:
+        copy_bits(branches, node.candidates)
+        keep_outside(branches, place.near[dominant])
+    return fewest
+
+
+@compiled
+def rank_candidates(node: Node, scratch: Scratch) -> int:
+    """Rank the candidates in `scratch.ranked`, most features kept first, then by slot; returns how many."""
+    count = list_slots(node.candidates, scratch.slots)
+    starts = np.zeros((node.common.size << 6) + 1, np.int64)
+    for i in range(count):
+        starts[scratch.kept[scratch.slots[i]]] += 1
+    for kept in range(starts.size - 2, -1, -1):
+        starts[kept] += starts[kept + 1]
+    for i in range(count - 1, -1, -1):
+        slot = scratch.slots[i]
+        starts[scratch.kept[slot]] -= 1
+        scratch.ranked[starts[scratch.kept[slot]]] = slot
+    return count
+
+
+@compiled
+def accept_greedily(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+    """
+    Choose Q by most common features first; writes S ∪ Q, its joint features and P minus Q.
+
+    Returns:
+        tau(S ∪ Q).
+    """
+    copy_bits(scratch.accepted, node.members)
+    copy_bits(scratch.joint, node.common)
+    copy_bits(scratch.allowed, node.candidates)
+    copy_bits(branches, node.candidates)
+    for i in range(rank_candidates(node, scratch)):
+        slot = scratch.ranked[i]
+        if not has_slot(scratch.allowed, slot):
+            continue
+        needed = max(tau, place.bounds[slot])
+        if count_common(scratch.joint, place.shared[slot]) >= needed:
+            tau = needed
+            add_slot(scratch.accepted, slot)
+            remove_slot(branches, slot)
+            keep_common(scratch.allowed, place.near[slot])
+            keep_common(scratch.joint, place.shared[slot])
+    return tau
+
+
+@compiled
+def is_rejected(place: Neighbourhood, node: Node, tau: int, scratch: Scratch) -> bool:
+    """Tell whether some rejecter can be added to S ∪ Q; it is near all of S by the invariant."""
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        slot = scratch.slots[i]
+        enough = count_common(scratch.joint, place.shared[slot]) >= max(tau, place.bounds[slot])
+        # Of S itself nothing is asked again: a bit of S in `accepted` is near the rejecter by the invariant.
+        if enough and count_outside(scratch.accepted, place.near[slot]) == 0:
+            return True
+    return False
+
+
+@compiled
+def expand(place: Neighbourhood, node: Node, tau: int, found: Found, scratch: Scratch) -> Found:
+    """Choose what to branch on below a node, and add the accepted set if it is maximal."""
+    fewest = find_dominant(place, node, tau, node.branches, scratch)
+    if fewest == 0:
+        return found
+    tau = accept_greedily(place, node, tau, scratch.left_out, scratch)
+    if fewest <= count_all(scratch.left_out):
+        return found
+    copy_bits(node.branches, scratch.left_out)
+    if count_all(scratch.accepted) > 0 and not is_rejected(place, node, tau, scratch):
+        return add_found(found, place, scratch.accepted, count_all(scratch.joint), scratch.slots)
+    return found
+
+
+@compiled
+def search_pivot(
+    place: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: tuple[int, int, int]
+) -> Found:
+    """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
+    scratch = make_scratch(place)
+    width, n_features = place.neighbours.size, place.pivot_features.size
+    stack, taus = make_root(place, later, pivot_bound, scratch)
+    found = expand(place, node_at(stack, 0, n_features, width), pivot_bound, found, scratch)
+    depth = 0
+    while depth >= 0 and not is_past(found.counts, limits):
+        above = depth
+        stack, taus, depth = step(place, stack, taus, depth, scratch)
+        found.counts[2] += width if depth >= above else 0
+        if depth > above:
+            found = expand(place, node_at(stack, depth, n_features, width), taus[depth], found, scratch)
+    return found
+
+
+@compiled
+def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
+    """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
+    for i in range(first, found.counts[0]):
+        start = found.ends[i - 1] if i > 0 else 0
+        for j in range(start, found.ends[i]):
+            best = largest[found.members[j]]
+            size = 0
+            if best >= 0:
+                size = found.ends[best] - (found.ends[best - 1] if best > 0 else 0)
+            if found.ends[i] - start > size:
+                largest[found.members[j]] = i
+
+
+@compiled
+def is_inside(component: Component, pivot: int, later: Bits, found: Found, which: int, seen: NDArray[np.int64]) -> bool:
+    """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
+    if which < 0:
+        return False
+    for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
+        seen[found.members[j]] = pivot
+    scratch = np.empty(64, np.int64)
+    first = component.word_offsets[pivot]
+    for i in range(later.size):
+        for k in range(list_slots(later[i : i + 1], scratch)):
+            if seen[(component.words[first + i] << 6) + scratch[k]] != pivot:
+                return False
+    return True
+
+
+@compiled
+def mine_pivots(
+    component: Component, pivots: NDArray[np.int64], min_support: int, limits: tuple[int, int, int]
+) -> Found:
+    """
+    Search some pivots; the counts tell whether a limit was passed.
+
+    Each maximal set is found by its first member only, so pivots are independent: the sets of all pivots are those of
+    the parts of any partition of them. A pivot whose later neighbours all lie in one set already found, with it, is
+    first in no other maximal set, and is not searched.
+
+    Args:
+        component: sketches, bounds and pair graph.
+        pivots: shape (p,), ascending.
+        min_support: least joint support, 0 for none.
+        limits: of sets, member rows and work.
+    """
+    room = make_lookup(component)
+    largest = np.full(component.bounds.size, -1, np.int64)
+    seen = np.full(component.bounds.size, -1, np.int64)
+    found = empty_found()
+    for pivot in pivots:
+        later = find_later(component, pivot)
+        if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
+            continue
+        found.counts[2] += count_visit(component, pivot)
+        if is_past(found.counts, limits):
+            break
+        place = visit_neighbourhood(component, pivot, room)
+        later_slots = np.empty(place.neighbours.size, np.uint64)
+        place_row(place, later, later_slots)
+        before = found.counts[0]
+        found = search_pivot(place, later_slots, max(min_support, component.bounds[pivot]), found, limits)
+        if is_past(found.counts, limits):
+            break
+        note_largest(found, before, largest)
+    return found

@@ -1,0 +1,248 @@
+"""The head of a collection file: how to cut the file into records, and how to read them.
+
+    read_head   first bytes of a file -> FileHead
+
+Detection, when no format is given: romip by its namespace; a declared format by the name of the root element,
+if there are records of it; trec by a DOC with a DOCNO; romip by documents with a docID; JSON lines by `{`. Else
+plain XML. Its record is the shallowest element, at most three levels under the root, that is repeated (or
+bears a usual name: document, doc, item, ...) and has something to read; else the root itself. Of its children
+and attributes the first of the usual names (in `shapes`), whatever their case, is taken.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nddup.reading.file_encodings import file_encoding
+from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
+from nddup.reading.xml_structure import (
+    BODY_NAMES,
+    ID_NAMES,
+    SETTINGS,
+    TITLE_NAMES,
+    URL_NAMES,
+    Element,
+    Shape,
+    find_record,
+    first_of,
+    scan,
+)
+
+
+def read_head(
+    head: bytes,
+    *,
+    format: str | None = None,  # noqa: A002 - the setting's name
+    record: str | None = None,
+    id: str | None = None,  # noqa: A002
+    url: str | None = None,
+    content: str | tuple[str, ...] | None = None,
+    charset: str | None = None,
+) -> FileHead:
+    """Tell from the first bytes of a file how to cut and parse it.
+
+    Args:
+        head: the start of the file, decompressed; may end anywhere.
+        format: a name in FORMATS; None to detect.
+        record: the record element, by local name; given, it overrules the format's, as do the next three.
+        id: path of the id.
+        url: path of the URL.
+        content: one path, several as a tuple, or several separated by commas. Given, it is all the text: the
+            format's title fields are left out.
+        charset: the user's setting. It overrules the file's own declaration (not a byte order mark) unless
+            the format's content is encoded apart from the file, as romip's is.
+
+    Returns:
+        The head. Where the first record does not end inside `head` its end tag is taken as `</tag>`: ask
+        `result.separator in head`, and read more if it must be known.
+
+    Raises:
+        NoRecordsError: if no record starts in `head`; an empty head has none.
+        FormatError: if format, record or content cannot be told, with the settings that would tell them.
+
+    Cost: linear in `head`, whatever it holds.
+    """
+    if format is not None and format not in FORMATS:
+        raise FormatError(f"input.format: expected one of {', '.join(FORMATS)}, got {format!r}")
+    if not head.strip():
+        raise NoRecordsError("the file is empty")
+    given = charset if format is None or not FORMATS[format].has_own_charset else None
+    encoding, mark = file_encoding(head, given)
+    text = head[mark:].decode(encoding, "replace")
+    settings = _settings(record, id, url, content)
+    if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
+        return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
+    shape = scan(text)
+    if not shape.elements:
+        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}")
+    name, why = (format, "input.format") if format else _detect(shape, record)
+    if given and FORMATS[name].has_own_charset:
+        encoding, mark = file_encoding(head, None)
+        text = head[mark:].decode(encoding, "replace")
+        shape = scan(text)
+    declared = replace(FORMATS[name], **settings)  # type: ignore[arg-type]
+    if declared.kind == "sgml":
+        return _sgml_head(text, declared, encoding, why)
+    return _xml_head(shape, _complete(declared, shape), encoding, why)
+
+
+def _settings(
+    record: str | None, id_: str | None, url: str | None, content: str | tuple[str, ...] | None
+) -> dict[str, object]:
+    """What the user said, as fields of `Format`, its paths checked."""
+    paths = (content,) if isinstance(content, str) else content
+    if isinstance(content, str) and not set("[(").intersection(content):
+        paths = tuple(path.strip() for path in content.split(","))
+    chosen = {"record": record and record.rpartition(":")[2], "id": id_, "url": url, "content": paths}
+    settings: dict[str, object] = {key: value for key, value in chosen.items() if value}
+    return {**settings, "title": ()} if paths else settings
+
+
+def _check_paths(declared: Format) -> None:
+    """Every path must be readable before the first record is; in SGML one has one step."""
+    for path in declared.fields:
+        for alternative in split_field(path)[1]:
+            if len(parse_path(alternative)) != 1 and declared.kind == "sgml":
+                raise FormatError(f"expected a path of one element name or @attribute in {declared.name}, got {path!r}")
+
+
+# --- XML ---
+
+
+def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
+    """The name of the format, and why it is this one."""
+    if record is not None:
+        return "xml", "input.record"
+    root = shape.elements[0]
+    uri = next((uri for uri in root.namespaces.values() if "romip.ru" in uri), None)
+    if uri is not None:
+        return "romip", f"namespace {uri} of the root"
+    for declared in FORMATS.values():
+        if root.path[0] in declared.roots and shape.records(declared.record):
+            version = f" version={root.attributes['version']}" if "version" in root.attributes else ""
+            return declared.name, f"root <{root.tag}{version}> and records <{declared.record}>"
+    for element in shape.elements:
+        names = tuple(name.upper() for name in element.path[-2:])
+        if names == ("DOC", "DOCNO") or (names == ("REUTERS",) and "NEWID" in element.attributes):
+            return "trec", f"records <{names[0]}> with {'a DOCNO' if names[0] == 'DOC' else 'a NEWID'}"
+        if element.path[-2:] == ("document", "docID"):
+            return "romip", "records <document> with a docID"
+    return "xml", f"root <{root.tag}> of no format known by name"
+
+
+def _complete(declared: Format, shape: Shape) -> Format:
+    """Fill in what neither the format nor the user said: record, then id, URL and content."""
+    if declared.record:
+        records = shape.records(declared.record)
+        if not records:
+            raise NoRecordsError(f"no <{declared.record}> in the first part of the file; set input.record")
+        path = records[0].path
+    else:
+        path = _find_record(declared, shape)
+    fields = shape.fields(path)
+    content = declared.content
+    if not content:
+        body = first_of(BODY_NAMES, fields)
+        title = first_of(TITLE_NAMES, fields)
+        content = tuple(name for name in (title, body) if name) if body else ()
+    if not content:
+        raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
+    return replace(
+        declared,
+        record=path[-1],
+        id=declared.id or first_of(ID_NAMES, fields),
+        url=declared.url or first_of(URL_NAMES, fields),
+        content=content,
+    )
+
+
+def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
+    """The path of the record; a root that is known by name tells at least what is not there."""
+    try:
+        return find_record(shape, needs_body=not declared.content)
+    except FormatError as error:
+        root = shape.elements[0].path[0]
+        known = next((other for other in FORMATS.values() if root in other.roots), None)
+        if known is None:
+            raise
+        message = f"<{root}> is the root of {known.name}, but no <{known.record}> was seen; {SETTINGS}"
+        raise NoRecordsError(message) from error
+
+
+def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHead:
+    """The head of an XML file whose format is complete."""
+    records: list[Element] = shape.records(declared.record)
+    first = records[0]
+    namespaces: dict[str, str] = {}
+    above = first.parent
+    while above >= 0:
+        namespaces = {**shape.elements[above].namespaces, **namespaces}
+        above = shape.elements[above].parent
+    is_by_line = all(element.is_empty for element in records)
+    ended = next((element.end_tag for element in records if element.end_tag), f"</{first.tag}>")
+    _check_paths(declared)
+    return FileHead(
+        format=declared,
+        encoding=encoding,
+        separator=("\n" if is_by_line else ended).encode(encoding),
+        tag=first.tag,
+        namespaces=tuple(sorted(namespaces.items())),
+        is_root_record=first.parent < 0,
+        is_by_line=is_by_line,
+        why=why,
+    )
+
+
+# --- TREC ---
+
+
+def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead:
+    """The head of a file that is no XML: tags are searched as they are spelled, whatever their case."""
+    names = re.escape(declared.record) or "DOC|REUTERS"
+    start = re.search(rf"<({names})(?=[\s>])", text, re.IGNORECASE)
+    if start is None:
+        raise NoRecordsError(f"no <{declared.record or 'DOC'}> in the first part of the file; set input.record")
+    end = re.search(rf"</{start[1]}\s*+>", text, re.IGNORECASE)
+    separator = end[0] if end else f"</{start[1]}>"
+    _check_paths(declared)
+    return FileHead(
+        format=replace(declared, record=start[1]),
+        encoding=encoding,
+        separator=separator.encode(encoding),
+        tag=start[1],
+        why=why,
+    )
+
+
+# --- JSON lines ---
+
+
+def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
+    """The head of a JSON lines file: keys are taken from the first line that is an object."""
+    declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
+    keys: list[str] = []
+    for line in text.split("\n")[:100]:
+        try:
+            row = json.loads(line, parse_int=str)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            keys = list(row)
+            break
+    content = declared.content
+    if not content:
+        body = first_of(BODY_NAMES, keys)
+        content = (body,) if body else ()
+    if not content:
+        raise FormatError(
+            f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"
+        )
+    declared = replace(
+        declared,
+        record="",
+        id=declared.id or first_of(ID_NAMES, keys),
+        url=declared.url or first_of(URL_NAMES, keys),
+        content=content,
+    )
+    return FileHead(format=declared, encoding=encoding, separator="\n".encode(encoding), is_by_line=True, why=why)

@@ -1,0 +1,44 @@
+"""The encoding of a whole file: byte order mark, UTF-16 by its zero bytes, setting, XML declaration, else UTF-8."""
+
+import re
+
+from nddup.reading.charsets import canonical_charset
+from nddup.reading.formats import FormatError
+
+_ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
+
+
+def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
+    """The codec of a file and the length of its byte order mark.
+
+    Args:
+        head: its first bytes; empty is UTF-8.
+        charset: the user's setting. A mark, and the zero bytes of UTF-16 without one, come before it.
+
+    Raises:
+        FormatError: if the setting or the XML declaration names no known encoding.
+
+    Example:
+        >>> file_encoding(b"<?xml version='1.0' encoding='windows-1251'?>")
+        ('cp1251', 0)
+    """
+    for mark, encoding in (
+        (b"\xef\xbb\xbf", "utf-8"),
+        (b"\xff\xfe", "utf-16-le"),
+        (b"\xfe\xff", "utf-16-be"),
+    ):
+        if head.startswith(mark):
+            return encoding, len(mark)
+    if head.startswith((b"<\0", b"{\0")):
+        return "utf-16-le", 0
+    if head.startswith((b"\0<", b"\0{")):
+        return "utf-16-be", 0
+    label, source = charset, "input.charset"
+    if label is None:
+        found = _ENCODING.match(head[:1024].decode("latin-1"))
+        label, source = (found.group(1), "the XML declaration") if found else ("utf-8", "")
+    encoding_or_none = canonical_charset(label)
+    if encoding_or_none is None:
+        raise FormatError(f"unknown encoding {label!r} in {source}; set input.charset")
+    # No mark and no zero bytes at the start: readable as ASCII, whatever it says.
+    return ("utf-8" if encoding_or_none.startswith("utf-16") else encoding_or_none), 0

@@ -1,0 +1,71 @@
+"""One line of JSON -> a record, or the reason why there is none."""
+
+import json
+import re
+from typing import Any
+
+from nddup.reading.formats import FieldKind, FileHead, split_field
+from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
+    """Read one line; numbers stay as written, so that an id 007.50 or 10^400 survives.
+
+    Returns:
+        The record; a reject; None for a blank line. Never raises.
+    """
+    if not chunk.strip(b" \t\r\n\0"):
+        return None
+    start = excerpt(chunk, head.encoding)
+    try:
+        row = json.loads(
+            chunk.decode(head.encoding).lstrip("\ufeff"), parse_int=str, parse_float=str, parse_constant=str
+        )
+    except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
+        return Reject("malformed", str(error), start)
+    if not isinstance(row, dict):
+        return Reject("malformed", f"expected an object, got {type(row).__name__}", start)
+    declared = head.format
+    doc_id, url = (_first(row, path) for path in (declared.id, declared.url))
+    fields: list[tuple[Value, bool | None]] = []
+    for path in declared.content:
+        kind, texts = _texts(row, path)
+        for text in texts:
+            value = declared_value(text, kind, declared.is_markup)
+            if value is None:
+                return Reject("bad base64", f"in {path}", start, doc_id)
+            fields.append(value)
+    if not fields:
+        return Reject("no content", f"no text at {' or '.join(declared.content)}", start, doc_id)
+    return make_record(doc_id, url, fields, start=start)
+
+
+def _first(row: dict[str, Any], path: str | None) -> str | None:
+    """The first string at a path, stripped; None when there is none, or it is empty."""
+    kind, texts = _texts(row, path) if path else ("auto", [])
+    value = declared_value(texts[0], kind, None) if texts else None
+    return (plain_text(value[0]).strip() or None) if value else None
+
+
+def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
+    """What a field holds, and its strings (numbers as written) at the first alternative that is not empty."""
+    if path in row:
+        return "auto", _strings(row[path])
+    kind, alternatives = split_field(path)
+    found = [texts for texts in (_strings(_reach(row, keys)) for keys in alternatives) if texts]
+    return kind, next((texts for texts in found if any(text.strip() for text in texts)), found[0] if found else [])
+
+
+def _reach(row: dict[str, Any], path: str) -> object:
+    """The value at a key or a dotted path."""
+    value: Any = row
+    for key in [path] if path in row else path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _strings(value: object) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [_SURROGATE.sub("\ufffd", text) for text in values if isinstance(text, str)]

@@ -1,0 +1,128 @@
+"""What is found in a chunk of a file: a record, or the reason why there is none.
+
+    Record, Reject   the two outcomes
+    make_record      a record whose id and URL fit on a line, or a reject
+    excerpt          how a record begins, for a person
+
+Reasons of rejects: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`.
+"""
+
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nddup.reading.charsets import decode_content
+from nddup.reading.formats import FieldKind
+
+EXCERPT_LENGTH = 200
+MAX_ID_LENGTH = 65_536
+"""Characters of an id; it is copied into every pair and every cluster of its document."""
+
+Value = bytes | str
+_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A document as found: id and URL on one line (None when absent or empty), the content fields as they came.
+
+    A field is bytes when its charset is not known yet (it was base64, or the file's encoding is not its own),
+    else text. `is_markup` holds for all fields, or is one value for each: True for HTML, False for plain
+    text, None where it must be looked at. `charset` is what an HTTP header said of the fields that are bytes;
+    `replaced` the places of the record that the file's encoding could not decode: U+FFFD stands there.
+    """
+
+    doc_id: str | None
+    url: str | None
+    fields: tuple[Value, ...]
+    is_markup: bool | tuple[bool | None, ...] | None
+    charset: str | None = None
+    replaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A record that could not be read: why, the parser's words, and how it begins."""
+
+    reason: str
+    detail: str
+    excerpt: str
+    doc_id: str | None = None
+
+
+def make_record(
+    doc_id: str | None,
+    url: str | None,
+    fields: Sequence[tuple[Value, bool | None]],
+    *,
+    charset: str | None = None,
+    start: str = "",
+) -> Record | Reject:
+    r"""Make a record of what was read.
+
+    Args:
+        doc_id: as it stands in the file. Runs of control characters and line ends become one blank: ids are
+            written one a line, with tabs between.
+        url: as it stands; control characters and line ends are taken out, as browsers do.
+        fields: the content and whether it is markup; at least one.
+        charset: label from an HTTP header.
+        start: excerpt for a reject.
+
+    Returns:
+        The record; a reject when the id is longer than MAX_ID_LENGTH.
+
+    Example:
+        >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
+        Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0)
+    """
+    doc_id = _CONTROLS.sub(" ", doc_id).strip() if doc_id else None
+    if doc_id and len(doc_id) > MAX_ID_LENGTH:
+        return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
+    url = _CONTROLS.sub("", url).strip() if url else None
+    kinds = tuple(is_markup for _, is_markup in fields)
+    is_same = len(set(kinds)) == 1
+    return Record(doc_id or None, url or None, tuple(v for v, _ in fields), kinds[0] if is_same else kinds, charset)
+
+
+def excerpt(data: bytes, encoding: str = "utf-8") -> str:
+    """The first characters of a record, for a person to read; undecodable bytes are U+FFFD."""
+    return data[: EXCERPT_LENGTH * 4].decode(encoding, "replace")[:EXCERPT_LENGTH]
+
+
+def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple[Value, bool | None] | None:  # noqa: FBT001
+    """A text read by what its path says it holds; None for base64 that cannot be decoded.
+
+    Example:
+        >>> declared_value("YWJj", "base64", None), declared_value("a<b>", "html", None)
+        ((b'abc', None), ('a<b>', True))
+    """
+    if kind == "base64":
+        raw = decode_base64(value)
+        return None if raw is None else (raw, is_markup)
+    return value, {"html": True, "text": False}.get(kind, is_markup)
+
+
+def plain_text(value: Value) -> str:
+    """An id or URL as text: bytes are decoded, whatever their charset."""
+    return value if isinstance(value, str) else decode_content(value).text
+
+
+def decode_base64(text: str) -> bytes | None:
+    r"""Decode base64 that may be wrapped, indented, and without its closing `=`.
+
+    Returns:
+        The bytes; None for anything that is not base64: foreign characters, data after the padding, a cut
+        group.
+
+    Cost: 160 MB/s.
+
+    Example:
+        >>> decode_base64(" YWJj\n ZA"), decode_base64("YW*j")
+        (b'abcd', None)
+    """
+    try:
+        data = text.encode("ascii").translate(None, b" \t\r\n")
+        return binascii.a2b_base64(data + b"=" * (-len(data) % 4), strict_mode=True) if data else b""
+    except (UnicodeEncodeError, binascii.Error):
+        return None

@@ -1,0 +1,176 @@
+"""One record of a TREC collection -> its id, URL and content. These files are no XML: no root, no escaping.
+
+A web record has a DOCHDR: its first word is the URL, a Content-Type line may name the charset, and the page is all
+that follows `</DOCHDR>`. Every other record (newswire, CLEF, Reuters-21578) is read by the names of elements,
+at any depth, in any case: their tags and references are those of HTML, or of no matter, so the fields are left
+as bytes that hold markup. A title inside the content is not given twice.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from nddup.reading.formats import FileHead, Format, split_field
+from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+
+_HEADER = "DOCHDR"
+_CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
+_START_TAG = re.compile(rb"<[^<>]*>?")
+HEADER_BYTES = 65_536
+"""Of a DOCHDR, so many bytes are searched for the Content-Type."""
+
+
+class _Span(NamedTuple):
+    """An element: from its start tag to after its end tag, its inside, and whether it had an end tag."""
+
+    start: int
+    inside: int
+    inside_end: int
+    end: int
+    is_closed: bool
+
+
+_Spans = dict[str, list[_Span]]
+_Field = tuple[Value, bool | None]
+
+
+class _Scanner:
+    """The patterns of a file: where a record starts, and the tags of the fields its format names."""
+
+    def __init__(self, tag: str, declared: Format) -> None:
+        name = re.escape(tag.encode())
+        names = {_HEADER, "DOCNO"}
+        names |= {path.upper() for field in declared.fields for path in split_field(field)[1] if path[0] not in "@."}
+        wanted = b"|".join(re.escape(name.encode()) for name in sorted(names, key=len, reverse=True))
+        self.start = re.compile(rb"<%s(?=[\s>])" % name, re.IGNORECASE)
+        self.again = re.compile(rb"<%s\s*+>\s*+<DOCNO\s*+>" % name, re.IGNORECASE)
+        self.tags = re.compile(rb"<(?P<end>/?)(?P<name>%s)(?=[\s>])[^<>]*+>" % wanted, re.IGNORECASE)
+
+    def scan(self, body: bytes) -> _Spans:
+        """The elements of each name, in upper case; what follows a DOCHDR holds none. Linear in the body."""
+        spans: _Spans = {}
+        open_: dict[str, tuple[int, int]] = {}
+        for tag in self.tags.finditer(body):
+            name = tag["name"].decode().upper()
+            if not tag["end"]:
+                open_.setdefault(name, tag.span())
+            elif name in open_:
+                spans.setdefault(name, []).append(_Span(*open_.pop(name), tag.start(), tag.end(), is_closed=True))
+                if name == _HEADER:
+                    break
+        for name, (start, inside) in open_.items():
+            spans.setdefault(name, []).append(_Span(start, inside, len(body), len(body), is_closed=False))
+        return spans
+
+
+@lru_cache(maxsize=256)
+def _scanner_of(tag: str, declared: Format) -> _Scanner:
+    """The scanner of a file, made once per process."""
+    return _Scanner(tag, declared)
+
+
+def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
+    """Read the record in one chunk.
+
+    Args:
+        chunk: bytes between two separators.
+        head: of its file.
+        is_last: nothing of the file follows, so that the end tag may be missing. The record is then complete if
+            its page ends in `</html>`, or the last element of its content is closed.
+
+    Returns:
+        The record; a reject `truncated`, `malformed`, `no content`, `bad base64` or `id too long`; None when no
+        record starts in the chunk. Never raises.
+
+    Cost: linear.
+    """
+    scanner = _scanner_of(head.tag, head.format)
+    found = scanner.start.search(chunk)
+    if found is None:
+        return None
+    body = chunk[found.start() :]
+    start = excerpt(body)
+    if scanner.again.search(body, 1):
+        return Reject("malformed", "another record starts before the end tag: an end tag is missing", start)
+    spans = scanner.scan(body)
+    doc_id = _first_text(body, spans, head.format.id)
+    if spans.get(_HEADER):
+        return _parse_page(body, spans[_HEADER][0], doc_id, is_last=is_last)
+    return _parse_fields(body, spans, head.format, doc_id, is_last=is_last)
+
+
+def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool) -> Record | Reject:
+    """A page with its HTTP header. What is declared as neither HTML nor XML is looked at."""
+    if not header.is_closed:
+        return Reject("truncated" if is_last else "malformed", f"no </{_HEADER}>", excerpt(body), doc_id)
+    page = body[header.end :]
+    if is_last and not page.rstrip().lower().endswith(b"</html>"):
+        return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
+    lines = body[header.inside : header.inside_end][:HEADER_BYTES].split(b"\n")
+    first = next((line.split() for line in lines if line.strip()), [b""])
+    declared = next((line for line in lines if line.lower().startswith(b"content-type:")), b"html")
+    charset = _CHARSET.search(declared)
+    is_markup = True if b"html" in declared.lower() or b"xml" in declared.lower() else None
+    label = charset[1].decode("ascii", "replace") if charset else None
+    return make_record(doc_id, plain_text(first[0]), [(page, is_markup)], charset=label, start=excerpt(body))
+
+
+def _parse_fields(
+    body: bytes, spans: _Spans, declared: Format, doc_id: str | None, *, is_last: bool
+) -> Record | Reject:
+    """A record of elements: its titles, then its content without titles that stand inside it."""
+    content = [span for path in declared.content for span in _at(spans, path)]
+    if not content:
+        if is_last:
+            return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
+        return Reject("no content", f"no {' or '.join(declared.content)}", excerpt(body), doc_id)
+    if is_last and not content[-1].is_closed:
+        return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
+    titles = [span for path in declared.title for span in _at(spans, path)]
+    fields: list[_Field] = []
+    for paths, without in ((declared.title, []), (declared.content, titles)):
+        for path in paths:
+            kind, _ = split_field(path)
+            for span in _at(spans, path):
+                raw = _inside(body, span, without)
+                value = declared_value(plain_text(raw), kind, declared.is_markup) if kind == "base64" else None
+                if kind == "base64" and value is None:
+                    return Reject("bad base64", f"in {path}", excerpt(body), doc_id)
+                is_markup = {"html": True, "text": False}.get(kind, declared.is_markup)
+                fields.append(value or (raw, is_markup))
+    url = _first_text(body, spans, declared.url)
+    return make_record(doc_id, url, fields, start=excerpt(body))
+
+
+def _at(spans: _Spans, path: str) -> list[_Span]:
+    """The elements of the first name that is there."""
+    return next((spans[name.upper()] for name in split_field(path)[1] if name.upper() in spans), [])
+
+
+def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
+    """What an element holds, but for the elements `without` inside it."""
+    pieces, at = [], span.inside
+    for other in without:
+        if at <= other.start and other.end <= span.inside_end:
+            pieces.append(body[at : other.start])
+            at = other.end
+    return b" ".join((*pieces, body[at : span.inside_end]))
+
+
+def _first_text(body: bytes, spans: _Spans, path: str | None) -> str | None:
+    """The text at a path up to its first tag, or the value of an attribute of the record; None when empty."""
+    for name in split_field(path)[1] if path else ():
+        if name.startswith("@"):
+            tag = _START_TAG.match(body)
+            value = re.search(
+                rb"\s%s\s*+=\s*+[\"']?([^\"'\s>]*)" % re.escape(name[1:].encode()),
+                tag[0] if tag else b"",
+                re.IGNORECASE,
+            )
+            raw = value[1] if value else b""
+        else:
+            raw = next((body[span.inside : span.inside_end] for span in spans.get(name.upper(), ())), b"")
+        text = plain_text(raw.partition(b"<")[0].strip())
+        if text:
+            return text
+    return None

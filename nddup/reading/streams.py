@@ -1,0 +1,246 @@
+"""Bytes of a file that must be read from its start: expanded, bounded, and cut into chunks.
+
+    compression_of   first bytes -> gzip, bz2, zstd, xz, or none
+    Expanded         a stream of expanded bytes that says where and why it stopped
+    cut_stream       stream -> chunks between separators, as Spark's text source cuts plain files
+    expand_head      first bytes of a file -> first expanded bytes
+
+What can be decoded before a damage is kept: input goes to the decoder in small pieces. Nothing here holds more than
+`max_record` bytes and one piece: a longer record is passed over, counted, and reading goes on after its end.
+"""
+
+import bz2
+import io
+import lzma
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+from isal.igzip_lib import error as IgzipError
+
+from nddup.reading.gzip_members import GzipMember
+from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
+
+INPUT_PIECE = 8 << 10
+"""Compressed bytes given to a decoder at a time: at most so many are lost before a damage."""
+
+PIECE = 1 << 20
+"""Expanded bytes taken at a time."""
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
+
+_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError)  # type: ignore[assignment]
+
+
+class StoppedError(Exception):
+    """Reading cannot go on in this file; `reason` is that of the reject for the rest of it."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Chunk(NamedTuple):
+    """Bytes between two separators, both removed; `is_last` where the file ended instead of a separator."""
+
+    value: bytes
+    is_last: bool
+
+
+def compression_of(head: bytes) -> str:
+    """Tell the compression of a file from its first bytes: its name says nothing.
+
+    Example:
+        >>> compression_of(b"BZh91AY"), compression_of(b"<?xml")
+        ('bz2', '')
+    """
+    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
+
+
+class Expanded(io.RawIOBase):
+    """The expanded bytes of a file, all its members or frames one after another.
+
+    Args:
+        raw: the file as stored.
+        compression: as `compression_of` says.
+        limit: the most bytes to expand to; None for no limit.
+
+    Raises:
+        StoppedError: on reading, `damaged` where the file is, `too large` past the limit. Bytes decoded before, and
+            those up to the limit, are given first.
+    """
+
+    def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
+        super().__init__()
+        self._stream = _decoder(raw, compression)
+        self._limit = limit
+        self._count = 0
+
+    def readable(self) -> bool:
+        """As any stream that is read."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """As `io.RawIOBase`, so that `io.TextIOWrapper` can stand on it."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def read(self, size: int = PIECE) -> bytes:
+        """At most `size` bytes; none at the end."""
+        try:
+            data: bytes = self._stream.read1(size)  # type: ignore[attr-defined]
+        except _ERRORS as error:
+            text = str(error) or type(error).__name__
+            raise StoppedError("damaged", f"{text}, after {self._count:,} bytes") from error
+        self._count += len(data)
+        if self._limit is not None and self._count > self._limit:
+            data = data[: max(0, len(data) + self._limit - self._count)]
+            if not data:
+                raise StoppedError("too large", f"expands to more than {self._limit:,} bytes (input.max_expansion)")
+        return data
+
+
+class _Small(io.RawIOBase):
+    """A stream that gives a decoder few bytes at a time, so that a damage takes few with it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__()
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._raw.read(INPUT_PIECE if size < 0 else min(size, INPUT_PIECE))
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Members(io.RawIOBase):
+    """Members or frames one after another, each with a decoder of its own; zero bytes between them are nothing.
+
+    Unlike the libraries' own file readers it says so when a file ends inside a member.
+    """
+
+    def __init__(self, raw: BinaryIO, decoder: Callable[[], Any], piece: int) -> None:
+        super().__init__()
+        self._raw, self._decoder, self._piece = raw, decoder, piece
+        self._member: Any = None
+        self._input = b""
+
+    def read1(self, size: int) -> bytes:
+        """Some bytes, whatever the size asked for: what one piece of input expands to."""
+        del size
+        while True:
+            piece = self._input or self._raw.read(self._piece)
+            self._input = b""
+            if self._member is None:
+                piece = piece.lstrip(b"\0") if piece else b""
+            if not piece:
+                if self._member is not None:
+                    self._member.decompress(b"")  # a wrong checksum comes first
+                    raise EOFError("the file ends inside a compressed member")
+                return b""
+            self._member = self._member or self._decoder()
+            data: bytes = self._member.decompress(piece)
+            if self._member.eof:
+                self._input = self._member.unused_data
+                self._member = None
+            if data:
+                return data
+
+
+def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
+    if compression == "gzip":
+        return _Members(raw, GzipMember, INPUT_PIECE)  # type: ignore[return-value]
+    if compression == "bz2":
+        return bz2.BZ2File(_Small(raw))  # type: ignore[return-value]
+    if compression == "xz":
+        return lzma.LZMAFile(_Small(raw))  # type: ignore[arg-type, return-value]
+    if compression == "zstd":
+        return _Members(raw, zstandard.ZstdDecompressor().decompressobj, INPUT_PIECE >> 3)  # type: ignore[return-value]
+    return io.BufferedReader(raw, PIECE)  # type: ignore[type-var]
+
+
+def expand_head(raw: bytes, size: int) -> bytes:
+    """The first `size` expanded bytes that the first bytes of a file give; fewer where these end or are damaged."""
+    stream = Expanded(io.BytesIO(raw), compression_of(raw))
+    parts: list[bytes] = []
+    try:
+        while size > 0 and (data := stream.read(min(size, PIECE))):
+            parts.append(data)
+            size -= len(data)
+    except StoppedError:
+        pass
+    return b"".join(parts)[: size + sum(map(len, parts))] if size < 0 else b"".join(parts)
+
+
+def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int = 1) -> Iterator[Chunk | Reject]:
+    """Cut a stream at a separator.
+
+    Args:
+        stream: the bytes of a file.
+        separator: what stands between two records, in the file's encoding.
+        max_record: the longest chunk given out, in bytes.
+        unit: bytes of a code unit, 2 in UTF-16: a separator lies on a whole one.
+
+    Returns:
+        Chunks in file order; bytes after the last separator are the last one. Past `max_record` a reject `too large`
+        stands for the chunk. Where the stream stops, a reject with its reason stands for the rest and ends the list.
+
+    Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
+    """
+    held, searched, passed, excerpt = bytearray(), 0, 0, ""
+    offset = 0  # of held[0] in the stream, for the units
+    while True:
+        try:
+            piece = stream.read(PIECE)
+        except StoppedError as error:
+            yield Reject(error.reason, str(error), _excerpt(held))
+            return
+        held += piece
+        start = 0
+        while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
+            length = passed + end - start
+            if length > max_record:
+                yield _too_large(length, excerpt or _excerpt(held[start:]))
+            else:
+                yield Chunk(bytes(held[start:end]), is_last=False)
+            start = end + len(separator)
+            searched, passed, excerpt = start, 0, ""
+        if not piece:
+            length = passed + len(held) - start
+            if length > max_record:
+                yield _too_large(length, excerpt or _excerpt(held[start:]))
+            elif length:
+                yield Chunk(bytes(held[start:]), is_last=True)
+            return
+        del held[:start]
+        offset += start
+        tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
+        if passed + len(held) > max_record + len(separator):
+            excerpt = excerpt or _excerpt(held)
+            dropped = len(held) - tail
+            passed += dropped
+            offset += dropped
+            del held[:dropped]
+        searched = max(0, len(held) - tail)
+
+
+def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
+    at = held.find(separator, start)
+    while at >= 0 and (offset + at) % unit:
+        at = held.find(separator, at + 1)
+    return at
+
+
+def _too_large(length: int, excerpt: str) -> Reject:
+    return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
+
+
+def _excerpt(data: bytes | bytearray) -> str:
+    return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]

@@ -1,0 +1,214 @@
+"""WARC files: cut by their own lengths, each record parsed apart, so that one bad record is one reject.
+
+    cut_warc     stream -> the bytes of each record that may hold a document
+    parse_warc   those bytes -> Record | Reject
+
+The cutting is here because a whole-file parser ends, without a word, where a file is cut or a header is wrong. The
+headers of WARC and of HTTP, and the transfer and content encodings, are FastWARC's.
+
+Records that are no documents (warcinfo, request, metadata, continuation) are passed over. A `revisit` holds no page:
+it is a reject `no content`; so the accounting of a crawl closes.
+
+Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from fastwarc.warc import WarcRecord
+
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
+from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
+
+DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
+EXCERPT_BYTES = 4 * EXCERPT_LENGTH
+MAX_HEADER = 1 << 20
+"""Bytes of the header of a record, its blank line included; more is no header."""
+
+BLANKS = 64
+"""Bytes looked at for line ends between two records, at a time."""
+
+_TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
+_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_IS_HTTP = re.compile(rb"^Content-Type:[ \t]*application/http", re.IGNORECASE | re.MULTILINE)
+_START = b"WARC/"
+_TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
+
+
+class _Window:
+    """The bytes of a stream from a point on, as many as asked for."""
+
+    def __init__(self, stream: Expanded) -> None:
+        self._stream = stream
+        self.held = bytearray()
+        self.is_ended = False
+
+    def fill(self, size: int) -> bool:
+        """Hold `size` bytes if the stream has them."""
+        while len(self.held) < size and not self.is_ended:
+            piece = self._stream.read(PIECE)
+            self.is_ended = not piece
+            self.held += piece
+        return len(self.held) >= size
+
+    def drop(self, size: int) -> None:
+        """Go on `size` bytes, which need not be held."""
+        while size > len(self.held) and not self.is_ended:
+            size -= len(self.held)
+            self.held.clear()
+            self.fill(1)
+        del self.held[:size]
+
+    def find(self, mark: bytes, limit: int) -> int:
+        """Where `mark` ends within the first `limit` bytes; -1 if it does not occur there."""
+        searched = 0
+        while (at := self.held.find(mark, searched, limit)) < 0:
+            if self.is_ended or len(self.held) >= limit:
+                return -1
+            searched = max(0, len(self.held) - len(mark) + 1)
+            self.fill(len(self.held) + 1)
+        return at + len(mark)
+
+
+def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
+    """The records of a WARC file that may hold a document.
+
+    Args:
+        stream: the file's bytes.
+        max_record: the longest record given out, header included.
+
+    Returns:
+        Each record's header and block. `too large` for a longer one; `malformed` for bytes that begin no record
+        or a header without length, up to the next record; `truncated` where the file ends inside a record; the
+        stream's own reason where it stops.
+
+    Cost: linear. Memory: `max_record` and a piece.
+    """
+    window = _Window(stream)
+    try:
+        while _skip_blank(window):
+            yield from _next_record(window, max_record)
+    except StoppedError as error:
+        yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])))
+
+
+def _skip_blank(window: _Window) -> bool:
+    """Go on to the next byte that is no line end; False at the end of the file."""
+    while window.fill(1):
+        first = window.held[:BLANKS]
+        rest = len(first.lstrip(b"\r\n\0 "))
+        window.drop(len(first) - rest)
+        if rest:
+            return True
+    return False
+
+
+def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
+    window.fill(len(_START))
+    header_end = -1
+    if window.held.startswith(_START):
+        usual = window.find(b"\r\n\r\n", MAX_HEADER)
+        bare = window.find(b"\n\n", usual if usual >= 0 else MAX_HEADER)
+        header_end = bare if bare >= 0 else usual
+    header = bytes(window.held[: max(header_end, 0)])
+    length = _LENGTH.search(header)
+    if length is None:
+        yield _lost(window)
+        return
+    found = _TYPE.search(header)
+    is_document = found is None or found[1].lower() in DOCUMENTS
+    size = header_end + int(length[1])
+    if not is_document:
+        window.drop(size)
+    elif size > max_record:
+        yield Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
+        window.drop(size)
+    elif not window.fill(size):
+        missing = size - len(window.held)
+        yield Reject("truncated", f"the file ends {missing:,} bytes before the record", excerpt(header))
+        window.drop(size)
+    else:
+        yield Chunk(bytes(window.held[:size]), is_last=False)
+        window.drop(size)
+
+
+def _lost(window: _Window) -> Reject:
+    """Go on to the next start of a record; what is passed is one reject."""
+    begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
+    while True:
+        at = window.held.find(b"\n" + _START, 1)
+        if at >= 0 or window.is_ended:
+            step = at + 1 if at >= 0 else len(window.held)
+            window.drop(step)
+            return Reject("malformed", f"{passed + step:,} bytes that begin no WARC record", begin)
+        step = max(len(window.held) - len(_START), 0)
+        passed += step
+        window.drop(step)
+        window.fill(len(window.held) + 1)
+
+
+def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
+    """Read the document in one WARC record.
+
+    Returns:
+        Id from WARC-TREC-ID or WARC-Record-ID, address from WARC-Target-URI, the payload with its transfer and
+        content encodings undone and the charset of its HTTP header. Rejects: `no content` for a revisit, `not text`
+        by its content type, `malformed`, `too large` for a payload that expands past `max_record`. Never raises.
+    """
+    try:
+        return _parse(chunk, max_record)
+    except Exception as error:  # noqa: BLE001 - a parser of foreign bytes: whatever it says is the reason
+        return Reject("malformed", str(error) or type(error).__name__, excerpt(chunk))
+
+
+def _parse(chunk: bytes, max_record: int) -> Record | Reject:
+    start = _payload_at(chunk)
+    record = WarcRecord.from_bytes(chunk[:start])  # its payload would be copied
+    headers = record.headers
+    doc_id = (headers.get("WARC-TREC-ID") or record.record_id or "").strip("<> \t")
+    if (headers.get("WARC-Type") or "").lower() == "revisit":
+        refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
+        return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
+    content_type, charset, payload = _read_payload(record, chunk, start, max_record)
+    if not _TEXTS.match(content_type.lower()):
+        return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
+    if len(payload) > max_record:
+        return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
+    is_plain = content_type.lower().startswith(("text/plain", "application/json"))
+    url = headers.get("WARC-Target-URI")
+    return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk[:EXCERPT_BYTES]))
+
+
+def _payload_at(chunk: bytes) -> int:
+    """Where the payload begins: after the header, and after that of HTTP where there is one."""
+    start = _BLANK_LINE.search(chunk)
+    if start is None:
+        return len(chunk)
+    if _IS_HTTP.search(chunk, 0, start.end()) is None:
+        return start.end()
+    http = _BLANK_LINE.search(chunk, start.end())
+    return len(chunk) if http is None else http.end()
+
+
+def _read_payload(record: WarcRecord, chunk: bytes, start: int, max_record: int) -> tuple[str, str | None, bytes]:
+    """Content type, charset and payload; the payload as stored where it is not encoded as its header says."""
+    content_type = str(record.headers.get("Content-Type") or "")
+    if not content_type.lower().startswith("application/http"):
+        return content_type, None, chunk[start:]
+    record.parse_http(auto_decode="none")
+    content_type, charset = str(record.http_content_type or ""), record.http_charset
+    headers = record.http_headers
+    if headers is None or not (headers.get("Content-Encoding") or headers.get("Transfer-Encoding")):
+        return content_type, charset, chunk[start:]
+    try:
+        return content_type, charset, _decode_payload(chunk, max_record, "all")
+    except OSError:
+        return content_type, charset, _decode_payload(chunk, max_record, "none")
+
+
+def _decode_payload(chunk: bytes, max_record: int, decode: Literal["all", "none"]) -> bytes:
+    record = WarcRecord.from_bytes(chunk)
+    record.parse_http(auto_decode=decode)
+    return record.reader.read(max_record + 1)

@@ -1,0 +1,203 @@
+"""One record of an XML file, cut out -> its id, URL and content fields by the paths of its format."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from lxml import etree
+
+from nddup.reading.formats import FieldKind, Format, Path, Step, parse_path, split_field
+from nddup.reading.outcomes import (
+    Record,
+    Reject,
+    Value,
+    declared_value,
+    decode_base64,
+    excerpt,
+    make_record,
+    plain_text,
+)
+from nddup.reading.xml_parsing import Wrapper, escape_ampersands
+
+Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
+Field = tuple[Value, bool | None]
+
+
+def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *, is_last: bool) -> Record | Reject:
+    """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
+
+    Args:
+        body: the record.
+        wrapper: of its file.
+        closing: its end tag; empty for a row.
+        declared: where things stand in it.
+        is_last: nothing of the file follows, not even the end of the root, so that its own end tag may be
+            missing. It must then be well-formed all the same, and hold everything its format asks for.
+
+    Returns:
+        The record; a reject `truncated` (only if `is_last`), `malformed`, `deleted`, `no content`, `bad
+        base64` or `id too long`.
+    """
+    element, detail = _element(body, wrapper, closing)
+    start = excerpt(body)
+    if element is None:
+        detail = wrapper.explain(body) or detail
+        if is_last:
+            return Reject("truncated", f"the file ends inside this record ({detail})", start)
+        return Reject("malformed", detail, start)
+    doc_id = _first_text(element, declared.id)
+    found = _content(element, declared, is_last=is_last)
+    if isinstance(found, tuple):
+        return Reject(*found, start, doc_id)
+    url = _first_text(element, declared.url)
+    return make_record(doc_id, _plain_url(url) if url and declared.may_encode_url else url, found, start=start)
+
+
+def _content(element: etree._Element, declared: Format, *, is_last: bool) -> list[Field] | tuple[str, str]:
+    """The fields of a record, titles first; or reason and detail of a reject. No title is given twice."""
+    if declared.deleted and _select(element, parse_path(declared.deleted)):
+        return "deleted", f"marked as deleted ({declared.deleted})"
+    content = [_nodes(element, path) for path in declared.content]
+    if is_last and not all(nodes for _, nodes in content):
+        return "truncated", f"the file ends inside this record, without {' or '.join(declared.content)}"
+    if not any(nodes for _, nodes in content):
+        return "no content", f"no {' or '.join(declared.content)}"
+    titles = [_nodes(element, path) for path in declared.title]
+    if any(nodes for _, nodes in titles):
+        inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
+        titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
+    fields: list[Field] = []
+    for kind, nodes in (*titles, *content):
+        for node in nodes:
+            field = _field(node, kind, declared.is_markup)
+            if field is None:
+                return "bad base64", f"in {node[:100] if isinstance(node, str) else _local(node.tag)}"
+            fields.append(field)
+    return fields
+
+
+def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Element | None, str]:
+    """The parsed record, stray `&` escaped if it cannot be parsed without; or None and the parser's words."""
+    try:
+        return wrapper.parse(body, closing), ""
+    except (etree.XMLSyntaxError, ValueError) as error:
+        detail = str(error)
+    if b"&" in body:
+        try:
+            return wrapper.parse(escape_ampersands(body), closing), ""
+        except (etree.XMLSyntaxError, ValueError) as error:
+            detail = str(error)
+    return None, detail
+
+
+@lru_cache(maxsize=1024)
+def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
+    """What a field holds, and its alternatives."""
+    kind, alternatives = split_field(path)
+    return kind, tuple(parse_path(alternative) for alternative in alternatives)
+
+
+def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
+    """What a field holds, and its nodes: the first alternative that is not empty, else the first present."""
+    kind, alternatives = _read_field(path)
+    present: list[Node] = []
+    for alternative in alternatives:
+        nodes = _select(element, alternative)
+        if len(alternatives) == 1 or any(_has_text(node) for node in nodes):
+            return kind, nodes
+        present = present or nodes
+    return kind, present
+
+
+def _select(element: etree._Element, path: Path) -> list[Node]:
+    """All elements, or attribute values, at `path` under `element`, in document order."""
+    nodes: list[Any] = [element]
+    for step in path:
+        if step.is_attribute:
+            return [value for node in nodes for key, value in node.attrib.items() if step.name in ("*", _local(key))]
+        nodes = _children(nodes[0], step) if len(nodes) == 1 else [c for node in nodes for c in _children(node, step)]
+    return nodes
+
+
+def _children(node: etree._Element, step: Step) -> list[etree._Element]:
+    found = [child for child in node if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
+    if step.where is not None:
+        name, value = step.where
+        found = [child for child in found if _attribute(child, name) == value]
+    return found if step.position is None else found[step.position :][:1]
+
+
+def _attribute(node: etree._Element, name: str) -> str:
+    """An attribute by local name; empty when there is none."""
+    return next((str(value) for key, value in node.attrib.items() if _local(str(key)) == name), "")
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2] if tag[0] == "{" else tag
+
+
+def _is_within(node: Node, others: set[etree._Element]) -> bool:
+    return not isinstance(node, str) and any(above in others for above in node.iterancestors())
+
+
+def _has_text(node: Node) -> bool:
+    return any(text.strip() for text in ([node] if isinstance(node, str) else _strings(node)))
+
+
+def _text(element: etree._Element, joint: str) -> str:
+    return (element.text or "") if len(element) == 0 else joint.join(_strings(element))
+
+
+def _strings(element: etree._Element) -> Iterator[str]:
+    return (str(text) for text in element.itertext())
+
+
+def _first_text(element: etree._Element, path: str | None) -> str | None:
+    """The first text at a path that is not empty, stripped; None when there is none."""
+    kind, nodes = _nodes(element, path) if path else ("auto", [])
+    for node in nodes:
+        text = node if isinstance(node, str) else _text(node, "")
+        if kind == "base64":
+            text = plain_text(decode_base64(text) or b"")
+        text = text.strip()
+        if text:
+            return text
+    return None
+
+
+def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:  # noqa: FBT001
+    """A content field: bytes from base64, else text (of an element with children: its text nodes, one space
+    between).
+
+    None when the base64 cannot be decoded.
+    """
+    if isinstance(node, str):
+        return declared_value(node, kind, is_markup)
+    if kind == "base64" or (kind == "auto" and (node.get("encoding") or "").strip().lower() == "base64"):
+        return declared_value(_text(node, ""), "base64", is_markup)
+    if kind == "typed":
+        kind = _kind_of_type(_attribute(node, "type").strip().lower())
+        if kind == "base64":
+            return declared_value(_text(node, ""), kind, is_markup)
+    return declared_value(_text(node, " "), kind, is_markup)
+
+
+def _kind_of_type(name: str) -> FieldKind:
+    """What an element of Atom holds by its attribute `type`: text, html, xhtml, or a media type."""
+    if name in ("html", "text/html"):
+        return "html"
+    is_text = name in ("", "text", "xhtml") or name.startswith("text/") or name.endswith(("+xml", "/xml"))
+    return "text" if is_text else "base64"
+
+
+def _plain_url(url: str) -> str:
+    """The URL itself, whether it stands as it is or in base64 (then it decodes to something printable)."""
+    raw = decode_base64(url) if len("".join(url.split())) % 4 == 0 else None
+    if not raw:
+        return url
+    try:
+        decoded = raw.decode()
+    except UnicodeDecodeError:
+        decoded = raw.decode("cp1251", "replace") if raw.startswith((b"http://", b"https://")) else ""
+    decoded = decoded.strip()
+    return decoded if decoded and decoded.isprintable() else url

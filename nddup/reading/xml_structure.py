@@ -1,0 +1,159 @@
+"""The shape of an XML file, from its head: which elements, how spelled, and which of them are the records.
+
+    scan          head -> Shape: the start tags outside comments, CDATA, instructions and DOCTYPE
+    find_record   the path of the record element of a file of unknown format
+    first_of      a field by its usual name
+
+Everything here is bounded: tags, levels, candidates.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from nddup.reading.formats import FormatError
+from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED, UNFINISHED
+
+MAX_TOKENS = 200_000
+MAX_DEPTH = 64  # levels under which no record is looked for
+MAX_CANDIDATES = 50
+RECORD_LEVELS = 4
+
+ID_NAMES = (
+    "docid",
+    "docno",
+    "doc_id",
+    "id",
+    "@id",
+    "@docid",
+    "@doc_id",
+    "@newid",
+    "@itemid",
+    "guid",
+    "identifier",
+)
+URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
+TITLE_NAMES = ("title", "subject", "headline", "@title")
+BODY_NAMES = (
+    "content",
+    "text",
+    "body",
+    "raw_content",
+    "description",
+    "abstract",
+    "@body",
+    "@text",
+    "@content",
+)
+RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
+SETTINGS = "set input.record, input.id and input.content (and input.format)"
+
+_TOKEN = re.compile(
+    rf"(?P<skipped>{SKIPPED})|(?P<unfinished>{UNFINISHED})"
+    rf"|</(?P<end>[^\s<>/]++)\s*+>|<(?P<start>[^\s<>/!?=\"']++)(?P<attributes>{ATTRIBUTES})>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"(?<![^\s=\"'/])([^\s=\"'/]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
+
+
+@dataclass(slots=True)
+class Element:
+    """One start tag of the head: where it stands, how it is spelled, what it declares, how it ends."""
+
+    path: tuple[str, ...]
+    tag: str
+    attributes: dict[str, str]
+    namespaces: dict[str, str]
+    is_empty: bool
+    parent: int
+    end_tag: str = ""
+
+
+@dataclass(slots=True)
+class Shape:
+    """The elements of a head in document order, and what was seen under each path."""
+
+    elements: list[Element] = field(default_factory=list)
+    seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
+
+    def fields(self, path: tuple[str, ...]) -> list[str]:
+        """Children (by local name) and attributes (`@name`) seen in the elements at `path`."""
+        return list(self.seen.get(path, ()))
+
+    def records(self, name: str) -> list[Element]:
+        """The elements of this local name, anywhere."""
+        return [element for element in self.elements if element.path[-1] == name]
+
+    def add(self, element: Element) -> None:
+        """Take in the next start tag."""
+        self.elements.append(element)
+        own = self.seen.setdefault(element.path, {})
+        own.update(dict.fromkeys(f"@{name}" for name in element.attributes))
+        if len(element.path) > 1:
+            self.seen[element.path[:-1]][element.path[-1]] = None
+
+
+def scan(text: str) -> Shape:
+    """Read the tags of a head; stop where a comment, CDATA section, instruction or DOCTYPE is cut.
+
+    Cost: linear; at most MAX_TOKENS tags are read, and those below MAX_DEPTH open elements left out.
+    """
+    shape = Shape()
+    stack: list[int] = []
+    deeper = 0
+    for count, token in enumerate(_TOKEN.finditer(text)):
+        if token["unfinished"] or count > MAX_TOKENS:
+            break
+        if token["end"]:
+            local = token["end"].rpartition(":")[2]
+            if deeper:
+                deeper -= 1
+            elif stack and shape.elements[stack[-1]].path[-1] == local:
+                shape.elements[stack.pop()].end_tag = token[0]
+        elif token["start"]:
+            is_empty = token["attributes"].endswith("/")
+            if len(stack) == MAX_DEPTH:
+                deeper += not is_empty
+                continue
+            shape.add(_element(token, stack[-1] if stack else -1, shape, is_empty=is_empty))
+            if not is_empty:
+                stack.append(len(shape.elements) - 1)
+    return shape
+
+
+def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool) -> Element:
+    """The element of one start tag."""
+    values = {m[1]: m[2] if m[2] is not None else m[3] for m in _ATTRIBUTE.finditer(token["attributes"])}
+    declared = {name: value for name, value in values.items() if name == "xmlns" or name.startswith("xmlns:")}
+    return Element(
+        path=(*(shape.elements[parent].path if parent >= 0 else ()), token["start"].rpartition(":")[2]),
+        tag=token["start"],
+        attributes={name.rpartition(":")[2]: value for name, value in values.items() if name not in declared},
+        namespaces={name.partition(":")[2]: value for name, value in declared.items()},
+        is_empty=is_empty,
+        parent=parent,
+    )
+
+
+def first_of(names: tuple[str, ...], fields: list[str]) -> str | None:
+    """The field that stands first in `names`, compared without case."""
+    spelled = {name.lower(): name for name in reversed(fields)}
+    return next((spelled[name] for name in names if name in spelled), None)
+
+
+def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
+    """The path of the record element, by the rule on top of `heads`.
+
+    Raises:
+        FormatError: if none is likely to be.
+    """
+    counts: dict[tuple[str, ...], int] = {}
+    for element in shape.elements:
+        counts[element.path] = counts.get(element.path, 0) + 1
+    root = shape.elements[0].path
+    candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
+    likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
+    for path in (*likely[:MAX_CANDIDATES], root):
+        fields = shape.fields(path)
+        if first_of(BODY_NAMES, fields) or (not needs_body and first_of(ID_NAMES, fields)):
+            return path
+    raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")

@@ -1,0 +1,1 @@
+"""What is done with a finished run: shown, checked, evaluated, reported. Imports `run` and everything below it."""

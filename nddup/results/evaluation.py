@@ -1,0 +1,176 @@
+"""What `evaluation.json` holds, how its ratios and curves come from counts, and how the terminal shows it."""
+
+import csv
+import io
+from collections.abc import Sequence
+from math import floor, log10
+from typing import Any
+
+from nddup.verifying.pair_counts import Agreement
+
+Band = tuple[int | None, list[int]]
+"""Counts of the rows whose value lies in a band: its number, None for rows without a value."""
+
+FORMAT = 1
+
+EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is null.
+
+    format, versions, path              of this file; what made it; the list compared with
+    list      kind          pairs | groups
+              delimiter     tab | semicolon | comma | blank | json
+              header        names of the columns, empty where there are none
+              score         name of the score's column, or null
+              lines, unreadable, with_itself, repeated
+                            entries; those that are none; pairs of a document with itself (groups of one id); pairs that
+                            came again (of groups: null)
+              ids, unknown_ids, rejected_ids
+                            different ids; those that are no document of the run; of these, rejects of the run
+              unknown_pairs pairs with such an id
+              counted       true where the pairs of groups were counted, not listed
+    pairs, clusters         the rows of `pairs`, and all pairs of documents in a common cluster, against the list:
+              reference, found, unique_to_reference, unique_to_run, common        the papers' five numbers
+              precision, recall, f1
+              recall_of_known   recall without pairs that have an unknown id
+    unlisted  pairs of the list, not in `pairs`, of two removed documents of a family that was led: the run does not
+              promise these (clusters whose coverage is `documents`)
+    curves    score         [{at, reference, common, together, precision, recall}]: the list cut at score >= at;
+                            common: in `pairs`; together: in a common cluster; [] without scores
+              resemblance   [{at, found, common, precision, recall}]: the run cut at its own estimate >= at; [] where
+                            there is none, or pairs were counted
+    lists     unique_to_reference, unique_to_run   {file, rows, of}: rows written of so many; file null where not listed
+"""
+"""The form of `evaluation.json`."""
+
+
+def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
+    """The five numbers and their ratios; `known` pairs of the list have ids that the run knows."""
+    reference, found, common = agreement
+    return {
+        "reference": reference,
+        "found": found,
+        "unique_to_reference": reference - common,
+        "unique_to_run": found - common,
+        "common": common,
+        "precision": agreement.precision,
+        "recall": agreement.recall,
+        "f1": agreement.f1,
+        "recall_of_known": Agreement(known, found, common).recall,
+    }
+
+
+def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, Any]]:
+    """The list cut at each of some scores; the run is whole.
+
+    Args:
+        bands: reference, common and together of each band of the score, the highest first.
+        width: of a band.
+        found: pairs of the run.
+    """
+    points, sums = [], [0, 0, 0]
+    for number, counts in bands:
+        sums = [a + b for a, b in zip(sums, counts, strict=True)]
+        reference, common, together = sums
+        both = Agreement(reference, found, common)
+        points.append({"at": round((number or 0) * width, 10), "reference": reference, "common": common,
+                       "together": together, "precision": both.precision, "recall": both.recall})  # fmt: skip
+    return points[::-1]
+
+
+def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, reference: int) -> list[dict[str, Any]]:
+    """The run cut at each of its own resemblances; the list is whole.
+
+    Args:
+        found: pairs of the run in each band of its resemblance, the highest first.
+        common: of these, those of the list.
+        steps: bands from 0 to 1.
+        reference: pairs of the list.
+    """
+    shared = {band: count for band, (count,) in common}
+    points, sums = [], [0, 0]
+    for band, (count,) in found:
+        if band is None:
+            continue
+        sums = [sums[0] + count, sums[1] + shared.get(band, 0)]
+        both = Agreement(reference, *sums)
+        points.append({"at": band / steps, "found": sums[0], "common": sums[1], "precision": both.precision,
+                       "recall": both.recall})  # fmt: skip
+    return points[::-1]
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least `least`; 1 for nothing.
+
+    Example:
+        >>> [nice_step(value) for value in (0.006, 0.3, 2.0, 0)]
+        [0.01, 0.5, 2.0, 1.0]
+    """
+    if least <= 0:
+        return 1.0
+    power = floor(log10(least))
+    first = next(step for step in (1, 2, 5, 10) if step >= round(least / 10.0**power, 9))
+    return first * 10.0**power if power >= 0 else first / 10.0**-power
+
+
+def csv_line(values: Sequence[object]) -> str:
+    """A row of a CSV file; nulls are empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(
+        ["" if value is None else str(value).lower() if isinstance(value, bool) else value for value in values]
+    )
+    return text.getvalue()
+
+
+def describe(evaluation: dict[str, Any], run: str) -> str:
+    """The comparison as a table for the terminal."""
+    said, pairs, clusters = evaluation["list"], evaluation["pairs"], evaluation["clusters"]
+    layout = f"{said['kind']}, {said['delimiter']}"
+    layout += f", header {' '.join(said['header'])}" if said["header"] else ", no header"
+    layout += f", score {said['score']}" if said["score"] else ""
+    lines = [
+        f"reference  {evaluation['path']} ({layout}): {said['lines']:,} lines, {said['ids']:,} ids",
+        *(f"  note: {note}" for note in _notes(evaluation)),
+        "",
+        f"  {'':<24}{'pairs':>16}{'in clusters':>16}",
+    ]
+    counts = ("reference", "found", "unique_to_reference", "unique_to_run", "common")
+    lines += [f"  {name.replace('_', ' '):<24}{pairs[name]:>16,}{clusters[name]:>16,}" for name in counts]
+    ratios = {"precision": "precision", "recall": "recall", "f1": "F1"}
+    lines += [f"  {title:<24}{_ratio(pairs[name]):>16}{_ratio(clusters[name]):>16}" for name, title in ratios.items()]
+    if said["unknown_pairs"]:
+        known = [_ratio(side["recall_of_known"]) for side in (pairs, clusters)]
+        lines.append(f"  {'recall of known ids':<24}{known[0]:>16}{known[1]:>16}")
+    lines.append("")
+    for name, written in evaluation["lists"].items():
+        where = f"in {run}/{written['file']}" if written["file"] else "not listed"
+        lines.append(f"  {name.replace('_', ' ')}: {written['rows']:,} of {written['of']:,} {where}")
+    return "\n".join([*lines, f"  all numbers: {run}/evaluation.json", ""])
+
+
+def _notes(evaluation: dict[str, Any]) -> list[str]:
+    said = evaluation["list"]
+    notes = []
+    if said["unreadable"]:
+        notes.append(f"{said['unreadable']:,} lines could not be read")
+    if said["with_itself"]:
+        what = "pairs of a document with itself" if said["kind"] == "pairs" else "groups of one id"
+        notes.append(f"{said['with_itself']:,} {what}, left out")
+    if said["repeated"]:
+        notes.append(f"{said['repeated']:,} pairs came again, counted once")
+    if said["unknown_ids"]:
+        rejected = f" ({said['rejected_ids']:,} of them rejects)" if said["rejected_ids"] else ""
+        notes.append(
+            f"{said['unknown_ids']:,} ids are no documents of the run{rejected}: {said['unknown_pairs']:,} pairs"
+            " with them count as not found"
+        )
+    if said["counted"]:
+        notes.append("the pairs of the groups were counted, not listed")
+    if evaluation["unlisted"]:
+        notes.append(
+            f"{evaluation['unlisted']:,} pairs of the list are of two removed documents in families that were led:"
+            " the run does not list such pairs"
+        )
+    return notes
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

@@ -1,0 +1,61 @@
+"""`nddup mine`: the maximal, or closed, frequent itemsets of any FIMI file. Without Spark, in one process."""
+
+import os
+import sys
+from pathlib import Path
+
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.mining.fimi import format_sets, read_fimi
+from nddup.mining.frequent_sets import Mined, mine_context
+
+
+def mine_file(  # noqa: PLR0913 - the options of the command
+    file: str, *, support: int, output: str | None = None, min_size: int = 1, closed: bool = False,
+    max_sets: int | None = None,
+) -> None:  # fmt: skip
+    """
+    Mine a file and write its sets, to `output` or to standard output; what is missing goes to standard error.
+
+    Raises:
+        ConfigError: if there is no such file.
+        OutputError: if `output` exists or cannot be written.
+        NddupError: if the file cannot be read to its end, or is none of transactions.
+    """
+    path, target = Path(file), Path(output) if output else None
+    if not path.exists():
+        raise ConfigError(f"{file}: no such file")
+    if path.is_dir():
+        raise ConfigError(f"{file}: is a folder, not a FIMI file")
+    if target is not None and target.exists():
+        raise OutputError(f"--output {output}: exists already; give another file")
+    if target is not None and not target.absolute().parent.is_dir():
+        raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")
+    try:
+        context, names = read_fimi(path)
+    except (OSError, ValueError) as error:
+        raise NddupError(f"{file}: {error}") from error
+    if context.items.size == 0:
+        sys.stderr.write(f"nddup: {file}: no transactions\n")
+    mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
+    _write(mined, names, target)
+    if not mined.is_complete:
+        kind = "closed" if closed else "maximal"
+        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {file} has more {kind} sets than those given\n")
+
+
+def _write(mined: Mined, names: list[bytes], target: Path | None) -> None:
+    lines = format_sets(mined.itemsets, names)
+    if target is None:
+        try:
+            sys.stdout.buffer.writelines(lines)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has enough; Python would complain again when it closes
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    part = target.with_name(target.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.writelines(lines)
+        part.replace(target)
+    except OSError as error:
+        raise OutputError(f"--output {target}: {error.strerror}") from error

@@ -1,0 +1,61 @@
+"""The folder of a report: `index.html`, `assets/` (styles, scripts, licences) and `data/`.
+
+It opens from disk, without a network. A page from disk may not fetch files, but it may load scripts: so each chunk of
+data is a script that hands one value over. Documents are hostile: their titles, addresses and texts are only ever
+inside string literals of these scripts, and the page puts them into text nodes.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import Any
+
+ASSETS = (
+    "report.css", "theme.js", "chart.umd.min.js", "data.js", "dom.js", "charts.js", "overview.js", "browser.js",
+    "differ.js", "compare.js", "cluster.js", "quality.js", "details.js", "main.js", "LICENSE-chartjs.txt",
+)  # fmt: skip
+
+_UNSAFE = re.compile("[<>&\u007f-\u009f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+"""Characters that mean something to HTML or to a reader of scripts, or that UTF-8 cannot hold."""
+
+Put = Callable[[str, str], None]
+"""Writes a text file: its path in the folder, its text."""
+
+
+def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
+    """Write a report, data first, so that the page is there only when all it loads is.
+
+    Args:
+        put: writes a file.
+        chunks: as `data.chunks` gives them.
+
+    Returns:
+        The number of characters written.
+    """
+    written = 0
+    for name, value in chunks:
+        text = script_of(name, value)
+        put(f"data/{name}.js", text)
+        written += len(text)
+    folder = files("nddup.results.report").joinpath("assets")
+    for name in (*(f"assets/{name}" for name in ASSETS), "index.html"):
+        text = folder.joinpath(name.removeprefix("assets/")).read_text(encoding="utf-8")
+        put(name, text)
+        written += len(text)
+    return written
+
+
+def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
+    r"""A chunk as a script.
+
+    Example:
+        >>> script_of("a-0", {"text": "</script>\u2028"})
+        'nddup.put("a-0",{"text":"\\u003c/script\\u003e\\u2028"});\n'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f'nddup.put("{name}",{_UNSAFE.sub(_escape, text)});\n'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

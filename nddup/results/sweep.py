@@ -1,0 +1,173 @@
+"""`nddup sweep INPUT… --grid FILE --output DIR`: the same collection under every combination of some settings.
+
+    read_grid     YAML -> the combinations
+    run_sweep     each combination a whole run, compared with a list where one is given
+
+What it leaves in DIR: `sweep.csv`, a row a combination; `sweep.json`, the same with all metrics; `sweep.png`, where
+matplotlib is installed. A combination that the configuration refuses is a row with the reason.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError, OutputError
+from nddup.results.evaluate import evaluate_run
+from nddup.results.evaluation import csv_line
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.storage.files import Storage
+
+MOST = 1_000
+"""Combinations of a grid: each is a whole run."""
+
+COUNTS = ("documents", "pairs", "candidates", "clusters", "largest_component", "invented_pairs", "kept", "seconds")
+RATIOS = ("precision", "recall", "f1")
+
+
+@dataclass
+class Point:
+    """One combination: its settings by key, the configuration or why there is none, and what came out."""
+
+    settings: dict[str, object]
+    config: Config | None = None
+    refused: str = ""
+    results: dict[str, float | int | None] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+
+def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
+    """The combinations of a grid, the last key changing fastest.
+
+    Args:
+        text: YAML: `section.key: [value, …]`, or sections with lists below; one value may stand without brackets.
+        origin: what to call it in messages.
+        base: the settings that all share.
+
+    Raises:
+        ConfigError: if it is no such mapping, has no key or too many combinations, or every combination is refused.
+    """
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict) or not values:
+        raise ConfigError(f"{origin}: expected lines such as `sketch.size: [100, 200]`")
+    lists = {key: value if isinstance(value, list) else [value] for key, value in _flat(values, origin)}
+    points = [Point(dict(zip(lists, chosen, strict=True))) for chosen in product(*lists.values())]
+    if not 0 < len(points) <= MOST:
+        raise ConfigError(f"{origin}: {len(points):,} combinations; expected 1 to {MOST:,}")
+    for point in points:
+        try:
+            point.config = build_config(_with(base, point.settings), origin=origin)
+        except ConfigError as error:
+            point.refused = str(error)
+    if not any(point.config for point in points):
+        raise ConfigError(points[0].refused)
+    return points
+
+
+def run_sweep(  # noqa: PLR0913 - the options of the command
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    points: Sequence[Point],
+    *,
+    truth: str | None = None,
+    keeps_runs: bool = False,
+) -> None:
+    """Run every combination, one after another, and write the tables after each.
+
+    Args:
+        spark: the session.
+        inputs: as of a run.
+        output: folder; must not exist.
+        points: the combinations; their results are filled in.
+        truth: a list of duplicates to compare each run with.
+        keeps_runs: leave the runs in `output/runs`; else each is removed once it was counted.
+
+    Raises:
+        OutputError: if `output` exists or cannot be written.
+        NddupError: as a run.
+    """
+    storage = Storage(spark)
+    if storage.exists(output):
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    for number, point in enumerate(points, 1):
+        if point.config is not None:
+            folder = f"{output}/runs/{number:04}"
+            point.metrics = run_job(spark, inputs, folder, point.config)
+            evaluation = evaluate_run(spark, folder, truth) if truth else None
+            point.results = results_of(point.metrics, evaluation)
+            if not keeps_runs:
+                storage.remove(folder)
+        storage.write_text(f"{output}/sweep.csv", table_of(points[:number]))
+        storage.write_text(f"{output}/sweep.json", json.dumps([_as_json(p) for p in points[:number]], indent=2) + "\n")
+    if not keeps_runs:
+        storage.remove(f"{output}/runs")
+
+
+def results_of(metrics: Mapping[str, Any], evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:
+    """The numbers of a row, from the metrics of a run and its evaluation."""
+    stages = metrics["stages"]
+    merged = {**metrics["rows"], **stages["pairs"], **stages["clusters"], "kept": stages["keep"]["kept"]}
+    merged["seconds"] = round(sum(stage["seconds"] for stage in stages.values()), 3)
+    merged |= metrics["rows"]
+    ratios = {name: evaluation["pairs"][name] for name in RATIOS} if evaluation else {}
+    return {name: merged[name] for name in COUNTS} | ratios
+
+
+def table_of(points: Sequence[Point]) -> str:
+    """The points as CSV: settings, results, and why one was refused."""
+    keys = list(points[0].settings)
+    names = [*COUNTS, *(RATIOS if any("f1" in point.results for point in points) else ())]
+    lines = [csv_line([*keys, *names, "refused"])]
+    for point in points:
+        values = [point.settings[key] for key in keys]
+        lines.append(csv_line([*values, *(point.results.get(name) for name in names), point.refused or None]))
+    return "".join(lines)
+
+
+def read_text(path: str) -> str:
+    """A grid's file.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--grid {path}: cannot be read ({error})") from error
+
+
+def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found += [(f"{key}.{name}", below) for name, below in value.items()]
+        elif "." in str(key):
+            found.append((str(key), value))
+        else:
+            raise ConfigError(f"{origin}: {key}: expected section.key, such as sketch.size")
+    return found
+
+
+def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
+    values = base.model_dump()
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        below = values.get(section)
+        values[section] = {**(below if isinstance(below, dict) else {}), (key if section == "spark" else name): value}
+    return values
+
+
+def _as_json(point: Point) -> dict[str, Any]:
+    return {"settings": point.settings, "results": point.results, "refused": point.refused or None,
+            "metrics": point.metrics or None}  # fmt: skip

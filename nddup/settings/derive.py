@@ -1,0 +1,212 @@
+"""What the settings choose together: the kind, its recipe, its threshold, its bands; and which choices contradict.
+
+A setting that the chosen kind does not take is refused, so that nobody believes it to matter.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, cast
+
+from pydantic import BaseModel
+
+from nddup.matching.threshold import Threshold
+from nddup.settings.schema import Config, SketchConfig
+from nddup.sketching.accuracy import Bands, choose_bands
+from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
+from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.minhash import DATASKETCH_SEEDS
+from nddup.sketching.recipe import Recipe
+from nddup.sketching.words.lexicon import LexiconRule
+from nddup.sketching.words.word_sketches import Kind as WordKind
+from nddup.sketching.words.word_sketches import WordRule
+
+RABIN_BITS: Final = 40
+MODULUS: Final = 25
+RUN: Final = 8
+"""Ids of a super-shingle: of two sketches of 200 at resemblance .8 some 33 are common, at .5 one."""
+
+WEIGHT_OF_MISSED: Final = 0.95
+"""Where bands are chosen: candidates are verified, so those that come in vain cost only time."""
+
+SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
+"""Keys of `sketch` that are about shingles."""
+
+DIVIDING: Final = ("partition", "components")
+"""Modes of clusters that need no maximal sets."""
+
+
+def kind_of(sketch: SketchConfig) -> Kind:
+    """The kind as it is chosen: minima that are not told apart are compared as sets."""
+    kind = KINDS[sketch.kind]
+    return kind if sketch.tagged else replace(kind, estimate="whole")
+
+
+def recipe_of(config: Config) -> Recipe:
+    """How a text becomes a sketch."""
+    sketch, shingle = config.sketch, config.shingle
+    return Recipe(
+        kind=sketch.kind,
+        length=shingle.length,
+        offset=shingle.offset,
+        unit=shingle.unit,
+        size=sketch.size,
+        seed=sketch.seed,
+        fingerprint=sketch.fingerprint,
+        bits=sketch.bits or RABIN_BITS,
+        permutation=_permutation(sketch),
+        modulus=sketch.modulus or MODULUS,
+        growth=sketch.growth,
+        tagged=sketch.tagged,
+        words=words_of(config),
+    )
+
+
+def words_of(config: Config) -> WordRule | None:
+    """How texts become sketches of words; None for a kind that is of shingles."""
+    if not KINDS[config.sketch.kind].is_of_words:
+        return None
+    given = config.lexicon
+    lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
+    kind = cast("WordKind", config.sketch.kind)
+    return WordRule(kind, lexicon, given.letters, given.copies, given.left_out, config.sketch.seed)
+
+
+def threshold_of(config: Config) -> Threshold:
+    """When two sketches are near-duplicates. Candidates that are not verified agree in all rows of a band."""
+    pairs, sketch = config.pairs, config.sketch
+    sample = kind_of(sketch).sample(sketch.size)
+    if not sketch.verify:
+        return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample)
+    is_count = isinstance(pairs.threshold, int)
+    shows = kind_of(sketch).shows_containment
+    return Threshold(pairs.measure, pairs.share.numerator, pairs.share.denominator, is_count, sample, shows)
+
+
+def bands_of(config: Config) -> Bands:
+    """Bands and rows of LSH: as given, or chosen for the threshold so that little is missed.
+
+    Raises:
+        ValueError: if those given do not make the signature.
+    """
+    sketch, n = config.sketch, config.sketch.size
+    if sketch.bands is None and sketch.rows is None:
+        threshold = config.pairs.share / (n if isinstance(config.pairs.threshold, int) else 1)
+        return choose_bands(n, float(min(threshold, Fraction(1))), weight_of_missed=WEIGHT_OF_MISSED)
+    bands, rows = sketch.bands or n // (sketch.rows or 1), sketch.rows or n // (sketch.bands or 1)
+    if bands * rows != n:
+        given = f"{bands} x {rows} = {bands * rows}" if sketch.bands and sketch.rows else "do not divide it"
+        raise ValueError(f"sketch.bands and sketch.rows: bands x rows must be sketch.size {n}, {given}")
+    return Bands(bands, rows)
+
+
+def finder_of(config: Config) -> Finder | None:
+    """The keys by which sketches meet; None where all pairs are found by what they share."""
+    finder = KINDS[config.sketch.kind].finder
+    if finder == "bands":
+        return Finder(*bands_of(config))
+    return Finder(0, config.sketch.rows or RUN) if finder == "runs" else None
+
+
+def find_conflicts(config: Config) -> list[str]:
+    """What contradicts in a configuration whose single settings are right: a text for each, naming the key."""
+    return [
+        *_about_sketches(config.sketch),
+        *_about_words(config),
+        *_about_pairs(config),
+        *_about_bands(config),
+    ]
+
+
+def _permutation(sketch: SketchConfig) -> str:
+    return sketch.permutation or ("datasketch" if sketch.kind == "minhash" else "mix")
+
+
+def _about_sketches(sketch: SketchConfig) -> list[str]:
+    given = {
+        "modulus": sketch.modulus is not None,
+        "bands": sketch.bands is not None,
+        "rows": sketch.rows is not None,
+        "verify": not sketch.verify,
+        "tagged": not sketch.tagged,
+        "growth": sketch.growth != "fixed",
+    }
+    options = KINDS[sketch.kind].options
+    found = [
+        f"sketch.{key}: kind {sketch.kind} takes none; {_kinds_with(key)} does"
+        for key, is_given in given.items()
+        if is_given and key not in options
+    ]
+    if sketch.kind == "super" and (sketch.rows or RUN) > sketch.size:
+        found.append(f"sketch.rows: a run has at most sketch.size {sketch.size} ids, got {sketch.rows or RUN}")
+    if sketch.kind == "min-s" and sketch.modulus is not None and sketch.growth != "linear":
+        found.append(f"sketch.modulus: kind min-s takes it only with growth linear, got {sketch.growth}")
+    if sketch.bits is not None and sketch.fingerprint != "rabin":
+        found.append(f"sketch.bits: of Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
+    if _permutation(sketch) == "datasketch":
+        if sketch.kind != "minhash":
+            found.append(f"sketch.permutation: datasketch is of kind minhash, got kind {sketch.kind}")
+        elif sketch.seed >= DATASKETCH_SEEDS:
+            found.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
+    return found
+
+
+def _about_words(config: Config) -> list[str]:
+    """Shingles for a kind that is of words, and settings of words for one that is not."""
+    kind, lexicon = KINDS[config.sketch.kind], config.lexicon
+    able = {"letters": ["keywords"], "copies": ["i-match"], "left_out": ["i-match"]}
+    able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
+    of_words = [name for name, other in KINDS.items() if other.is_of_words]
+    found = [
+        f"lexicon.{key}: kind {kind.name} takes none; {' or '.join(able.get(key, of_words))} does"
+        for key in _changed(lexicon)
+        if kind.name not in able.get(key, of_words)
+    ]
+    if kind.is_of_words:
+        keys = [f"shingle.{key}" for key in _changed(config.shingle)]
+        keys += [f"sketch.{key}" for key in _changed(config.sketch) if key in SHINGLED]
+        keys += ["sketch.seed"] if config.sketch.seed != 1 and kind.name != "i-match" else []
+        found += [f"{key}: kind {kind.name} is of words, not of shingles: it takes none" for key in keys]
+    if lexicon.low >= lexicon.high:
+        found.append(f"lexicon.low: must be less than lexicon.high {lexicon.high}, got {lexicon.low}")
+    return found
+
+
+def _changed(section: BaseModel) -> list[str]:
+    """The keys of a section whose values are not the defaults."""
+    fields = type(section).model_fields
+    return [key for key in fields if getattr(section, key) != fields[key].get_default()]
+
+
+def _kinds_with(option: str) -> str:
+    return " or ".join(name for name, kind in KINDS.items() if option in kind.options)
+
+
+def _about_pairs(config: Config) -> list[str]:
+    sketch, measure = config.sketch, config.pairs.measure
+    kind = kind_of(sketch)
+    found = []
+    if measure in kind.refused:
+        able = " or ".join(name for name, other in KINDS.items() if measure not in other.refused)
+        found.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
+    if config.pairs.max_document_frequency is not None and not kind.is_of_shingles:
+        found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch is of no one shingle to leave out")
+    if sketch.growth != "fixed" and measure == "resemblance":
+        found.append(
+            f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
+            " resemblance; overlap works"
+        )
+    why = NO_CLUSTERS if not kind.is_mined or measure == "containment" else ""
+    why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
+    if why and config.clusters.mode not in DIVIDING:
+        found.append(f"clusters.mode: {why}; {' and '.join(DIVIDING)} work, got {config.clusters.mode}")
+    return found
+
+
+def _about_bands(config: Config) -> list[str]:
+    if KINDS[config.sketch.kind].finder != "bands":
+        return []
+    try:
+        bands_of(config)
+    except ValueError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,117 @@
+"""Reading the configuration: one schema (`nddup.settings.schema`), files of differences, assignments.
+
+Values come from YAML files that hold differences only, and from `--set section.key=value`; a key that is not here is
+refused with what was expected. `spark` goes to the session unchanged, under Spark's own names.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from nddup.errors import ConfigError
+from nddup.settings.derive import find_conflicts
+from nddup.settings.schema import Config
+
+
+def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
+    """The configuration of a YAML file of differences (or none) and `section.key=value` assignments, the later winning.
+
+    Raises:
+        ConfigError: one line naming the file or `--set`, the key, what was expected and what came.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        values = _read_yaml(path)
+    config = build_config(values, origin=path or "defaults")
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {assignment}: expected section.key=value")
+        _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
+    return build_config(values, origin="--set") if assignments else config
+
+
+def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
+    """Check a nested mapping of settings against the schema.
+
+    Raises:
+        ConfigError: one line naming `origin`, each wrong key, what was expected and what came.
+    """
+    prepared = dict(values)
+    if isinstance(prepared.get("spark"), Mapping):
+        prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
+    try:
+        config = Config.model_validate(prepared)
+    except ValidationError as error:
+        lines = {_name(item): _explain(item) for item in error.errors()}  # of a union's two, the last
+        raise ConfigError(f"{origin}: " + "; ".join(lines.values())) from error
+    conflicts = find_conflicts(config)
+    if conflicts:
+        raise ConfigError(f"{origin}: " + "; ".join(conflicts))
+    return config
+
+
+def _read_yaml(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            values = yaml.safe_load(file) or {}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
+    return {section: {} if content is None else content for section, content in values.items()}
+
+
+def _read_value(text: str) -> object:
+    """A value as YAML reads it; what YAML cannot read, such as the path `@id`, is text."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _assign(values: dict[str, Any], key: str, value: object) -> None:
+    section, _, name = key.partition(".")
+    if section == "spark":
+        name = key
+    if not name:
+        raise ConfigError(f"--set {key}: expected section.key=value, a section is one of {', '.join(_sections())}")
+    target = values.get(section)
+    values[section] = {**(target if isinstance(target, dict) else {}), name: value}
+
+
+def _spark_text(value: object, key: object, origin: str) -> str:
+    if not isinstance(value, (str, int, float)):
+        raise ConfigError(f"{origin}: {key}: expected a text or a number, got {value!r}")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sections() -> list[str]:
+    return list(Config.model_fields)
+
+
+def _name(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    return ".".join(str(part) for part in item["loc"] if part not in {"int", "float", "str"}) or "configuration"
+
+
+def _explain(item: Any) -> str:  # noqa: ANN401
+    name = _name(item)
+    path = name.split(".", 1)
+    if item["type"] == "extra_forbidden":
+        known = _sections() if len(path) == 1 else _keys_of(path[0])
+        close = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        return f"{name}: unknown key; {hint}"
+    message = item["msg"].removeprefix("Value error, ")
+    return f"{name}: {message}" + ("" if item["type"] == "value_error" else f", got {item['input']!r}")
+
+
+def _keys_of(section: str) -> list[str]:
+    model = Config.model_fields[section].annotation
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

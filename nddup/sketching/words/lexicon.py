@@ -1,0 +1,143 @@
+"""Lexicons: how often the terms of a collection occur, and which of them describe its documents.
+
+    texts --TermCounts--> partial counts of a task --(summed)--> counts of the collection --interval--> lexicon
+
+A lexicon holds the terms whose collection frequency, relative to that of the commonest term, lies in a closed
+interval: commoner ones tell nothing, rarer ones are misprints and names. Terms are words that are no stop words,
+stemmed (`terms`); both frequencies are of terms.
+
+Sources:
+    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the interval [0.00001, 0.5] of the commonest word's).
+    Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+from nddup.sketching.tokens import TOKEN_TABLE_VERSION
+from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of_terms
+from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
+
+TERM_FORMAT: Final = 1
+"""Goes up whenever a term gets another id, because lexicons that were saved then hold other words."""
+
+
+@dataclass(frozen=True)
+class LexiconRule:
+    """What decides a lexicon, the collection aside; `low` and `high` are exact decimals as they were written."""
+
+    languages: tuple[str, ...]
+    stems: bool
+    stops: bool
+    low: str
+    high: str
+
+    @property
+    def key(self) -> str:
+        """What two lexicons must have in common to hold the same terms of the same texts, as a line."""
+        return (
+            f"languages={'+'.join(self.languages) or 'none'} stems={self.stems} stops={self.stops} low={self.low}"
+            f" high={self.high} terms={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION}/{versions_of_terms()}"
+        )
+
+    def interval(self, commonest: int) -> tuple[int, int]:
+        """The least and the most collection frequency of a term of the lexicon, in integers.
+
+        Example:
+            >>> LexiconRule((), True, True, "0.00001", "0.5").interval(1_234_567)
+            (13, 617283)
+        """
+        return math.ceil(Fraction(self.low) * commonest), math.floor(Fraction(self.high) * commonest)
+
+    def terms(self) -> Terms:
+        """What its words stand for."""
+        return Terms(self.languages, stems=self.stems, stops=self.stops)
+
+
+class Counted(NamedTuple):
+    """How often terms occur: (n,) their texts, ids, occurrences, and documents that hold them."""
+
+    terms: list[str]
+    ids: NDArray[np.uint64]
+    occurrences: NDArray[np.int64]
+    documents: NDArray[np.int64]
+
+
+class TermCounts:
+    """Counts the terms of the texts of one task; texts of fewer than `least_tokens` tokens are passed over.
+
+    Memory: some 150 bytes a distinct word, of `most` words; then what was counted is put aside, to be summed with
+    the rest by whoever sums tasks.
+    """
+
+    def __init__(self, rule: LexiconRule, most: int = MOST_WORDS, *, least_tokens: int = 0) -> None:
+        self._terms = rule.terms()
+        self._least_tokens = least_tokens
+        self._vocabulary = Vocabulary(self._introduce, self._put_aside, most)
+        self._aside: list[Counted] = []
+        self._texts = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._number: dict[str, int] = {}
+        self._term_of = np.empty(0, np.int32)
+        self._counts = np.zeros((3, 0), np.int64)  # occurrences, documents, the last text (from 1)
+
+    def add(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> None:
+        """Count the terms of texts: UTF-8, text i is `data[bounds[i]:bounds[i + 1]]`."""
+        for text, part in pieces(data, bounds):
+            tokens, offsets = self._vocabulary.number(text, part)
+            count_terms(tokens, offsets, self._term_of, self._texts, self._least_tokens, self._counts)
+            self._texts += part.size - 1
+
+    def drain(self) -> list[Counted]:
+        """What was counted, a part at a time: a term may be in several."""
+        self._put_aside()
+        found, self._aside = self._aside, []
+        return found
+
+    def _introduce(self, words: list[str]) -> None:
+        numbers = self._number
+        named = [-1 if t == NO_TERM else numbers.setdefault(t, len(numbers)) for t in self._terms(words)]
+        self._term_of = np.concatenate([self._term_of, np.array(named, np.int32)])
+        missing = len(numbers) - self._counts.shape[1]
+        if missing > 0:
+            room = np.zeros((3, max(missing, self._counts.shape[1])), np.int64)
+            self._counts = np.concatenate([self._counts, room], axis=1)
+
+    def _put_aside(self) -> None:
+        terms = list(self._number)
+        if terms:
+            occurrences, documents = self._counts[:2, : len(terms)]
+            self._aside.append(Counted(terms, term_ids(terms), occurrences, documents))
+        self._start()
+        self._vocabulary.clear()
+
+
+@compiled
+def count_terms(
+    tokens: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    term_of: NDArray[np.int32],
+    texts_before: int,
+    least_tokens: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count each token's term into `counts`: rows occurrences, documents, and the last text it was seen in."""
+    for d in range(offsets.size - 1):
+        text = texts_before + d + 1
+        if offsets[d + 1] - offsets[d] < least_tokens:
+            continue
+        for t in range(offsets[d], offsets[d + 1]):
+            term = term_of[tokens[t]]
+            if term >= 0:
+                counts[0, term] += 1
+                if counts[2, term] != text:
+                    counts[2, term] = text
+                    counts[1, term] += 1

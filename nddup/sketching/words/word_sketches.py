@@ -1,0 +1,228 @@
+"""Sketches of words: which terms a document holds, whatever their order.
+
+    lexicon    the ids of its terms that are in the lexicon
+    i-match    signatures of that set: one of all of them, one for each of K lexicons in which a share of the terms is
+               left out at random. Two documents that share one hold the same terms of one of the lexicons
+    keywords   its stemmed keywords, each as the positions of its first letters in the alphabet
+
+A sketch is the whole set: a resemblance of two is that of their sets of terms, without an error of sampling. It knows
+neither order nor number: texts in other words of the same stems are equal.
+
+Sources:
+    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (lexical images).
+    Chowdhury, Frieder, Grossman, McCabe 2002 (I-Match); Kołcz, Chowdhury, Alspector 2004, Improved robustness of
+    signature-based near-replica detection via lexicon randomization, KDD '04.
+    Pamulaparty, Rao, Rao 2014 (keywords).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+from nddup.sketching.min_s import Sketches, check_texts
+from nddup.sketching.permutations import mix_id, mix_keys
+from nddup.sketching.words.lexicon import LexiconRule
+from nddup.sketching.words.stemming import NO_TERM, letter_number, term_ids
+from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
+
+SIGNATURE_SEED: Final = np.uint64(0x243F6A8885A308D3)
+Kind = Literal["lexicon", "i-match", "keywords"]
+
+
+@dataclass(frozen=True)
+class WordRule:
+    """How texts become sketches of words.
+
+    Attributes:
+        kind: as in `kinds.KINDS`.
+        lexicon: what its terms are; `keywords` have no interval.
+        letters: of a keyword that are looked at.
+        copies: K, randomised lexicons beside the whole one, for `i-match`.
+        left_out: share of the terms that is not in such a copy.
+        seed: chooses them.
+    """
+
+    kind: Kind
+    lexicon: LexiconRule
+    letters: int = 3
+    copies: int = 10
+    left_out: float = 0.3
+    seed: int = 1
+
+    @property
+    def needs_lexicon(self) -> bool:
+        """Whether the terms of the collection must be counted first."""
+        return self.kind != "keywords"
+
+    @property
+    def key(self) -> str:
+        """What two sketches must have in common to be compared, the lexicon's own terms aside, as a line."""
+        own = {
+            "i-match": f" copies={self.copies} left_out={self.left_out} lexicon_seed={self.seed}",
+            "keywords": f" letters={self.letters}",
+        }
+        return self.lexicon.key + own.get(self.kind, "")
+
+
+class WordSketcher:
+    """Makes sketches by a rule; what it learned of words stays with it from batch to batch.
+
+    Args:
+        rule: what to make.
+        lexicon: ids of its terms, ascending, (n,), uint64; for `keywords` it is not looked at.
+        most: distinct words that are remembered.
+    """
+
+    def __init__(self, rule: WordRule, lexicon: NDArray[np.uint64], most: int = MOST_WORDS) -> None:
+        self._rule = rule
+        self._lexicon = lexicon
+        self._terms = rule.lexicon.terms()
+        self._vocabulary = Vocabulary(self._introduce, self._start, most)
+        copies = [mix_keys(rule.seed + i) for i in range(rule.copies + 1)]
+        self._keys = np.array(copies, np.uint64).reshape(-1, 2)
+        self._from = np.uint64(int(rule.left_out * 2**64))
+        self._start()
+
+    def _start(self) -> None:
+        self._number: dict[int, int] = {}
+        self._term_of = np.empty(0, np.int32)
+        self._ids = np.empty(0, np.uint64)
+        self._kept = np.empty(0, np.bool_)
+        self._last = np.empty(0, np.int64)
+
+    def sketch(self, data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64]) -> Sketches:
+        """Sketch texts.
+
+        Args:
+            data: UTF-8, as of `sketching.sketch_texts`.
+            offsets: (d + 1,), as there.
+
+        Returns:
+            One sketch per text; `n_features` counts its distinct terms, those outside the lexicon too. A text without
+            a term of the lexicon has an empty sketch.
+
+        Cost: one pass; a word is stemmed once, not each time it occurs.
+        """
+        bounds = check_texts(data, offsets)
+        parts = [self._sketch(*piece) for piece in pieces(data, bounds)]
+        sizes = np.concatenate([np.zeros((3, 1), np.int64), *(found for found, _ in parts)], axis=1)
+        ids = np.concatenate([np.empty(0, np.uint64), *(found for _, found in parts)])
+        return Sketches(
+            n_tokens=sizes[0, 1:].astype(np.int32),
+            n_features=sizes[1, 1:].astype(np.int32),
+            offsets=np.cumsum(sizes[2]),
+            ids=ids,
+        )
+
+    def _sketch(
+        self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Tokens, distinct terms and ids of each text, (3, d); and the ids."""
+        tokens, offsets = self._vocabulary.number(data, bounds)
+        self._last[:] = 0
+        ids, features, ends = select_terms(tokens, offsets, self._term_of, self._ids, self._kept, self._last)
+        if self._rule.kind == "i-match":
+            ids, ends = sign_sets(ids, ends, self._keys, self._from)
+        return np.stack([np.diff(offsets), features, np.diff(ends)]), ids
+
+    def _introduce(self, words: list[str]) -> None:
+        terms = self._terms(words)
+        found = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
+        ids = self._ids_of([term for _, term in found])
+        named = np.full(len(terms), -1, np.int32)
+        numbers = self._number
+        known = len(numbers)
+        named[[place for place, _ in found]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
+        new = np.array(list(islice(reversed(numbers), len(numbers) - known))[::-1], np.uint64)
+        self._term_of = np.concatenate([self._term_of, named])
+        self._ids = np.concatenate([self._ids, new])
+        self._kept = np.concatenate([self._kept, self._is_kept(new)])
+        self._last = np.concatenate([self._last, np.zeros(new.size, np.int64)])
+
+    def _ids_of(self, terms: list[str]) -> NDArray[np.uint64]:
+        if self._rule.needs_lexicon:
+            return term_ids(terms)
+        return np.array([letter_number(term, letters=self._rule.letters) for term in terms], np.uint64)
+
+    def _is_kept(self, ids: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        if not self._rule.needs_lexicon:
+            return np.ones(ids.size, np.bool_)
+        if not self._lexicon.size:
+            return np.zeros(ids.size, np.bool_)
+        at = np.minimum(np.searchsorted(self._lexicon, ids), self._lexicon.size - 1)
+        found: NDArray[np.bool_] = self._lexicon[at] == ids
+        return found
+
+
+@lru_cache(maxsize=1)
+def sketcher_of(rule: WordRule, lexicon: bytes) -> WordSketcher:
+    """The sketcher of this process for a rule and the ids of a lexicon; its words stay known from task to task."""
+    return WordSketcher(rule, np.frombuffer(lexicon, np.uint64))
+
+
+@compiled
+def select_terms(
+    tokens: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    term_of: NDArray[np.int32],
+    ids: NDArray[np.uint64],
+    kept: NDArray[np.bool_],
+    last: NDArray[np.int64],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct kept ids of each text, ascending; how many distinct terms it has; and the offsets of the ids.
+
+    `last` holds for each term the text it was seen in, from 1; 0 before the first.
+    """
+    n_texts = offsets.size - 1
+    found = np.empty(tokens.size, np.uint64)
+    features = np.zeros(n_texts, np.int64)
+    ends = np.zeros(n_texts + 1, np.int64)
+    written = 0
+    for d in range(n_texts):
+        for t in range(offsets[d], offsets[d + 1]):
+            term = term_of[tokens[t]]
+            if term < 0 or last[term] == d + 1:
+                continue
+            last[term] = d + 1
+            features[d] += 1
+            if kept[term]:
+                found[written] = ids[term]
+                written += 1
+        found[ends[d] : written] = np.sort(found[ends[d] : written])
+        ends[d + 1] = written
+    return found[:written].copy(), features, ends
+
+
+@compiled
+def sign_sets(
+    ids: NDArray[np.uint64], ends: NDArray[np.int64], keys: NDArray[np.uint64], least: np.uint64
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The signatures of each set: of all its ids, and of those that each randomised lexicon holds.
+
+    Copy c >= 1 holds an id iff its image under the copy's permutation is at least `least`. A signature tells its
+    copies apart; where nothing is left of a set there is none. Ascending and distinct for each text.
+    """
+    n_texts = ends.size - 1
+    copies = keys.shape[0]
+    found = np.empty(n_texts * copies, np.uint64)
+    starts = np.zeros(n_texts + 1, np.int64)
+    written = 0
+    for d in range(n_texts):
+        for c in range(copies):
+            state = mix_id(SIGNATURE_SEED + np.uint64(c), keys[c, 0], keys[c, 1])
+            is_empty = True
+            for i in range(ends[d], ends[d + 1]):
+                if c == 0 or mix_id(ids[i], keys[c, 0], keys[c, 1]) >= least:
+                    state = mix_id(state ^ ids[i], keys[c, 0], keys[c, 1])
+                    is_empty = False
+            if not is_empty:
+                found[written] = state
+                written += 1
+        found[starts[d] : written] = np.sort(found[starts[d] : written])
+        starts[d + 1] = written
+    return found[:written].copy(), starts

@@ -1,0 +1,135 @@
+"""The one place where columns cross the shuffle: packed into blocks, one a target partition, never row by row.
+
+A block table has a `target` and one binary column for each array column: row = block. Values of one Arrow batch of
+binary lie end to end, so a received column is one buffer and unpacking copies nothing but the joins between batches.
+
+    pack       arrays and a target per row  ->  one Arrow batch, one block a target
+    exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
+    unpack     blocks of a task             ->  arrays
+
+The order of blocks in a task is not defined: whoever unpacks must not depend on it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from nddup.arrays import Ragged, take_rows
+from nddup.spark.schemas import table
+
+Columns = dict[str, NDArray[np.generic]]
+Layout = Mapping[str, type[np.generic]]
+
+
+def block_schema(layout: Layout) -> T.StructType:
+    """The Spark schema of a block table with these array columns."""
+    return table("target int, " + ", ".join(f"{name} binary" for name in layout))
+
+
+def exchange(blocks: DataFrame, *, partitions: int) -> DataFrame:
+    """Move every block to its target partition.
+
+    Schema in/out:  target int, any binary columns; 0 <= target < partitions.
+    Shuffles:  one, of blocks.    Actions:  none.
+    """
+    return blocks.repartitionById(partitions, "target")
+
+
+def pack(
+    layout: Layout,
+    targets: NDArray[np.int32],
+    columns: Mapping[str, NDArray[np.generic]],
+    ragged: Mapping[str, Ragged] | None = None,
+    *,
+    partitions: int,
+) -> pa.RecordBatch:
+    """One block for each target that occurs.
+
+    Args:
+        layout: names and dtypes of all columns, in the order of the block table.
+        targets: (n,), int32 in [0, partitions).
+        columns: arrays of shape (n,), taken along. The lengths of a ragged column must be one of them.
+        ragged: rows of different length, n of them.
+        partitions: how many targets there are.
+
+    Returns:
+        A batch with `target` and the columns, rows of a target in the order they came. Cost: linear.
+    """
+    order = np.argsort(targets.astype(np.uint16 if partitions <= 1 << 16 else np.int32), kind="stable")
+    counts = np.bincount(targets, minlength=partitions)
+    present = np.flatnonzero(counts)
+    ends = np.cumsum(counts[present])
+    arrays: dict[str, pa.Array] = {}
+    for name, dtype in layout.items():
+        if name in columns:
+            arrays[name] = _binary(columns[name][order].astype(dtype, copy=False), ends)
+        else:
+            moved = take_rows((ragged or {})[name], order)
+            arrays[name] = _binary(moved.values.astype(dtype, copy=False), moved.offsets[ends])
+    return pa.RecordBatch.from_pydict({"target": pa.array(present.astype(np.int32)), **arrays})
+
+
+def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
+    """A batch of one block, for state that stays where it is."""
+    arrays = {name: _binary(columns[name], np.array([len(columns[name])])) for name in layout}
+    return pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
+
+
+def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
+    """The columns of all blocks of a task, end to end.
+
+    Args:
+        batches: Arrow batches of a block table; a null block is an empty one.
+        layout: the columns wanted and their dtypes.
+
+    Returns:
+        One array a column, empty when there is no block.
+    """
+    parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in layout}
+    for batch in batches:
+        for name, dtype in layout.items():
+            parts[name].append(_values(batch.column(name), dtype))
+    return {name: np.concatenate(parts[name]) if parts[name] else np.empty(0, dtype) for name, dtype in layout.items()}
+
+
+def list_column(column: pa.Array) -> Ragged:
+    """A column of `array<long>` as a ragged array of uint64, without a copy; a null row is an empty one."""
+    offsets = np.asarray(column.offsets).astype(np.int64)
+    values = np.asarray(column.values).view(np.uint64)
+    if column.null_count:
+        return take_rows(Ragged(offsets, values), np.arange(len(column)))
+    return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
+
+
+def with_rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The batches of a task that hold rows."""
+    return [batch for batch in batches if batch.num_rows]
+
+
+def target_of(held: list[pa.RecordBatch]) -> int:
+    """The partition that the blocks of a task were sent to; 0 in a task that received none."""
+    return int(held[0].column("target")[0].as_py()) if held else 0
+
+
+def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
+    """Values as binary cells, the i-th ending before value `ends[i]`."""
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    if values.nbytes > np.iinfo(np.int32).max:
+        raise ValueError(f"a batch of blocks holds at most 2 GiB, got {values.nbytes} bytes: use smaller Arrow batches")
+    offsets[1:] = ends * values.dtype.itemsize
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(values))]
+    )
+
+
+def _values(column: pa.Array, dtype: type[np.generic]) -> NDArray[np.generic]:
+    offsets_buffer, data = column.buffers()[1:3]
+    offsets = np.frombuffer(offsets_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+    if data is None or len(offsets) == 0 or offsets[-1] == offsets[0]:
+        return np.empty(0, dtype)
+    size = np.dtype(dtype).itemsize
+    return np.frombuffer(data, dtype, count=(offsets[-1] - offsets[0]) // size, offset=int(offsets[0]))

@@ -1,0 +1,241 @@
+"""Proof of the tables that no pair is needed for: accounting, equal sketches, members, and the policy's order.
+
+Each function gives its violations as one column, `problem`: the ids first, then what is wrong with them. No row means
+that the promise holds. Nothing here runs: `nddup.results.check` counts.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import partial, reduce
+from operator import or_ as either
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup.verifying.definitions import Rows
+from nddup.verifying.sketch_forms import Form, damaged_sketches
+
+Batches = Iterator[pa.RecordBatch]
+Tables = Mapping[str, DataFrame]
+PROBLEM = "problem string"
+
+
+def problem(*parts: Column | str) -> Column:
+    """The text of a violation: names of columns, and texts as `F.lit`; nulls are written as such."""
+    columns = [F.col(part) if isinstance(part, str) else part for part in parts]
+    return F.concat(*[F.coalesce(column.cast("string"), F.lit("null")) for column in columns]).alias("problem")
+
+
+def text(value: str) -> Column:
+    """A literal part of a `problem`."""
+    return F.lit(value)
+
+
+def sketch_rows(column: pa.Array) -> Rows:
+    """A list<int64> column as sketches of unsigned ids."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    ids = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids.view(np.uint64))
+
+
+def prefer(policy: str, weight: Column | None = None) -> Column:
+    """(weight, rank, doc_id) of a document under the keep policy: the smaller is preferred.
+
+    `weight` is what comes before the policy: the largest sketch where one is to contain the other, else nothing.
+    """
+    rank = {
+        "longest": F.lit(0) - F.col("n_tokens"),
+        "first-id": F.lit(0),
+        "first": F.col("doc_key"),
+        "shortest-url": F.coalesce(F.length("url"), F.lit(2**62)),
+    }[policy]
+    first = F.lit(0) if weight is None else -weight
+    return F.struct(first.cast("long").alias("weight"), rank.cast("long").alias("rank"), F.col("doc_id").alias("id"))
+
+
+def level(size: int) -> Column:
+    """The least i with n_features / 2**i <= size: the number of binary digits of (n - 1) div size."""
+    above = F.floor((F.col("n_features") - 1) / F.lit(size)).cast("long")
+    return F.when(above > 0, F.length(F.bin(above))).otherwise(F.lit(0)).cast("long")
+
+
+def regroup(documents: DataFrame, *, policy: str, levels: int = 0, is_contained: bool = False) -> DataFrame:
+    """Every document with the node it belongs to: the smallest doc_id of the documents with the same sketch.
+
+    Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. `group` is not looked at.
+
+    Args:
+        documents: what was made of them is looked at.
+        policy: the keep policy.
+        levels: s, where the modulus follows the number of features and is part of what an equal sketch is; else 0.
+        is_contained: who contains more comes first, then the policy.
+
+    Schema in:   DOCUMENTS
+    Schema out:  DOCUMENTS, node string, n long (documents of the node), size int (features), level long,
+        preference struct
+    Shuffles:  one, of whole documents.    Actions:  none.
+    """
+    at_level = level(levels) if levels else F.lit(0).cast("long")
+    weight = F.size("sketch") * F.pow(F.lit(2.0), at_level).cast("long") if is_contained else None
+    ids = F.concat_ws(",", at_level.cast("string"), F.col("sketch").cast("array<string>"))
+    same = F.when(F.size("sketch") > 0, F.sha2(ids.cast("binary"), 256)).otherwise(F.concat(F.lit("="), "doc_id"))
+    window = Window.partitionBy("same")
+    return (
+        documents.withColumn("same", same)
+        .withColumn("node", F.min("doc_id").over(window))
+        .withColumn("n", F.count("*").over(window))
+        .withColumn("size", F.size("sketch"))
+        .withColumn("level", at_level)
+        .withColumn("preference", prefer(policy, weight))
+        .drop("same")
+    )
+
+
+def misnumbered_records(tables: Tables) -> DataFrame:
+    """Sources whose record ordinals, of documents and rejects together, are not exactly 1 to n."""
+    records = [tables[name].select("source", "record") for name in ("documents", "rejects")]
+    counted = records[0].unionAll(records[1]).groupBy("source").agg(
+        F.count("*").alias("n"),
+        F.count_distinct("record").alias("distinct"),
+        F.min("record").alias("low"),
+        F.max("record").alias("high"),
+    )  # fmt: skip
+    is_right = (F.col("low") == 1) & (F.col("high") == F.col("n")) & (F.col("distinct") == F.col("n"))
+    return counted.where(~F.coalesce(is_right, F.lit(False))).select(
+        problem(
+            "source", text(": "), "n", text(" records, "), "distinct", text(" ordinals, "), "low", text(" to "), "high"
+        )
+    )
+
+
+def repeated_ids(documents: DataFrame) -> DataFrame:
+    """Ids that are null, or of more than one document."""
+    counted = documents.groupBy("doc_id").count().where(F.col("doc_id").isNull() | (F.col("count") > 1))
+    return counted.select(problem("doc_id", text(": of "), "count", text(" documents")))
+
+
+def misplaced_keys(documents: DataFrame) -> DataFrame:
+    """Documents whose doc_key does not rise with (source, record).
+
+    Shuffles:  one on source; one row a source to one task.
+    """
+    inside = Window.partitionBy("source").orderBy("record")
+    files = documents.groupBy("source").agg(F.min("doc_key").alias("low"), F.max("doc_key").alias("doc_key"))
+    steps = documents.select("source", "doc_key", F.lag("doc_key").over(inside).alias("before")).unionAll(
+        files.select("source", "low", F.lag("doc_key").over(Window.orderBy("source")).alias("before"))
+    )
+    is_wrong = F.col("doc_key").isNull() | (F.col("doc_key") <= F.col("before"))
+    return steps.where(is_wrong).select(problem("source", text(": doc_key "), "doc_key", text(" after "), "before"))
+
+
+def unaccounted_documents(tables: Tables) -> DataFrame:
+    """Documents that are not in `keep` exactly once, and ids of `keep` that are no document."""
+    documents = tables["documents"].select("doc_id", F.lit(1).alias("is_document"), F.lit(0).alias("in_keep"))
+    kept = tables["keep"].select("doc_id", F.lit(0), F.lit(1))
+    counted = documents.unionAll(kept).groupBy("doc_id").agg(
+        F.sum("is_document").alias("documents"), F.sum("in_keep").alias("rows")
+    )  # fmt: skip
+    return counted.where("documents <> 1 or rows <> 1").select(
+        problem("doc_id", text(": "), "documents", text(" documents, "), "rows", text(" rows of keep"))
+    )
+
+
+def wrong_sketches(documents: DataFrame, *, form: Form) -> DataFrame:
+    """Documents whose sketch is not of the form that the kind calls for."""
+
+    def judge(batches: Batches) -> Batches:
+        for batch in batches:
+            counts = batch.column("n_features").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            wrong = damaged_sketches(sketch_rows(batch.column("sketch")), counts, form)
+            named = pc.binary_join_element_wise(
+                batch.column("doc_id").filter(pa.array(wrong)), "not the ids its n_features call for, ascending", ": "
+            )
+            yield pa.RecordBatch.from_arrays([named], names=["problem"])
+
+    return documents.select("doc_id", "n_features", "sketch").mapInArrow(judge, PROBLEM)
+
+
+def wrong_groups(docs: DataFrame) -> DataFrame:
+    """Documents whose group is not the smallest id with the same sketch."""
+    return docs.where(~F.col("group").eqNullSafe(F.col("node"))).select(
+        problem("doc_id", text(": group "), "group", text(", recounted "), "node")
+    )
+
+
+def wrong_members(tables: Tables) -> DataFrame:
+    """(cluster, document) that are not once in `clusters` and once in `members`."""
+    listed = tables["clusters"].select("cluster_id", F.explode("members").alias("doc_id"), F.lit(1).alias("n"))
+    rows = listed.unionAll(tables["members"].select("cluster_id", "doc_id", F.lit(1 << 20)))
+    counted = rows.groupBy("cluster_id", "doc_id").agg(F.sum("n").alias("n")).where(F.col("n") != (1 << 20) + 1)
+    return counted.select(
+        problem(
+            "cluster_id", text(" "), "doc_id", text(": "), F.col("n") % (1 << 20), text(" times in clusters, "),
+            F.shiftright("n", 20), text(" in members"),
+        )
+    )  # fmt: skip
+
+
+def wrong_representatives(tables: Tables, docs: DataFrame) -> DataFrame:
+    """Clusters that have not exactly one representative, the first of its members by policy."""
+    chosen = F.when(F.col("representative"), F.col("doc_id"))
+    found = (
+        tables["members"].join(docs.select("doc_id", "preference"), "doc_id", "left")
+        .groupBy("cluster_id")
+        .agg(F.count(chosen).alias("n"), F.min(chosen).alias("chosen"), F.min("preference")["id"].alias("first"))
+    )  # fmt: skip
+    is_right = (F.col("n") == 1) & (F.col("chosen") == F.col("first"))
+    return found.where(~F.coalesce(is_right, F.lit(False))).select(
+        problem("cluster_id", text(": "), "n", text(" representatives, "), "chosen", text("; first is "), "first")
+    )
+
+
+def wrong_names(clusters: DataFrame) -> DataFrame:
+    """Clusters whose id, size or order of members is not what the members say, or that occur twice."""
+    named = clusters.mapInArrow(partial(_judge_names), PROBLEM)
+    repeated = clusters.groupBy("cluster_id").count().where("count > 1")
+    return named.unionAll(repeated.select(problem("cluster_id", text(": "), "count", text(" clusters of this id"))))
+
+
+def _judge_names(batches: Batches) -> Batches:
+    for batch in batches:
+        problems = []
+        for row in batch.select(["cluster_id", "size", "members"]).to_pylist():
+            members = [str(member) for member in row["members"] or []]
+            digest = hashlib.sha256(b"".join(member.encode() + b"\0" for member in sorted(members))).hexdigest()[:16]
+            wrong = {
+                "members not sorted and distinct": members != sorted(set(members)),
+                f"id should be {digest}": row["cluster_id"] != digest,
+                f"size {row['size']} of {len(members)} members": row["size"] != len(members),
+                "fewer than two members": len(members) < 2,  # noqa: PLR2004
+            }
+            problems += [f"{row['cluster_id']}: {what}" for what, is_so in wrong.items() if is_so]
+        yield pa.RecordBatch.from_arrays([pa.array(problems, pa.string())], names=["problem"])
+
+
+def wrong_lines(clusters: DataFrame, lines: DataFrame) -> DataFrame:
+    """Lines of `duplicates.txt` that are not those of the clusters, each as often.
+
+    Schema in:   CLUSTERS; value string
+    """
+    expected = clusters.select("members", "support").mapInArrow(_spell, "value string")
+    counted = expected.select("value", F.lit(1).alias("n")).unionAll(lines.select("value", F.lit(-1)))
+    found = counted.groupBy("value").agg(F.sum("n").alias("n")).where("n <> 0")
+    why = F.when(F.col("n") > 0, F.lit(": is missing")).otherwise(F.lit(": is no cluster"))
+    return found.select(problem(F.substring("value", 1, 80), why))
+
+
+def _spell(batches: Batches) -> Batches:
+    escapes = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+    for batch in batches:
+        rows = batch.to_pylist()
+        names = [[reduce(lambda id_, pair: id_.replace(*pair), escapes, str(m)) for m in r["members"]] for r in rows]
+        lines = ["\t".join([*ids, str(row["support"])]) for ids, row in zip(names, rows, strict=True)]
+        yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], names=["value"])
+
+
+def any_of(*conditions: Column) -> Column:
+    """Whether one of the conditions holds; null counts as holding."""
+    return reduce(either, [F.coalesce(condition, F.lit(True)) for condition in conditions])

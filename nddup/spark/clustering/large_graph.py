@@ -1,0 +1,216 @@
+"""The pair graph where its edges are too many for one task: components by star contraction, the keep-list in rounds.
+
+Nodes are named by their `turn`: their place in the order of the keep policy. A round of each is one function, from
+edges to fewer edges; `nddup.run.rounds` runs them until nothing changes.
+
+    matches, nodes  --take_turns-->  turns                  2 shuffles, one by range
+    edges           --contract-->    edges of stars         3 shuffles a round; at the end one star a component
+    edges           --decide-->      removed, undecided     4 shuffles a round
+    all of them     --assemble-->    GRAPH                  what `graph.build_graph` makes in one task
+
+Source:
+    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond (large-star,
+    small-star). Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on
+    average (rounds that give the lexicographically first set).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup.mining.independent_set import keep_first
+from nddup.spark.schemas import GRAPH, MATCHES, NODES, PAIR_EDGES, REMOVED, require
+
+ROW_BITS, NUMBER_BITS = 33, 28
+"""Spark names a row by partition and row, 33 bits; an ordinal has 28 for the row, which leaves room for a share."""
+
+
+PASSING = ("turns", "edges", "stars", "removed", "undecided")
+"""Tables that nothing reads once the graph is there."""
+
+
+def checksum() -> Column:
+    """Of a table of edges, whatever their order; below 2^63 for two billion edges."""
+    return F.sum(F.xxhash64("first", "second").bitwiseAND(F.lit((1 << 32) - 1)))
+
+
+def take_turns(matches: DataFrame, nodes: DataFrame, *, families: DataFrame | None, partitions: int) -> DataFrame:
+    """One row a node that has a neighbour, numbered in the order of the policy.
+
+    Schema in:   MATCHES, NODES, FAMILIES
+    Schema out:  TURNS
+    Shuffles:  the nodes once on node, once by range.    Actions:  Spark samples the range.
+    """
+    require(matches, MATCHES, stage="clusters")
+    require(nodes, NODES, stage="clusters")
+    ends = matches.where("node_a is not null").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+    best = F.min(F.struct("policy", "doc_id"))
+    described = nodes.join(ends, "node").groupBy("node").agg(F.min("group").alias("group"), best.alias("best"))
+    if families is None:
+        described = described.withColumn("led", F.lit(False))
+    else:
+        led = families.select("node", F.lit(True).alias("led"))
+        described = described.join(led, "node", "left").withColumn("led", F.coalesce("led", F.lit(False)))
+    ordered = described.repartitionByRange(partitions, "best").sortWithinPartitions("best")
+    turn = F.monotonically_increasing_id().alias("turn")
+    return ordered.select(turn, "node", "group", F.col("best.doc_id").alias("best"), "led")
+
+
+def name_edges(matches: DataFrame, turns: DataFrame) -> DataFrame:
+    """The edges between turns, the earlier first.
+
+    Schema in:   MATCHES, TURNS
+    Schema out:  PAIR_EDGES
+    Shuffles:  the edges once for each end.    Actions:  none.
+    """
+    place = turns.select("node", "turn")
+    return (
+        matches.where("node_a is not null")
+        .join(place.toDF("node_a", "turn_a"), "node_a")
+        .join(place.toDF("node_b", "turn_b"), "node_b")
+        .select(
+            F.least("turn_a", "turn_b").alias("first"), F.greatest("turn_a", "turn_b").alias("second"), "resemblance"
+        )
+    )
+
+
+def contract(edges: DataFrame) -> DataFrame:
+    """One round, a large star and a small one. Once it changes nothing, each component is a star at its least node.
+
+    Schema in, out:  first long, second long, first < second
+    Shuffles:  three, of edges.    Actions:  none.
+    """
+    both = edges.select("first", "second").unionByName(
+        edges.select(F.col("second").alias("first"), F.col("first").alias("second"))
+    )
+    least = F.min("second").over(Window.partitionBy("first"))
+    large = (
+        both.withColumn("least", F.least("first", least))
+        .where("second > first")
+        .select(F.col("least").alias("first"), "second")
+    )
+    # Each node tells its smaller neighbours, and itself, the least of them.
+    smallest = F.min("first").over(Window.partitionBy("second"))
+    small = large.withColumn("least", smallest)
+    told = small.select(F.col("least").alias("first"), "second").unionByName(
+        small.where("first > least").select(F.col("least").alias("first"), F.col("first").alias("second"))
+    )
+    return told.where("first < second").distinct()
+
+
+def decide(edges: DataFrame) -> DataFrame:
+    """One round of the keep-list: who precedes all undecided neighbours is kept, its neighbours are removed.
+
+    Schema in:   PAIR_EDGES among undecided nodes
+    Schema out:  REMOVED, of this round
+    Shuffles:  three, of ends.    Actions:  none.
+    """
+    blocked = edges.select(F.col("second").alias("first")).distinct()
+    kept = edges.select("first").distinct().join(blocked, "first", "left_anti")
+    return edges.join(kept, "first", "left_semi").select(F.col("second").alias("turn")).distinct()
+
+
+def leave_undecided(edges: DataFrame, removed: DataFrame) -> DataFrame:
+    """The edges between nodes that are still undecided, after a round removed some.
+
+    An edge of a node kept in the round goes too: its other end was removed.
+
+    Schema in:   PAIR_EDGES, REMOVED
+    Schema out:  PAIR_EDGES
+    Shuffles:  two, of edges.    Actions:  none.
+    """
+    left = edges
+    for end in ("first", "second"):
+        left = left.join(removed.select(F.col("turn").alias(end)), end, "left_anti")
+    return left.select(*PAIR_EDGES.fieldNames())
+
+
+def decide_rest(edges: DataFrame) -> DataFrame:
+    """The keep-list of the edges that the rounds have left, in one task.
+
+    Schema in:   PAIR_EDGES among undecided nodes
+    Schema out:  REMOVED
+    Shuffles:  the edges to one task.    Actions:  none.
+    """
+    return edges.repartition(1).mapInArrow(_rest_task, REMOVED)
+
+
+def assemble(
+    turns: DataFrame, edges: DataFrame, stars: DataFrame, removed: DataFrame, *, share_nodes: int | None
+) -> DataFrame:
+    """The graph: components, positions, who is kept, and for whom the others are removed.
+
+    All components are the pivot miner's.
+
+    Schema in:   TURNS, PAIR_EDGES, first long, second long (stars), REMOVED
+    Schema out:  GRAPH
+    Shuffles:  the edges once, the nodes six times; a component's nodes are sorted in one task.    Actions:  none.
+    """
+    gone = removed.select("turn").distinct().withColumn("is_removed", F.lit(True))
+    label = stars.select(F.col("second").alias("turn"), F.col("first").alias("label"))
+    by_label = Window.partitionBy("label")
+    placed = (
+        turns.join(label, "turn", "left")
+        .withColumn("label", F.coalesce("label", "turn"))
+        .join(gone, "turn", "left")
+        .withColumn("component", F.min("group").over(by_label))
+        .withColumn("component_size", F.count(F.lit(1)).over(by_label).cast("int"))
+        .withColumn("position", F.row_number().over(by_label.orderBy("group")) - 1)
+        .withColumn("rank", F.row_number().over(by_label.orderBy("turn")) - 1)
+    )
+    both = edges.select("first", "second", "resemblance").unionByName(
+        edges.select(F.col("second").alias("first"), F.col("first").alias("second"), "resemblance")
+    )
+    nearest = (
+        both.join(gone.select(F.col("turn").alias("second")), "second", "left_anti")
+        .join(gone.select(F.col("turn").alias("first")), "first", "left_semi")
+        .groupBy(F.col("first").alias("turn"))
+        .agg(F.min(F.struct((-F.col("resemblance")).alias("distance"), F.col("second").alias("kept"))).alias("near"))
+        .select("turn", F.col("near.kept").alias("leader_turn"), (-F.col("near.distance")).alias("resemblance"))
+    )
+    kept = placed.where("is_removed is null").select(
+        F.col("turn").alias("leader_turn"), F.col("node").alias("duplicate_of"), F.col("position").alias("leader_at")
+    )
+    leader = F.coalesce("leader_at", "position")
+    shares = F.ceil(F.col("component_size") / F.lit(share_nodes)) if share_nodes else F.lit(1)
+    is_cut = (shares > 1) & ~F.col("led")
+    share = F.when(is_cut, F.floor(leader.cast("long") * shares / F.col("component_size")))
+    rows = (1 << NUMBER_BITS) - 1
+    ordinal = F.shiftleft(F.shiftright("label", ROW_BITS), NUMBER_BITS).bitwiseOR(
+        F.col("label").bitwiseAND(F.lit(rows))
+    )
+    whole = placed.join(nearest, "turn", "left").join(kept, "leader_turn", "left")
+    return whole.select(
+        "node", "component", ordinal.alias("ordinal"), "position", "component_size",
+        F.lit(None).cast("int").alias("batch"), F.col("is_removed").isNull().alias("kept"), "duplicate_of",
+        F.coalesce("resemblance", F.lit(1.0)).alias("resemblance"), "best", leader.alias("leader"), "rank", "led",
+        share.cast("int").alias("share"),
+    ).select(*GRAPH.fieldNames())  # fmt: skip
+
+
+def find_families(links: DataFrame, stars: DataFrame) -> DataFrame:
+    """The families that hold a link of the crowd, from the stars of pairs and links.
+
+    Schema in:   link_a long, link_b long; first long, second long
+    Schema out:  FAMILIES
+    Shuffles:  the stars twice.    Actions:  none.
+    """
+    members = stars.select(F.col("second").alias("node"), F.col("first").alias("family")).unionByName(
+        stars.select(F.col("first").alias("node"), F.col("first").alias("family")).distinct()
+    )
+    linked = links.select(F.col("link_a").alias("node")).join(members, "node").select("family").distinct()
+    return members.join(linked, "family", "left_semi").select("node", "family")
+
+
+def _rest_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    table = pa.Table.from_batches(held)
+    turns, ends = np.unique(np.concatenate([table["first"], table["second"]]), return_inverse=True)
+    edges = ends.reshape(2, -1).T.astype(np.int32)
+    choice = keep_first(edges, table["resemblance"].to_numpy(), np.arange(len(turns), dtype=np.int32))
+    yield pa.RecordBatch.from_pydict({"turn": turns[~choice.kept]})

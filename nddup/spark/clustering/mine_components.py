@@ -1,0 +1,179 @@
+"""Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
+
+Orientation, after Ignatov and Kuznetsov 2009: a feature is a transaction, the documents that hold it are its items; a
+cluster is an intent (a set of documents) with a large extent (the features common to all). Support counts features.
+
+    graph, sketches, matches  --problems-->  one mining problem a component              1 shuffle, of blocks
+    problems                  --mine_by_pivot-->     sets                                none
+    problems                  --list_transactions--> transactions --FPGrowth.fit-->
+                                --keep_clusters-->   sets                                1 shuffle, of blocks
+    sets                      --naming-->  clusters, members
+"""
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.ml.fpm import FPGrowth
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.arrays import Ragged, take_rows
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget, find_sets
+from nddup.mining.maximality_filter import keep_maximal
+from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
+from nddup.spark.clustering.problems import PIVOT, Batches, Sets, read_problems
+from nddup.spark.schemas import SETS, table
+
+LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
+
+ITEM_BITS = 5
+"""An item of a transaction is `ordinal << ITEM_BITS | position`: FP-Growth's components have at most 23 nodes."""
+
+TRANSACTIONS = table("fit int, items array<long>, least int")
+
+
+def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, mode: str = "all") -> DataFrame:
+    """The sets of each component that is the pivot miner's.
+
+    Mode `all`: its maximal sets; where they pass the budget a cover; where that passes ten times the budget, or the
+    family has a crowd, those of leaders. `cover`: a cover at once. `partition`: each kept sketch with those that are
+    duplicates of it. `components`: the component itself.
+
+    Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
+    Schema out:  SETS
+    Shuffles:  none.    Actions:  none.
+    """
+    return problems.mapInArrow(partial(_mine_block, threshold=threshold, mode=mode, budget=budget), SETS)
+
+
+def list_transactions(problems: DataFrame, *, threshold: Threshold, min_support: int) -> DataFrame:
+    """The features that two or more documents of an FP-Growth component share, with those documents.
+
+    Schema out:  fit int, items array<long>, least int: the smallest alpha_d of the component's documents, or
+                 `min_support` where that is more
+    Shuffles:  none.    Actions:  none.
+    """
+    return problems.mapInArrow(partial(_transactions_block, threshold=threshold, min_support=min_support), TRANSACTIONS)
+
+
+def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFrame:
+    """Every set of at least two documents that share `least` features or more, by MLlib's FP-Growth.
+
+    Args:
+        transactions: of one fit, items distinct within each.
+        least: the smallest support, a count of at least 1.
+        count: the number of transactions.
+
+    Schema out:  ordinal long, mask long (bits are positions), support long
+    Actions:   the fit itself (MLlib counts items and builds its trees); the listing is lazy.
+    """
+    items = transactions.select("items")
+    model = FPGrowth(minSupport=support_fraction(least, count)).fit(items)
+    position_mask = (1 << ITEM_BITS) - 1
+    mask = F.aggregate(
+        "items",
+        F.lit(0).cast("long"),
+        lambda bits, item: bits.bitwiseOR(F.call_function("shiftleft", F.lit(1).cast("long"),
+                                                         item.bitwiseAND(F.lit(position_mask)).cast("int"))),
+    )  # fmt: skip
+    return model.freqItemsets.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
+        F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"),
+        mask.alias("mask"),
+        F.col("freq").alias("support"),
+    )
+
+
+def support_fraction(support: int, count: int) -> float:
+    """`support` of `count` transactions as MLlib's `minSupport`, which it multiplies and rounds up.
+
+    k / n may round to a float that gives k + 1; half a transaction less never does, and the cap keeps it a fraction.
+
+    Example:
+        >>> import math
+        >>> math.ceil(7 / 25 * 25), math.ceil(support_fraction(7, 25) * 25)
+        (8, 7)
+    """
+    return min(1.0, (support - 0.5) / max(count, 1))
+
+
+def keep_clusters(
+    frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
+) -> DataFrame:
+    """The frequent sets that are clusters: the conditions first, then the maxima.
+
+    Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
+    Schema out:  SETS
+    Shuffles:  one, of blocks.    Actions:  none.
+    """
+    listed = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
+    whole = exchange(listed.unionByName(problems, allowMissingColumns=True), partitions=partitions)
+    return whole.mapInArrow(partial(_maximal_block, threshold=threshold, min_support=min_support), SETS)
+
+
+def _post_sets(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        ordinals, masks, supports = (np.asarray(batch.column(i)) for i in range(3))
+        columns = {"set_ordinal": ordinals, "mask": masks, "support": supports}
+        yield pack(LISTED_LAYOUT, (ordinals % partitions).astype(np.int32), columns, partitions=partitions)
+
+
+def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
+    problems = read_problems(with_rows(batches), threshold)
+    sets = Sets()
+    for index in np.flatnonzero(problems.fits == PIVOT):
+        problem = problems.component(int(index))
+        found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
+        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()
+
+
+def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
+    problems = read_problems(with_rows(batches), threshold)
+    nodes = np.diff(problems.node_offsets)
+    component = np.repeat(np.arange(len(nodes)), nodes)
+    position = np.arange(len(component)) - problems.node_offsets[component]
+    listed = np.flatnonzero(problems.fits[component] != PIVOT)
+    if not len(listed):
+        return
+    chosen = take_rows(problems.sketches, listed)
+    owner = np.repeat(listed, np.diff(chosen.offsets))
+    order = np.lexsort((chosen.values, component[owner]))
+    owner, features = owner[order], chosen.values[order]
+    is_new = np.append(True, (features[1:] != features[:-1]) | (component[owner][1:] != component[owner][:-1]))
+    starts = np.append(np.flatnonzero(is_new), len(owner))
+    shared = np.flatnonzero(np.diff(starts) > 1)
+    items = problems.ordinals[component[owner]] << ITEM_BITS | position[owner]
+    rows = take_rows(Ragged(starts, items.view(np.uint64)), shared)
+    least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
+    of_row = component[owner][starts[shared]]
+    lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(problems.fits[of_row]), lists, pa.array(least[of_row])], names=TRANSACTIONS.fieldNames()
+    )
+
+
+def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
+    held = with_rows(batches)
+    problems, listed = read_problems(held, threshold), unpack(held, LISTED_LAYOUT)
+    order = np.lexsort((listed["mask"], listed["set_ordinal"]))
+    low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
+    high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
+    sets = Sets()
+    for index in np.flatnonzero(high > low):
+        rows = order[low[index] : high[index]]
+        masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
+        bounds = problems.bounds[problems.node_offsets[index] : problems.node_offsets[index + 1]]
+        edges = problems.edges[problems.edge_offsets[index] : problems.edge_offsets[index + 1]].astype(np.int64)
+        neighbours = np.zeros(len(bounds), np.int64)
+        np.bitwise_or.at(neighbours, edges[:, 0], 1 << edges[:, 1])
+        np.bitwise_or.at(neighbours, edges[:, 1], 1 << edges[:, 0])
+        is_cluster = keep_maximal(masks, supports, np.maximum(bounds, min_support), neighbours)
+        bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
+        sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
+        if sets.is_full:
+            yield sets.release()
+    yield sets.release()

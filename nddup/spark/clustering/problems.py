@@ -1,0 +1,186 @@
+"""Components as mining problems: the sketches and edges of each brought together, and its sets gathered as rows.
+
+graph, sketches, matches --gather_problems--> blocks, a component in one partition     1 shuffle
+blocks of a task         --read_problems-->   Problems, arrays by component
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.arrays import Ragged, take_rows
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Problem
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, unpack
+from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
+
+MEMBERS_PER_BATCH = 1_000_000
+"""Member rows that are gathered before a batch is sent: 4 MB."""
+
+Batches = Iterator[pa.RecordBatch]
+NODE_LAYOUT: Layout = {
+    "ordinal": np.int64,
+    "position": np.int32,
+    "fit": np.int32,
+    "rank": np.int32,
+    "leader": np.int32,
+    "led": np.int32,
+    "size": np.int32,
+    "ids": np.uint64,
+}
+EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
+PROBLEM_LAYOUT: Layout = {**NODE_LAYOUT, **EDGE_LAYOUT}
+PLACE = ("ordinal", "position", "fit", "rank", "leader", "led")
+"""The columns of a node but its sketch."""
+
+PIVOT = -1
+"""In the column `fit`: a component for the pivot miner."""
+
+
+def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:
+    """Bring the sketches and edges of each component together.
+
+    Schema in:   GRAPH, SKETCHES, MATCHES
+    Schema out:  blocks of PROBLEM_LAYOUT in the partition of their component
+    Shuffles:  joins of the sketches and of the edges with the graph (broadcast while it is small), one of blocks.
+    Actions:   none.
+    """
+    require(graph, GRAPH, stage="clusters")
+    require(sketches, SKETCHES, stage="clusters")
+    require(matches, MATCHES, stage="clusters")
+    fit, led = F.coalesce("batch", F.lit(PIVOT)).alias("fit"), F.col("led").cast("int").alias("led")
+    place = graph.select("node", "ordinal", "position", fit, "rank", "leader", led)
+    nodes = (
+        sketches.join(place, "node")
+        .select("ordinal", "position", "fit", "rank", "leader", "led", "sketch")
+        .mapInArrow(partial(_post_nodes, partitions=partitions), block_schema(NODE_LAYOUT))
+    )
+    ends = place.select("node", "ordinal", "position")
+    edges = (
+        matches.join(ends.toDF("node_a", "ordinal", "edge_a"), "node_a")
+        .join(ends.toDF("node_b", "same", "edge_b"), "node_b")
+        .select("ordinal", "edge_a", "edge_b")
+        .mapInArrow(partial(_post_edges, partitions=partitions), block_schema(EDGE_LAYOUT))
+    )
+    return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
+
+
+def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        rows = list_column(batch.column("sketch"))
+        columns: Columns = {name: np.asarray(batch.column(name)) for name in PLACE}
+        columns["size"] = np.diff(rows.offsets)
+        targets = (columns["ordinal"] % partitions).astype(np.int32)
+        yield pack(NODE_LAYOUT, targets, columns, {"ids": rows}, partitions=partitions)
+
+
+def _post_edges(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        ordinals, ends_a, ends_b = (np.asarray(batch.column(i)) for i in range(3))
+        columns = {"edge_ordinal": ordinals, "edge_a": ends_a, "edge_b": ends_b}
+        yield pack(EDGE_LAYOUT, (ordinals % partitions).astype(np.int32), columns, partitions=partitions)
+
+
+class Problems(NamedTuple):
+    """The components of one task: nodes by (component, position), edges by component."""
+
+    ordinals: NDArray[np.int64]  # (c,)
+    node_offsets: NDArray[np.int64]  # (c + 1,) nodes of each component
+    edge_offsets: NDArray[np.int64]  # (c + 1,)
+    fits: NDArray[np.int32]  # (c,)
+    is_led: NDArray[np.bool_]  # (c,)
+    sketches: Ragged  # by node
+    bounds: NDArray[np.int32]  # by node
+    ranks: NDArray[np.int32]  # by node
+    leaders: NDArray[np.int32]  # by node, positions in the component
+    edges: NDArray[np.int32]  # (e, 2), positions in the component
+
+    def component(self, index: int) -> Problem:
+        """One of them."""
+        low, high = self.node_offsets[index : index + 2]
+        offsets = self.sketches.offsets[low : high + 1]
+        return Problem(
+            Ragged(offsets - offsets[0], self.sketches.values[offsets[0] : offsets[-1]]),
+            self.bounds[low:high],
+            self.edges[self.edge_offsets[index] : self.edge_offsets[index + 1]],
+            self.ranks[low:high],
+            self.leaders[low:high],
+            bool(self.is_led[index]),
+        )
+
+
+def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
+    """The components of a task from its blocks of PROBLEM_LAYOUT."""
+    nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
+    order = np.lexsort((nodes["position"], nodes["ordinal"]))
+    by_component = np.lexsort((edges["edge_b"], edges["edge_a"], edges["edge_ordinal"]))
+    ordinals, first = np.unique(nodes["ordinal"][order], return_index=True)
+    starts = np.concatenate([[0], np.cumsum(nodes["size"])]).astype(np.int64)
+    ends = np.stack([edges["edge_a"], edges["edge_b"]], axis=1)[by_component]
+    return Problems(
+        ordinals.astype(np.int64),
+        np.append(first, len(order)),
+        np.append(np.searchsorted(edges["edge_ordinal"][by_component], ordinals), len(ends)),
+        nodes["fit"][order][first].astype(np.int32),
+        nodes["led"][order][first] != 0,
+        take_rows(Ragged(starts, nodes["ids"].view(np.uint64)), order),
+        threshold.bounds(nodes["size"][order].astype(np.int32)),
+        nodes["rank"][order].astype(np.int32),
+        nodes["leader"][order].astype(np.int32),
+        np.sort(ends, axis=1).astype(np.int32),
+    )
+
+
+class Sets:
+    """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ordinals: list[NDArray[np.int64]] = []
+        self._sizes: list[NDArray[np.int64]] = []
+        self._members: list[NDArray[np.int32]] = []
+        self._supports: list[NDArray[np.int32]] = []
+        self._coverage: list[str] = []
+        self._n_members = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be sent before more are gathered."""
+        return self._n_members >= MEMBERS_PER_BATCH
+
+    def add(
+        self,
+        ordinal: np.int64,
+        sizes: NDArray[np.int64],
+        members: NDArray[np.integer],
+        supports: NDArray[np.int32],
+        coverage: str,
+    ) -> None:
+        """Add the sets of one component."""
+        self._ordinals.append(np.repeat(ordinal, len(sizes)))
+        self._sizes.append(sizes)
+        self._members.append(members.astype(np.int32))
+        self._supports.append(supports)
+        self._coverage += [coverage] * len(sizes)
+        self._n_members += len(members)
+
+    def release(self) -> pa.RecordBatch:
+        """The rows gathered, as one batch; they are forgotten here."""
+        sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+        members = np.concatenate([np.zeros(0, np.int32), *self._members])
+        arrays = [
+            pa.array(np.concatenate([np.zeros(0, np.int64), *self._ordinals])),
+            pa.ListArray.from_arrays(np.cumsum(sizes).astype(np.int32), pa.array(members)),
+            pa.array(np.concatenate([np.zeros(0, np.int32), *self._supports])),
+            pa.array(self._coverage, pa.string()),
+        ]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())

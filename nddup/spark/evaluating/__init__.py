@@ -1,0 +1,1 @@
+"""A run against a list of duplicates, on Spark: `list_tables` reads the list, `compare_lists` compares."""

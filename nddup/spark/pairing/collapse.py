@@ -1,0 +1,212 @@
+"""Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
+
+records  --number-->    documents and rejects     one shuffle on doc_id, one on the sketch fingerprint
+documents --name-->     nodes                     one shuffle on group, of narrow rows
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
+
+
+def number(records: DataFrame, offsets: DataFrame) -> DataFrame:
+    """Give each record its ordinal in its file and its rank in the collection, and each document its id.
+
+    The rank `doc_key` counts all records in the order (source, record) from 0; a reject keeps its number, so the keys
+    of documents have gaps. It is made of counts per split, so it does not depend on how files were split.
+
+    Schema in:   RECORDS; OFFSETS of the same
+    Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
+    Shuffles:  none; a row a split is broadcast.    Actions:  none.
+    """
+    require(records, RECORDS, stage="read")
+    require(offsets, OFFSETS, stage="read")
+    numbered = (
+        records.join(F.broadcast(offsets), ["source", "split"])
+        .withColumn("doc_key", F.col("before") + F.col("seq"))
+        .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
+    )
+    named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
+    return numbered.withColumn("doc_id", F.when(F.col("reason").isNull(), named).otherwise(F.col("doc_id")))
+
+
+def split_offsets(records: DataFrame) -> DataFrame:
+    """How many records stand before each split, in its file and in the collection.
+
+    Schema in:   RECORDS
+    Schema out:  OFFSETS
+    Shuffles:  one, of a row a split and task; then all splits in one task.    Actions:  none.
+    """
+    splits = records.groupBy("source", "split").agg(F.count("*").alias("n"))
+    in_file = Window.partitionBy("source").orderBy("split").rowsBetween(Window.unboundedPreceding, -1)
+    in_collection = Window.orderBy("source", "split").rowsBetween(Window.unboundedPreceding, -1)
+    return splits.select(
+        "source",
+        "split",
+        F.coalesce(F.sum("n").over(in_file), F.lit(0)).alias("before_in_file"),
+        F.coalesce(F.sum("n").over(in_collection), F.lit(0)).alias("before"),
+    )
+
+
+def find_repeats(numbered: DataFrame) -> DataFrame:
+    """The ids that occur more than once, with the first document that has each.
+
+    Schema out:  doc_id string, first_key long, first_source string, first_record long
+    Shuffles:  one, of ids.    Actions:  none.
+    """
+    place = F.struct("doc_key", "source", "record")
+    return (
+        numbered.where(F.col("reason").isNull())
+        .groupBy("doc_id")
+        .agg(F.min(place).alias("first"), F.count("*").alias("n"))
+        .where(F.col("n") > 1)
+        .select(
+            "doc_id",
+            F.col("first.doc_key").alias("first_key"),
+            F.col("first.source").alias("first_source"),
+            F.col("first.record").alias("first_record"),
+        )
+    )
+
+
+def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
+    """The documents: records that are no rejects, with the smallest id of their equal sketches as `group`.
+
+    An empty sketch equals nothing: such a document is its own group.
+
+    Schema out:  DOCUMENTS
+    Shuffles:  two of narrow rows (ids, fingerprints); documents move only where a join side is too large to broadcast.
+    Actions:   none.
+    """
+    documents = (
+        numbered.where(F.col("reason").isNull())
+        .join(repeats, "doc_id", "left")
+        .where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
+    )
+    groups = (
+        documents.where(F.size("sketch") > 0)
+        .groupBy("sketch_fingerprint")
+        .agg(F.min("doc_id").alias("smallest"), F.count("*").alias("n"))
+        .where(F.col("n") > 1)
+        .select("sketch_fingerprint", "smallest")
+    )
+    grouped = documents.join(groups, "sketch_fingerprint", "left")
+    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
+
+
+def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -> DataFrame:
+    """Every record that became no document: bad ones, later ones of a repeated id, and files without records.
+
+    Schema in:   as `number` gives; `find_repeats`; REJECTS of whole files
+    Schema out:  REJECTS
+    """
+    bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
+    first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
+    repeated = (
+        numbered.where(F.col("reason").isNull())
+        .select("source", "record", "doc_id", "doc_key")
+        .join(repeats, "doc_id")
+        .where(F.col("doc_key") != F.col("first_key"))
+        .select(
+            "source",
+            "record",
+            "doc_id",
+            F.lit("repeated id").alias("reason"),
+            first.alias("detail"),
+            F.lit("").alias("excerpt"),
+        )
+    )
+    return bad.unionByName(repeated).unionByName(unread)
+
+
+def level(size: int) -> Column:
+    """I of a document's modulus 2**i, long: the least with n_features / 2**i <= size; 0 where `size` is 0."""
+    if size == 0:
+        return F.lit(0).cast("long")
+    rest = F.floor((F.greatest("n_features", F.lit(1)) - 1) / size).cast("long")
+    return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
+
+
+def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0) -> DataFrame:
+    """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
+
+    `levels` is s of sketches whose modulus varies, else 0.
+
+    Schema in:   DOCUMENTS
+    Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
+    Shuffles:  one, on group.    Actions:  none.
+    """
+    require(documents, DOCUMENTS, stage="pairs")
+    own_key = F.when(F.col("doc_id") == F.col("group"), F.col("doc_key"))
+    return documents.select(
+        "doc_key",
+        "doc_id",
+        "group",
+        F.min(own_key).over(Window.partitionBy("group")).alias("node"),
+        F.size("sketch").alias("size"),
+        (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
+        _preference(policy).alias("policy"),
+        "content_fingerprint",
+    ).select(*NODES.fieldNames())
+
+
+def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
+    """The non-empty sketches, each once, under the key of its `group` document.
+
+    Schema in:   DOCUMENTS
+    Schema out:  SKETCHES; with `levels`, s of sketches whose modulus varies, also level long
+    """
+    return (
+        documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
+        .select(F.col("doc_key").alias("node"), "sketch", level(levels).alias("level"))
+        .select(*SKETCHES.fieldNames(), *(["level"] if levels else []))
+    )
+
+
+def count_shingles(records: DataFrame) -> DataFrame:
+    """In how many documents' sketches each shingle is.
+
+    Schema in:   RECORDS
+    Schema out:  id long, documents long
+    Shuffles:  one, of counted ids.    Actions:  none.
+    """
+    ids = records.where(F.col("reason").isNull()).select(F.explode("sketch").alias("id"))
+    return ids.groupBy("id").agg(F.count("*").alias("documents"))
+
+
+def count_replaced() -> dict[str, Column]:
+    """What is counted of RECORDS in passing: those with undecodable bytes, and the places where they were."""
+    return {"undecodable_records": F.count_if(F.col("n_replaced") > 0), "undecodable_places": F.sum("n_replaced")}
+
+
+def count_sketches() -> dict[str, Column]:
+    """What is counted of DOCUMENTS in passing: the distinct sketches to pair, and the postings they make."""
+    is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
+    return {
+        "distinct_sketches": F.count_if(is_distinct),
+        "most_features": F.max("n_features"),
+        "postings": F.sum(F.when(is_distinct, F.size("sketch").cast("long"))),
+    }
+
+
+def count_short(least_size: int) -> dict[str, Column]:
+    """What is counted of NODES in passing: who can be in no pair (no feature, under a count), and equal sketches."""
+    size = F.col("size")
+    return {
+        "empty_sketches": F.count_if(size == 0),
+        "below_count": F.count_if((size > 0) & (size < least_size)),
+        "equal_sketches": F.count_if(F.col("doc_id") != F.col("group")),
+    }
+
+
+def _preference(policy: str) -> Column:
+    """Smaller for a document that comes first."""
+    no_url = F.lit((1 << 63) - 1)
+    by_policy = {
+        "longest": -F.col("n_tokens").cast("long"),
+        "first-id": F.lit(0).cast("long"),
+        "first": F.col("doc_key"),
+        "shortest-url": F.coalesce(F.length("url").cast("long"), no_url),
+    }
+    return by_policy[policy]

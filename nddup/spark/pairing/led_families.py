@@ -1,0 +1,123 @@
+"""Families too large for their pairs: the pairs of their kept documents, by leaders.
+
+    matches           --find_families-->  families, closed under near-duplicates     1 task, of edges and links
+    families, sketches, nodes --lead-->   matches with a kept end                    1 shuffle, of blocks
+
+A family is a connected component of the pairs found and the links of the crowd. Links join more than near-duplicates
+do, so no near-duplicate pair leaves a family, and who is kept in it does not depend on what is outside.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup.arrays import Ragged, take_rows
+from nddup.matching.threshold import Threshold
+from nddup.mining.components import label_components
+from nddup.mining.leaders import follow_leaders
+from nddup.spark.blocks import Layout, block_schema, exchange, list_column, pack, unpack, with_rows
+from nddup.spark.pairing.match import match_rows
+from nddup.spark.schemas import FAMILIES, MATCHES, NODES, SKETCHES, require
+
+Batches = Iterator[pa.RecordBatch]
+LAYOUT: Layout = {"family": np.int64, "node": np.int64, "rank": np.int64, "size": np.int32, "ids": np.uint64}
+
+
+def find_families(matches: DataFrame) -> DataFrame:
+    """The families that hold a sketch of the crowd.
+
+    Schema in:   MATCHES
+    Schema out:  FAMILIES
+    Shuffles:  edges and links to one task, some 50 bytes each.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="lead")
+    ends = matches.select("node_a", "node_b", "link_a", "link_b").where("node_a is not null or link_a is not null")
+    return ends.repartition(1).mapInArrow(_families_task, FAMILIES)
+
+
+def lead(
+    families: DataFrame, sketches: DataFrame, nodes: DataFrame, *, threshold: Threshold, partitions: int
+) -> DataFrame:
+    """Every near-duplicate pair with a kept end in these families.
+
+    Schema in:   FAMILIES, SKETCHES, NODES
+    Schema out:  MATCHES
+    Shuffles:  the joins on node; a sort of each family by policy; one of blocks, a family in one task.
+    Actions:   none.
+    """
+    require(families, FAMILIES, stage="lead")
+    require(sketches, SKETCHES, stage="lead")
+    require(nodes, NODES, stage="lead")
+    best = nodes.join(families, "node").groupBy("node", "family").agg(F.min(F.struct("policy", "doc_id")).alias("best"))
+    ranked = best.withColumn("rank", F.row_number().over(Window.partitionBy("family").orderBy("best")).cast("long"))
+    blocks = (
+        sketches.join(ranked, "node")
+        .select("family", "node", "rank", "sketch")
+        .mapInArrow(partial(_post, partitions=partitions), block_schema(LAYOUT))
+    )
+    return exchange(blocks, partitions=partitions).mapInArrow(partial(_lead_block, threshold=threshold), MATCHES)
+
+
+def replace_led(matches: DataFrame, families: DataFrame, led: DataFrame) -> DataFrame:
+    """The matches outside the families, and those that leaders found within.
+
+    Schema in:   MATCHES, FAMILIES, MATCHES
+    Schema out:  MATCHES, links left out
+    """
+    outside = matches.where("link_a is null").join(
+        families.select(F.col("node").alias("node_a")), "node_a", "left_anti"
+    )
+    return outside.select(*MATCHES.fieldNames()).unionByName(led)
+
+
+def _families_task(batches: Batches) -> Batches:
+    held = with_rows(batches)
+    if not held:
+        return
+    table = pa.Table.from_batches(held)
+    first, second, link_a, link_b = (column.drop_null().to_numpy() for column in table.columns)
+    nodes, places = np.unique(np.concatenate([first, link_a, second, link_b]), return_inverse=True)
+    edges = places.reshape(2, -1).T.astype(np.int32)
+    components = label_components(edges, nodes=len(nodes))
+    is_led = np.zeros(len(nodes), np.bool_)
+    is_led[components.ordinals[np.searchsorted(nodes, link_a)]] = True
+    chosen = is_led[components.ordinals]
+    yield pa.RecordBatch.from_pydict({"node": nodes[chosen], "family": components.ordinals[chosen]})
+
+
+def _post(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        rows = list_column(batch.column("sketch"))
+        columns = {name: np.asarray(batch.column(name)) for name in ("family", "node", "rank")}
+        columns["size"] = np.diff(rows.offsets).astype(np.int32)
+        targets = (columns["family"] % partitions).astype(np.int32)
+        yield pack(LAYOUT, targets, columns, {"ids": rows}, partitions=partitions)
+
+
+def _lead_block(batches: Batches, *, threshold: Threshold) -> Batches:
+    columns = unpack(with_rows(batches), LAYOUT)
+    starts = np.concatenate([[0], np.cumsum(columns["size"])]).astype(np.int64)
+    order = np.lexsort((columns["node"], columns["family"]))
+    whole = take_rows(Ragged(starts, columns["ids"].view(np.uint64)), order)
+    first = np.unique(columns["family"][order], return_index=True)[1]
+    for low, high in zip(first, np.append(first, len(order))[1:], strict=True):
+        mine = order[low:high]
+        sketches = Ragged(
+            whole.offsets[low : high + 1] - whole.offsets[low], whole.values[whole.offsets[low] : whole.offsets[high]]
+        )
+        bounds = threshold.bounds(columns["size"][mine].astype(np.int32))
+        by_policy = np.argsort(columns["rank"][mine])
+        led = follow_leaders(sketches, bounds, by_policy, threshold)
+        ends = columns["node"][mine][led.pairs]
+        yield match_rows(
+            {
+                "node_a": ends.min(axis=1),
+                "node_b": ends.max(axis=1),
+                "overlap": led.overlap.astype(np.int32),
+                "resemblance": led.resemblance,
+            }
+        )

@@ -1,0 +1,293 @@
+"""Match: from pruned postings to every pair of near-duplicates, without loss, each made in one place.
+
+    postings  --find_crowd-->   sketches too many of which share a prefix feature             2 shuffles, mostly empty
+    postings  --match-->        candidates at the first common prefix feature, verified       2 shuffles, of blocks
+
+The arithmetic, and why it is exact, is in `nddup.matching.prefix_filter`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from nddup.arrays import Ragged, take_rows
+from nddup.matching.prefix_filter import Matches, keep_possible, match_prefixes, order_by_rarity, partition_of
+from nddup.matching.threshold import Threshold
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, target_of, unpack, with_rows
+from nddup.spark.pairing.prune import PRUNED_LAYOUT
+from nddup.spark.schemas import MATCHES, POSTINGS, SKETCHES, require
+
+Batches = Iterator[pa.RecordBatch]
+ORIGINAL_LAYOUT: Layout = {
+    "original": np.int64,
+    "original_size": np.int32,
+    "original_crowd": np.int32,
+    "original_ids": np.uint64,
+}
+PROBE_LAYOUT: Layout = {
+    "node": np.int64,
+    "size": np.int32,
+    "crowd": np.int32,
+    "ids": np.uint64,
+    "bound": np.int32,
+    "posted": np.int32,
+    "prefix_size": np.int32,
+    "prefix": np.uint64,
+    "prefix_holders": np.uint64,
+}
+
+COUNTERS = ("candidates", "cut_features", "cut_postings")
+"""What each task of `match` counts: pairs compared, prefix features and postings cut by `max_postings`."""
+
+
+def find_crowd(postings: DataFrame, *, max_postings: int) -> DataFrame:
+    """The sketches with a prefix feature that more than `max_postings` sketches have in their prefix.
+
+    Schema in:   POSTINGS
+    Schema out:  CROWD
+    Shuffles:  two, of the postings of such features and of others held by as many; mostly none.    Actions:  none.
+    """
+    require(postings, POSTINGS, stage="pairs")
+    rows = postings.mapInArrow(partial(_post_common, max_postings=max_postings), "feature long, node long")
+    long = rows.groupBy("feature").count().where(F.col("count") > max_postings).select("feature")
+    return rows.join(long, "feature").select("node").distinct()
+
+
+def match(  # noqa: PLR0913 - three tables and three numbers
+    postings: DataFrame,
+    sketches: DataFrame,
+    *,
+    threshold: Threshold,
+    max_postings: int,
+    partitions: int,
+    crowd: DataFrame | None = None,
+) -> DataFrame:
+    """Find and verify the pairs of near-duplicate sketches; those within the crowd only link.
+
+    Schema in:   POSTINGS, the SKETCHES it came from, and CROWD, or None where there is none
+    Schema out:  MATCHES
+    Shuffles:  two, of blocks: the original sketches meet their prefixes, then each goes to the partitions that own
+        a feature of its prefix (at most as many copies as the prefix is long, or as there are partitions).
+    Actions:   none.
+    """
+    require(postings, POSTINGS, stage="pairs")
+    require(sketches, SKETCHES, stage="pairs")
+    originals = mark_crowd(sketches, crowd).mapInArrow(
+        partial(_post_originals, partitions=partitions), block_schema(ORIGINAL_LAYOUT)
+    )
+    met = exchange(postings.unionByName(originals, allowMissingColumns=True), partitions=partitions)
+    probes = met.mapInArrow(
+        partial(_post_prefixes, threshold=threshold, partitions=partitions), block_schema(PROBE_LAYOUT)
+    )
+    return match_probes(probes, threshold=threshold, max_postings=max_postings, partitions=partitions)
+
+
+def mark_crowd(sketches: DataFrame, crowd: DataFrame | None) -> DataFrame:
+    """The sketches, each with `crowd int`: 1 where it is of the crowd.
+
+    Schema in:   SKETCHES; CROWD, or None
+    Schema out:  node, sketch, crowd
+    """
+    is_crowd = F.lit(0)
+    if crowd is not None:
+        sketches = sketches.join(crowd.select("node", F.lit(1).alias("is_crowd")), "node", "left")
+        is_crowd = F.coalesce("is_crowd", F.lit(0))
+    return sketches.select("node", "sketch", is_crowd.alias("crowd"))
+
+
+def match_probes(probes: DataFrame, *, threshold: Threshold, max_postings: int, partitions: int) -> DataFrame:
+    """Bring together the sketches that own a key of each partition, and compare those with one in common.
+
+    Schema in:   blocks of PROBE_LAYOUT
+    Schema out:  MATCHES
+    Shuffles:  one, of blocks.    Actions:  none.
+    """
+    return exchange(probes, partitions=partitions).mapInArrow(
+        partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), MATCHES
+    )
+
+
+def _post_originals(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        rows = list_column(batch.column("sketch"))
+        nodes = np.asarray(batch.column("node"))
+        columns = {
+            "original": nodes,
+            "original_size": np.diff(rows.offsets).astype(np.int32),
+            "original_crowd": np.asarray(batch.column("crowd")),
+        }
+        targets = partition_of(nodes.view(np.uint64), partitions)
+        yield pack(ORIGINAL_LAYOUT, targets, columns, {"original_ids": rows}, partitions=partitions)
+
+
+class _Prefixes(NamedTuple):
+    """The sketches with features left: their prefixes in the total order, rarest first."""
+
+    nodes: NDArray[np.int64]
+    bounds: NDArray[np.int32]
+    features: Ragged
+    holders: Ragged
+
+
+def _cut_prefixes(columns: Columns) -> _Prefixes:
+    order, offsets = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
+    features, holders = columns["feature"][order].view(np.uint64), columns["holders"][order].astype(np.int32)
+    bounds = columns["bound"][order][offsets[:-1]].astype(np.int32)
+    by_rarity = order_by_rarity(offsets, features, holders)
+    lengths = np.diff(offsets) - bounds + 1
+    inside = np.arange(len(features)) - np.repeat(offsets[:-1], np.diff(offsets)) < np.repeat(lengths, np.diff(offsets))
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _Prefixes(
+        columns["node"][order][offsets[:-1]].astype(np.int64),
+        bounds,
+        Ragged(starts, features[by_rarity][inside]),
+        Ragged(starts, holders[by_rarity][inside].astype(np.uint64)),
+    )
+
+
+def _post_common(batches: Batches, *, max_postings: int) -> Batches:
+    """The prefix postings of features that more than `max_postings` sketches hold anywhere."""
+    columns = unpack(list(batches), PRUNED_LAYOUT)
+    if columns["holders"].max(initial=0) <= max_postings:
+        return
+    prefixes = _cut_prefixes(columns)
+    common = np.flatnonzero(prefixes.holders.values > max_postings)
+    nodes = np.repeat(prefixes.nodes, np.diff(prefixes.features.offsets))[common]
+    yield pa.RecordBatch.from_pydict({"feature": prefixes.features.values[common].view(np.int64), "node": nodes})
+
+
+def _post_prefixes(batches: Batches, *, threshold: Threshold, partitions: int) -> Batches:
+    """Each sketch with features left, to every partition that owns one of its prefix.
+
+    Of containment all features are sent, for any sketch may contain another; it is its prefix that the others look for.
+    """
+    held = list(batches)
+    originals = unpack(held, ORIGINAL_LAYOUT)
+    prefixes = _cut_prefixes(unpack(held, PRUNED_LAYOUT))
+    sketches, crowd = _find_originals(originals, prefixes.nodes)
+    bounds, lengths = prefixes.bounds, np.diff(prefixes.features.offsets).astype(np.int32)
+    posted = lengths
+    if threshold.is_containment:
+        bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+        posted = np.maximum(lengths - bounds + 1, 0)
+    copies, targets = copies_of(prefixes.features, partitions)
+    yield pack(
+        PROBE_LAYOUT,
+        targets,
+        {
+            "node": prefixes.nodes[copies],
+            "size": np.diff(sketches.offsets)[copies].astype(np.int32),
+            "crowd": crowd[copies],
+            "bound": bounds[copies],
+            "posted": posted[copies],
+            "prefix_size": lengths[copies],
+        },
+        {
+            "ids": take_rows(sketches, copies),
+            "prefix": take_rows(prefixes.features, copies),
+            "prefix_holders": take_rows(prefixes.holders, copies),
+        },
+        partitions=partitions,
+    )
+
+
+def _find_originals(originals: Columns, nodes: NDArray[np.int64]) -> tuple[Ragged, NDArray[np.generic]]:
+    """The original sketches of `nodes`, in their order, and which of them are of the crowd."""
+    offsets = np.concatenate([[0], np.cumsum(originals["original_size"])]).astype(np.int64)
+    order = np.argsort(originals["original"])
+    places = order[np.searchsorted(originals["original"][order], nodes)]
+    whole = Ragged(offsets, originals["original_ids"].view(np.uint64))
+    return take_rows(whole, places), originals["original_crowd"][places]
+
+
+def copies_of(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Which sketch goes where: the distinct (sketch, owner of one of its prefix features, or of its keys)."""
+    sketch = np.repeat(np.arange(len(prefix.offsets) - 1), np.diff(prefix.offsets))
+    routes = np.unique(sketch * partitions + partition_of(prefix.values, partitions))
+    return routes // partitions, (routes % partitions).astype(np.int32)
+
+
+def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, partitions: int) -> Batches:
+    held = with_rows(batches)
+    target = target_of(held)
+    columns = unpack(held, PROBE_LAYOUT)
+    order = np.lexsort((columns["node"], columns["size"]))
+    nodes = columns["node"][order].astype(np.int64)
+    sketches = take_rows(_ragged(columns["size"], columns["ids"]), order)
+    prefix = take_rows(_ragged(columns["prefix_size"], columns["prefix"]), order)
+    holders = take_rows(_ragged(columns["prefix_size"], columns["prefix_holders"]), order).values.astype(np.int32)
+    found = match_prefixes(
+        sketches,
+        prefix,
+        holders,
+        partition_of(prefix.values, partitions) == target,
+        columns["bound"][order].astype(np.int32),
+        size=threshold.size,
+        share=threshold.share,
+        max_postings=max_postings,
+        crowd=columns["crowd"][order] != 0,
+        posted=columns["posted"][order].astype(np.int32),
+        is_containment=threshold.is_containment,
+    )
+    yield _pair_rows(found, nodes, np.diff(sketches.offsets) if threshold.shows_containment else None)
+    if len(found.links):
+        ends = nodes[found.links]
+        yield match_rows({"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)})
+
+
+def _pair_rows(found: Matches, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> pa.RecordBatch:
+    """MATCHES of the pairs of a task, and a row of its counters; a containment in each other where sizes are given."""
+    first, second = nodes[found.first], nodes[found.second]
+    nothing = pa.nulls(len(first) + 1, pa.int64())
+    shares = [pa.nulls(len(first) + 1, pa.float64())] * 2
+    if sizes is not None:
+        of_first, of_second = found.overlap / sizes[found.first], found.overlap / sizes[found.second]
+        ends = np.where(first < second, of_first, of_second), np.where(first < second, of_second, of_first)
+        shares = [pa.array(np.append(end, 0.0), mask=_last_masked(len(first))) for end in ends]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.append(np.minimum(first, second), 0), mask=_last_masked(len(first))),
+            pa.array(np.append(np.maximum(first, second), 0), mask=_last_masked(len(first))),
+            pa.array(np.append(found.overlap, 0).astype(np.int32)),
+            pa.array(np.append(found.resemblance, 0.0)),
+            _counter(len(first), found.candidates),
+            _counter(len(first), found.cut_features),
+            _counter(len(first), found.cut_postings),
+            nothing,
+            nothing,
+            *shares,
+        ],
+        names=MATCHES.fieldNames(),
+    )
+
+
+def match_rows(columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
+    """MATCHES with these columns of one length, the others null."""
+    rows = len(next(iter(columns.values())))
+    arrays = [
+        pa.array(columns[field.name]) if field.name in columns else pa.nulls(rows, field.type)
+        for field in to_arrow_schema(MATCHES)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=MATCHES.fieldNames())
+
+
+def _ragged(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
+    return Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values.view(np.uint64))
+
+
+def _last_masked(rows: int) -> NDArray[np.bool_]:
+    masked = np.zeros(rows + 1, np.bool_)
+    masked[rows] = True
+    return masked
+
+
+def _counter(rows: int, value: int) -> pa.Array:
+    """Null for each pair, the value in the task's row of counters."""
+    return pa.array(np.append(np.zeros(rows, np.int64), value), mask=~_last_masked(rows))

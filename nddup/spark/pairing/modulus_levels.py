@@ -1,0 +1,58 @@
+"""Sketches whose modulus follows the document's length (`mod-pow2`): paired at the coarser modulus of two.
+
+    sketches  --spread-->   a sketch at its own level i and reduced to each coarser one      no shuffle
+    ... pruned and matched as any sketches, the ids of a level being its own ...
+    matches   --gather-->   those at the higher of the two own levels                        no shuffle
+
+V_{i+1} is made of V_i: the ids that 2**(i+1) divides. All reduced sketches of a document together have at most twice
+the ids of its own. At its level every rule of `nddup.matching.prefix_filter` holds, with the bound of the size there.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.sketching.moduli import LEVEL_BITS, spread_levels
+from nddup.spark.blocks import list_column
+from nddup.spark.schemas import MATCHES, SKETCHES, require
+
+Batches = Iterator[pa.RecordBatch]
+LEVELS: Final = (1 << LEVEL_BITS) - 1
+
+
+def spread(sketches: DataFrame, *, most: int) -> DataFrame:
+    """Each sketch at its own level and at each coarser one up to `most`; what is empty there is left out.
+
+    Schema in:   SKETCHES, level long
+    Schema out:  SKETCHES; `node` is the node, its own level and the level here, `LEVEL_BITS` each for the last two
+    Shuffles:  none.    Actions:  none.
+    """
+    require(sketches, SKETCHES, stage="pairs")
+    return sketches.select("node", "sketch", "level").mapInArrow(partial(_spread, most=most), SKETCHES)
+
+
+def gather(matches: DataFrame) -> DataFrame:
+    """Matches of `spread` sketches as those of the sketches: each pair at the coarser of its own levels.
+
+    Schema in/out:  MATCHES
+    Shuffles:  none.    Actions:  none.
+    """
+    own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVELS) for end in ("node_a", "node_b"))
+    is_here = F.col("node_a").bitwiseAND(LEVELS) == F.greatest(own_a, own_b)
+    chosen = matches.where(F.col("node_a").isNull() | is_here)
+    return chosen.withColumns({end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}).select(
+        *MATCHES.fieldNames()
+    )
+
+
+def _spread(batches: Batches, *, most: int) -> Batches:
+    for batch in batches:
+        own, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
+        nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
+        lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=["node", "sketch"])

@@ -1,0 +1,118 @@
+"""Divide and prune: from distinct sketches to the features that can be in an overlap, grouped by sketch.
+
+    sketches  --divide-->   postings, features with one holder dropped, grouped by sketch     2 shuffles
+    postings  --prune-->    the same, one more round of the fixed point                       2 shuffles
+
+`pipeline` repeats `prune` while it pays and persists between the rounds; stopping after any round is exact. All
+shuffles move blocks (`nddup.spark.blocks`). The arithmetic, and why it is exact, is in `nddup.matching.prefix_filter`.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.arrays import take_rows
+from nddup.matching.prefix_filter import count_holders, keep_possible, partition_of
+from nddup.matching.threshold import Threshold
+from nddup.spark.blocks import (
+    Columns,
+    Layout,
+    block_schema,
+    exchange,
+    list_column,
+    one_block,
+    pack,
+    target_of,
+    unpack,
+    with_rows,
+)
+from nddup.spark.schemas import POSTINGS, SKETCHES, require
+
+Batches = Iterator[pa.RecordBatch]
+POSTING_LAYOUT: Layout = {"node": np.int64, "feature": np.uint64, "bound": np.int32}
+PRUNED_LAYOUT: Layout = {**POSTING_LAYOUT, "holders": np.int32}
+
+
+def divide(sketches: DataFrame, *, threshold: Threshold, partitions: int) -> DataFrame:
+    """Invert the sketches, drop features of one holder and sketches left with too few.
+
+    Schema in:   SKETCHES, node unique
+    Schema out:  POSTINGS
+    Shuffles:  two, of blocks.    Actions:  none.
+    """
+    require(sketches, SKETCHES, stage="pairs")
+    postings = sketches.select("node", "sketch").mapInArrow(
+        partial(_post_sketches, threshold=threshold, partitions=partitions), block_schema(POSTING_LAYOUT)
+    )
+    return _recount(postings, partitions=partitions)
+
+
+def prune(postings: DataFrame, *, partitions: int) -> DataFrame:
+    """One more round: recount the holders of the features left, drop as `divide` does.
+
+    Schema in/out:  POSTINGS
+    Shuffles:  two, of blocks.    Actions:  none.
+    """
+    require(postings, POSTINGS, stage="pairs")
+    by_feature = postings.mapInArrow(partial(_post_again, partitions=partitions), block_schema(POSTING_LAYOUT))
+    return _recount(by_feature, partitions=partitions)
+
+
+def count_postings(postings: DataFrame) -> DataFrame:
+    """How many (feature, sketch) rows a POSTINGS table holds, as one row `postings long`."""
+    return postings.select(F.coalesce(F.sum(F.length("node")) / 8, F.lit(0)).cast("long").alias("postings"))
+
+
+def _recount(by_feature: DataFrame, *, partitions: int) -> DataFrame:
+    """POSTING_LAYOUT blocks addressed by feature -> POSTINGS, in two exchanges."""
+    counted = exchange(by_feature, partitions=partitions).mapInArrow(
+        partial(_count_block, partitions=partitions), block_schema(PRUNED_LAYOUT)
+    )
+    return (
+        exchange(counted, partitions=partitions)
+        .mapInArrow(_keep_block, block_schema(PRUNED_LAYOUT))
+        .select(*POSTINGS.fieldNames())
+    )
+
+
+def _post_sketches(batches: Batches, *, threshold: Threshold, partitions: int) -> Batches:
+    for batch in batches:
+        rows = list_column(batch.column("sketch"))
+        sizes = np.diff(rows.offsets).astype(np.int32)
+        bounds = threshold.prune_bounds(sizes)
+        possible = np.flatnonzero((sizes > 0) & (bounds <= sizes))
+        rows = take_rows(rows, possible)
+        lengths = sizes[possible]
+        columns = {
+            "node": np.repeat(np.asarray(batch.column("node"))[possible], lengths),
+            "feature": rows.values,
+            "bound": np.repeat(bounds[possible], lengths),
+        }
+        yield pack(POSTING_LAYOUT, partition_of(rows.values, partitions), columns, partitions=partitions)
+
+
+def _post_again(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        columns = unpack([batch], POSTING_LAYOUT)
+        targets = partition_of(columns["feature"].view(np.uint64), partitions)
+        yield pack(POSTING_LAYOUT, targets, columns, partitions=partitions)
+
+
+def _count_block(batches: Batches, *, partitions: int) -> Batches:
+    columns = unpack(batches, POSTING_LAYOUT)
+    holders = count_holders(columns["feature"].view(np.uint64))
+    shared = np.flatnonzero(holders > 1)
+    kept: Columns = {name: values[shared] for name, values in columns.items()}
+    kept["holders"] = holders[shared]
+    yield pack(PRUNED_LAYOUT, partition_of(kept["node"].view(np.uint64), partitions), kept, partitions=partitions)
+
+
+def _keep_block(batches: Batches) -> Batches:
+    held = with_rows(batches)
+    columns = unpack(held, PRUNED_LAYOUT)
+    order, _ = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
+    yield one_block(PRUNED_LAYOUT, target_of(held), {name: values[order] for name, values in columns.items()})

@@ -1,0 +1,139 @@
+"""Counting pairs that nobody lists: of sets of documents that overlap, and what two lists of pairs have in common.
+
+count_pairs    memberships in sets -> how many pairs lie in a common set, each counted once
+Agreement      four counts of pairs -> precision, recall, F1
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+
+
+class Agreement(NamedTuple):
+    """Two lists of pairs: how many each has, and how many both.
+
+    A ratio without anything under it is None: precision where nothing was found, recall where nothing is wanted.
+    """
+
+    reference: int
+    found: int
+    common: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the pairs found that are in the reference."""
+        return self.common / self.found if self.found else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the reference that was found."""
+        return self.common / self.reference if self.reference else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of both: twice the common pairs over all of both lists.
+
+        Example:
+            >>> Agreement(reference=4, found=6, common=3).f1
+            0.6
+        """
+        whole = self.reference + self.found
+        return 2 * self.common / whole if whole else None
+
+
+def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
+    """How many pairs of different items lie in at least one common set.
+
+    Args:
+        sets: (m,), the set of each membership, any numbers.
+        items: (m,), its item, any numbers; a membership may be repeated.
+
+    Returns:
+        The exact number of distinct pairs.
+
+    Items that lie in the same sets are counted together: disjoint sets of any size cost nothing. Of the kinds of items
+    left, each meets those after it once for every set that holds both.
+
+    Cost: a sort of the memberships; then the sum over the sets of the square of their number of kinds of items, in
+    steps of about a nanosecond. Some 60 bytes a membership.
+
+    Example:
+        >>> sets, items = np.array([1, 1, 1, 2, 2, 2]), np.array([10, 11, 12, 11, 12, 13])
+        >>> count_pairs(sets, items)  # 11 and 12 lie in both
+        5
+    """
+    if len(sets) == 0:
+        return 0
+    by_item = np.lexsort((sets, items))
+    sets, items = sets[by_item], items[by_item]
+    is_new = np.append(True, (sets[1:] != sets[:-1]) | (items[1:] != items[:-1]))
+    sets, items = np.unique(sets[is_new], return_inverse=True)[1], items[is_new]
+    starts = np.append(np.flatnonzero(np.append(True, items[1:] != items[:-1])), len(items)).astype(np.int64)
+    kinds, weights = _group_equal(starts, sets.astype(np.int64))
+    lengths = np.diff(starts)[kinds]
+    rows = np.repeat(starts[kinds] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    held = sets[rows].astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    order = np.argsort(held, kind="stable")
+    holders = np.repeat(np.arange(len(kinds)), lengths)[order].astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(held))]).astype(np.int64)
+    within = int((weights * (weights - 1) // 2).sum())
+    return within + int(_count_between(offsets, held, bounds, holders, weights))
+
+
+def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One item of each kind (items of the same sets), and how many there are of it.
+
+    Kinds are told by a sum of random numbers, one a set, and then compared: where two kinds had the same sum, items
+    of one may stay apart, which costs time and changes no count.
+    """
+    names = np.random.default_rng(1).integers(0, 1 << 63, int(sets.max()) + 1, dtype=np.int64)
+    sums = np.add.reduceat(names[sets], starts[:-1])  # wraps around
+    order = np.lexsort((np.diff(starts), sums))
+    is_first = _starts_kind(starts, sets, order)
+    first = np.flatnonzero(is_first)
+    return order[first], np.diff(np.append(first, len(order))).astype(np.int64)
+
+
+@compiled
+def _starts_kind(starts: NDArray[np.int64], sets: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which items, in this order, lie in other sets than the one before."""
+    is_first = np.ones(len(order), np.bool_)
+    for k in range(1, len(order)):
+        a, b = order[k - 1], order[k]
+        length = starts[b + 1] - starts[b]
+        if starts[a + 1] - starts[a] != length:
+            continue
+        same = True
+        for i in range(length):
+            if sets[starts[a] + i] != sets[starts[b] + i]:
+                same = False
+                break
+        is_first[k] = not same
+    return is_first
+
+
+@compiled
+def _count_between(
+    offsets: NDArray[np.int64],
+    sets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    holders: NDArray[np.int64],
+    weights: NDArray[np.int64],
+) -> int:
+    """Pairs of items of different kinds: each kind marks those after it, once, in all its sets."""
+    total = 0
+    marked = np.full(len(weights), -1, np.int64)
+    for kind in range(len(weights)):
+        for i in range(offsets[kind], offsets[kind + 1]):
+            for j in range(bounds[sets[i] + 1] - 1, bounds[sets[i]] - 1, -1):  # holders ascend: stop at this kind
+                other = holders[j]
+                if other <= kind:
+                    break
+                if marked[other] != kind:
+                    marked[other] = kind
+                    total += weights[kind] * weights[other]
+    return total

@@ -1,0 +1,89 @@
+"""The form that sketches of each kind have, by definition: what `nddup check` holds the stored ones against.
+
+Nothing of the sketching is used.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.verifying.definitions import Rows
+
+
+class Form(NamedTuple):
+    """What a sketch of a kind must look like: the kind, and the numbers of its recipe.
+
+    `size` is of shingles, permutations or, of `i-match`, signatures.
+    """
+
+    kind: str
+    size: int
+    modulus: int = 1
+    growth: str = "fixed"
+    is_tagged: bool = True
+
+
+def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The least and the most ids that sketches of documents with so many features may have; each (n,).
+
+    Example:
+        >>> due_sizes(np.array([0, 7, 300]), Form("min-perm", 100))[0].tolist()
+        [0, 100, 100]
+    """
+    some = np.minimum(n_features, 1)
+    if form.kind in {"min-perm", "minhash"}:
+        most = form.size * some
+        return (most if form.is_tagged else some), most
+    if form.kind == "i-match":
+        return np.zeros_like(n_features), form.size * some
+    if form.kind not in {"min-s", "super"}:
+        return np.zeros_like(n_features), n_features
+    size = np.full(len(n_features), form.size, np.int64)
+    if form.growth == "linear":
+        size = np.array([(n + form.modulus - 1) // form.modulus for n in n_features.tolist()], np.int64)
+    elif form.growth == "logarithmic":
+        sizes = [math.ceil(form.size * math.log2(1 + n / form.size)) for n in n_features.tolist()]
+        size = np.array(sizes, np.int64)
+    due = np.minimum(n_features, size)
+    return due, due
+
+
+def level_due(n_features: int, size: int) -> int:
+    """The least i with n / 2**i <= size, by trying."""
+    return next(i for i in range(64) if n_features <= size << i)
+
+
+def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> NDArray[np.bool_]:
+    """Which sketches are no set of ids ascending as unsigned, or not the ids their kind calls for.
+
+    Of `min-s`, as many as the size allows; of slots one each; of a modulus, those that it divides; of signatures
+    up to one each, however few terms they sign.
+
+    Example:
+        >>> rows = Rows(np.array([0, 2, 4]), np.array([1, 2, 2, 1], np.uint64))
+        >>> damaged_sketches(rows, np.array([2, 2]), Form("min-s", 200)).tolist()
+        [False, True]
+        >>> damaged_sketches(rows, np.array([2, 2]), Form("mod-m", 200, modulus=2)).tolist()
+        [True, True]
+    """
+    lengths = np.diff(batch.offsets)
+    least, most = due_sizes(n_features, form)
+    is_damaged = (lengths < least) | (lengths > most)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    falls = (batch.ids[1:] <= batch.ids[:-1]) & (owner[1:] == owner[:-1])
+    is_damaged[owner[1:][falls]] = True
+    is_wrong = np.zeros(len(batch.ids), np.bool_)
+    if form.kind == "mod-m":
+        is_wrong = batch.ids % np.uint64(form.modulus) != 0
+    elif form.kind == "mod-pow2":
+        moduli = np.array([1 << level_due(n, form.size) for n in n_features.tolist()], np.uint64)
+        is_wrong = batch.ids % moduli[owner] != 0
+    elif form.kind in {"min-perm", "minhash"} and form.is_tagged:
+        slots = (batch.ids % np.uint64(1 << 17)).astype(np.int64)
+        order = np.lexsort((slots, owner))
+        places = np.arange(len(slots)) - np.repeat(batch.offsets[:-1], lengths)
+        is_wrong = slots[order] != places
+    is_damaged[owner[is_wrong]] = True
+    return np.asarray(is_damaged, np.bool_)
