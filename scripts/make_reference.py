@@ -11,11 +11,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic_core import PydanticUndefined
 
 from nddup.cli import build_parser
-from nddup.columns import MEANINGS
 from nddup.commands import COMMANDS
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
-from nddup.spark.schemas import TABLES
+from nddup.tables import RESULTS
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -106,10 +105,9 @@ def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
 
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
-    for name, schema in TABLES.items():
-        meanings = MEANINGS[name]
-        rows = [(f"`{field.name}`", field.dataType.simpleString(), meanings[field.name]) for field in schema.fields]
-        yield f"### {name}\n\n" + _table(("column", "type", "meaning"), rows)
+    for table in RESULTS.values():
+        rows = [(f"`{column.name}`", column.type, column.meaning) for column in table.columns]
+        yield f"### {table.name}\n\n{table.meaning}\n\n" + _table(("column", "type", "meaning"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

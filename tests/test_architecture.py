@@ -26,14 +26,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "matching": GROUND,
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
-    "columns": set(),
+    "tables": set(),
     "settings": GROUND | {"matching", "sketching"},
     "explaining": {"settings"},
-    "spark": GROUND,
+    "spark": GROUND | {"tables"},
     "spark.reading": {"reading", "sketching", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
-    "spark.checking": GROUND | {"verifying", "spark"},
+    "spark.checking": {"verifying", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
     "storage": GROUND | {"sketching", "spark"},
     "run": WIRING | PURE | {"settings", "storage"},
@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
-WITHOUT_SPARK = {"errors", "arrays", "columns", "settings", "explaining"} | PURE
+WITHOUT_SPARK = {"errors", "arrays", "tables", "settings", "explaining"} | PURE
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count"}

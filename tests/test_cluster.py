@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.run.job import run_job
 from nddup.settings.load import load_config
-from nddup.spark.schemas import TABLES
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
 from scripts.standalone import ROOT, Cluster
 
 SAMPLE = ROOT / "samples" / "debdocs"
@@ -50,7 +50,7 @@ def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables of a finished run, sorted, and the text beside them."""
     folder = RunFolder(spark, str(output))
     folder.open()
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     return tables | {"duplicates": folder.read_text("duplicates.txt").splitlines()}
 
 

@@ -14,8 +14,8 @@ from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.job import find_duplicates, run_job
 from nddup.settings.load import build_config
-from nddup.spark.schemas import TABLES
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "debdocs"
 PAGES = 150
@@ -74,7 +74,7 @@ def run(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) 
     with set_to(spark, changed):
         metrics = run_job(spark, [str(path) for path in inputs], str(output), config)
     folder = RunFolder(spark, str(output))
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     return tables | {"duplicates.txt": folder.read_text("duplicates.txt").splitlines()}, counts_of(metrics)
 
 

@@ -16,7 +16,8 @@ from nddup.run import clustering, rounds
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph, large_graph, shares
-from nddup.spark.schemas import PAIR_EDGES, TABLES, local_table
+from nddup.spark.schemas import PAIR_EDGES, local_table
+from nddup.tables import RESULTS
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
@@ -49,7 +50,7 @@ def run(spark: SparkSession, collection: Path, output: Path, **clusters: Any) ->
     """The rows of each table, sorted, and the counts of the clusters stage."""
     settings = {**SETTINGS, "clusters": clusters}
     metrics = run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
-    tables = {name: sorted(map(str, spark.read.parquet(f"{output}/{name}").collect())) for name in TABLES}
+    tables = {name: sorted(map(str, spark.read.parquet(f"{output}/{name}").collect())) for name in RESULTS}
     return tables, metrics["stages"]["clusters"]
 
 

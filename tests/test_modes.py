@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
-from nddup.spark.schemas import TABLES
+from nddup.tables import RESULTS
 
 SLOTS = 30
 COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}}
@@ -58,7 +58,7 @@ def run(spark: SparkSession, collection: Path, tmp_path_factory: pytest.TempPath
         run_job(spark, [str(collection)], output, build_config(json.loads(settings), origin="test"))
         report = check_run(spark, output)
         assert report.is_sound, report.text()
-        return {name: spark.read.parquet(f"{output}/{name}") for name in TABLES}
+        return {name: spark.read.parquet(f"{output}/{name}") for name in RESULTS}
 
     return lambda settings: tables(json.dumps(settings))
 

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from nddup.run.job import run_job
 from nddup.run.session import set_to, splitting
 from nddup.settings.load import build_config
-from nddup.spark.schemas import TABLES
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 3},
@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
 LEAST = {
-    *TABLES, "records", "offsets", "nodes", "crowd", "matches", "families", "led", "graph", "sets", "kept"
+    *RESULTS, "records", "offsets", "nodes", "crowd", "matches", "families", "led", "graph", "sets", "kept"
 }  # fmt: skip
 """What the run makes at least: all that a run on one machine can."""
 
@@ -76,7 +76,7 @@ def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables and texts of a finished run, sorted."""
     folder = RunFolder(spark, str(output))
     folder.open()
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
     return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text().splitlines()}
 

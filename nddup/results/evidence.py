@@ -18,8 +18,8 @@ from nddup.sketching.accuracy import Bands
 from nddup.sketching.kinds import Kind
 from nddup.spark.checking import prove_clusters, prove_pairs
 from nddup.spark.checking import prove_documents as tables
-from nddup.spark.schemas import TABLES
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
 from nddup.verifying.definitions import Probes, Rows, Rule
 from nddup.verifying.sketch_forms import Form
 
@@ -62,7 +62,7 @@ class Evidence:
     @cached_property
     def tables(self) -> dict[str, DataFrame]:
         """The tables of the run, under their names."""
-        return {name: self.folder.table(name) for name in TABLES}
+        return {name: self.folder.table(name) for name in RESULTS}
 
     @cached_property
     def config(self) -> Config:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nddup.run.session import shuffled_bytes
-from nddup.spark.schemas import TABLES
+from nddup.tables import RESULTS
 
 ROWS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sketch": (("records",), ("documents", "rejects")),
@@ -133,7 +133,7 @@ class Metrics:
 
     def tables(self) -> dict[str, int]:
         """Rows of the tables of a run."""
-        return {name: self.rows[name] for name in TABLES if name in self.rows}
+        return {name: self.rows[name] for name in RESULTS if name in self.rows}
 
     def _rows(self, name: str) -> int:
         return self.counts["records"] if name == "records" else self.rows[name]

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
+from nddup import tables
+
 logger = logging.getLogger("nddup")
 BAR = 24
 REFRESH_SECONDS = 0.3
@@ -25,24 +27,11 @@ DESCRIPTIONS = {
     "clusters": "mine maximal sets of near-duplicates",
     "keep": "choose the documents that stay",
     "output": "write the kept documents themselves",
-    "records": "read, parse, strip and sketch every record",
-    "offsets": "count the records before each part of a file",
-    "documents": "number the documents and collapse equal sketches",
-    "rejects": "gather the records that became no document",
-    "nodes": "order the documents by the keep policy",
-    "postings": "prune features that can be in no pair",
-    "crowd": "find the sketches with too many likely pairs",
-    "matches": "compare sketches that share a rare feature",
-    "families": "connect the crowd to families",
-    "led": "find the pairs of families by their leaders",
-    "graph": "components of the pair graph, and who is kept",
     "frequent": "list frequent sets of small components",
-    "sets": "mine maximal sets of each component",
-    "members": "list the members of the clusters",
-    "texts": "store the texts that the report shows",
     "kept": "read the kept documents again and write them",
+    "postings": tables.POSTINGS.doing,
 }
-"""What Spark's UI says of the jobs of a stage, or of a table where it has its own words."""
+"""What Spark's UI says of the jobs of a stage, or of a step that is no table; tables have their own words."""
 
 LogFormat = Literal["text", "json"]
 Facts = Callable[[str], dict[str, Any]]
@@ -101,7 +90,7 @@ class Progress:
 
     def describe(self, name: str) -> None:
         """Tell Spark's UI what the jobs that follow are for: a stage, or a table of it."""
-        words = DESCRIPTIONS.get(name, f"make {name}")
+        words = DESCRIPTIONS.get(name) or tables.table_called(name).doing or f"make {name}"
         of_stage = "" if name == self._stage else f" {self._stage}:"
         self._spark.sparkContext.setJobDescription(f"nddup{of_stage} {name}: {words}")
 

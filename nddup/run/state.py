@@ -17,6 +17,7 @@ from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reading import sketch_scan
 from nddup.storage.run_folder import Store
+from nddup.tables import table_called
 
 Making = Callable[[], Iterator[DataFrame]]
 """Makes a table with actions of its own; see `Job.save`."""
@@ -86,7 +87,7 @@ class Job:
             reads: the tables it is made of.
             counts: aggregates of its rows, for the metrics.
         """
-        schema = schemas.TABLES.get(name) or schemas.WORKING[name.partition("-")[0]]
+        schema = schemas.schema_of(table_called(name))
         made_of: dict[str, Any] = {"settings": self._settings(sections), "reads": reads}
         kept = self.store.find(name, schema, **made_of)
         if kept is not None:

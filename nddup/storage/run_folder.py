@@ -36,11 +36,12 @@ import nddup
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.sketching.min_s import SKETCH_FORMAT
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
-from nddup.spark.schemas import TABLES, local_table
+from nddup.spark.schemas import local_table, schema_of
 from nddup.storage.files import RUN, Storage
+from nddup.tables import RESULTS
 
 COMPLETE, STAGES = "_COMPLETE", "_stages"
-IN_SIGHT = frozenset([*TABLES, "kept", "lexicon"])
+IN_SIGHT = frozenset([*RESULTS, "kept", "lexicon"])
 """What lies in the folder itself; working tables lie in `_stages`."""
 
 LAYOUT = 1
@@ -246,7 +247,7 @@ class RunFolder:
 
     def table(self, name: str) -> DataFrame:
         """A table of the run, under its schema."""
-        return self._spark.read.schema(TABLES[name]).parquet(self._at(name))
+        return self._spark.read.schema(schema_of(RESULTS[name])).parquet(self._at(name))
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
