@@ -148,7 +148,8 @@ CLUSTERS = Table(
         Column(
             "coverage",
             "string",
-            "`all`: every maximal set of the component is listed; `pairs`: every pair is in a maximal set; `documents`: every document with a near-duplicate is in a set; or the name of the mode",
+            "`all`: every maximal set of the component is listed; `pairs`: every pair is in a maximal set;"
+            " `documents`: every document with a near-duplicate is in a set; or the name of the mode",
         ),
     ),
 )

@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from nddup.run.session import start_session
 from scripts.standalone import SHORT_LIVED
+from tests.places import SHARED
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)  # of every Java machine that a test starts
-
-SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("nddup")

@@ -20,7 +20,7 @@ from nddup.results.report.write import script_of
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
 from nddup.storage.run_folder import RunFolder
-from tests.made_reports import make_shown, many_clusters
+from tests.results.made_reports import make_shown, many_clusters
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 values = st.recursive(st.none() | st.booleans() | st.integers() | any_text, lambda inner: st.lists(inner, max_size=4))

@@ -8,7 +8,7 @@ import pytest
 from bench.fuzz import SLOW, Findings, damaged_files, front, fuzz, read_damaged
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS
-from tests.test_formats import GOLDEN, MEDIAWIKI
+from tests.reading.test_formats import GOLDEN, MEDIAWIKI
 
 ROMIP = b"""<d><document><docID>1</docID><docURL>aHR0cDovL2EvMQ==</docURL>
 <content encoding='base64'>7/Do4uXy</content></document>

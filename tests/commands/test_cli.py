@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from nddup.cli import LATER, main
 from nddup.run.job import run_job
 from nddup.settings.load import load_config
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 WORDS = [f"word{number}" for number in range(40)]
 TEXTS = {
     "007": " ".join(WORDS),

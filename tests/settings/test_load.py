@@ -8,8 +8,9 @@ import pytest
 from nddup.errors import ConfigError
 from nddup.settings.load import load_config
 from nddup.settings.schema import Config, parse_size
+from tests.places import ROOT
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
+CONF = ROOT / "conf"
 
 
 def refusal(*assignments: str, path: str | None = None) -> str:

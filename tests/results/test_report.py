@@ -11,9 +11,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from nddup.sketching.tokens import tokenise
-from tests.made_reports import Document, make_shown, many_clusters, write_to
+from tests.places import ROOT
+from tests.results.made_reports import Document, make_shown, many_clusters, write_to
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+pytestmark = pytest.mark.browser
+
+SCRIPTS = ROOT / "scripts"
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync")  # fmt: skip
 

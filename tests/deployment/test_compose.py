@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.places import ROOT
+
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 VARIABLE = re.compile(r"\$\{(\w+)([^}]*)\}")

@@ -16,6 +16,8 @@ import pytest
 
 from scripts.standalone import HOME, HOST, ROOT, SHORT_LIVED, Cluster
 
+pytestmark = pytest.mark.airflow
+
 DAG = ROOT / "jobs" / "dags" / "nddup_daily.py"
 SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900

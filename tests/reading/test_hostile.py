@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, parse_record, read_text, record_text
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 MEGABYTE = 1_000_000
 SECONDS = 10.0
 """For any of these on a busy core; a quiet one takes a tenth, and what is quadratic takes minutes."""
@@ -96,7 +95,7 @@ def test_nothing_crashes_on_a_small_stack() -> None:
     """What recursed to death would end the process, and the task with it."""
     program = """if True:
         import resource, threading
-        from tests.test_hostile import DEEP, MANY_ATTRIBUTES, XML, parse_record, strip_markup, read_head
+        from tests.reading.test_hostile import DEEP, MANY_ATTRIBUTES, XML, parse_record, strip_markup, read_head
         threading.stack_size(512 << 10)
         def work():
             for body in (DEEP, DEEP + b"</b>" * 1_000_000, MANY_ATTRIBUTES, b"<b>" * 2000 + b"</b>" * 2000):

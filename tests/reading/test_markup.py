@@ -1,9 +1,7 @@
 """Markup: the text of a page, and no page that can hang or kill the process."""
 
-import os
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +11,7 @@ from lxml import html as lxml_html
 
 from nddup.reading import markup
 from nddup.reading.markup import looks_like_markup, strip_markup
-
-SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
-
+from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]
 

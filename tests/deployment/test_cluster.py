@@ -19,6 +19,8 @@ from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS
 from scripts.standalone import ROOT, Cluster
 
+pytestmark = pytest.mark.cluster
+
 SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900
 """Seconds a run may take on a busy machine."""

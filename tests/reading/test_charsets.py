@@ -4,9 +4,7 @@ import base64
 import bz2
 import gzip
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +12,8 @@ from hypothesis import strategies as st
 
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
 from nddup.reading.markup import strip_markup
+from tests.places import SHARED
 
-SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 needs_shared = pytest.mark.shared
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. Широкая электрификация южных губерний."

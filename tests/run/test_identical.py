@@ -16,8 +16,9 @@ from nddup.run.job import find_duplicates, run_job
 from nddup.settings.load import build_config
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS
+from tests.places import ROOT
 
-SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "debdocs"
+SAMPLE = ROOT / "samples" / "debdocs"
 PAGES = 150
 LONGEST = 24_000
 """Bytes of a record taken into the collection: short pages keep the runs short."""

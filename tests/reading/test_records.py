@@ -5,11 +5,9 @@ import bz2
 import gzip
 import hashlib
 import json
-import os
 import pickle
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,8 @@ from hypothesis import strategies as st
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead, FormatError, NoRecordsError
 from nddup.reading.records import Record, Reject, content_fingerprint, decode_base64, parse_record, record_text
+from tests.places import SHARED
 
-SHARED = Path(os.environ.get("NDDUP_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FIXTURES = SHARED / "ruweb" / "fixtures"
 needs_shared = pytest.mark.shared
 
