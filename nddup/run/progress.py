@@ -21,7 +21,7 @@ LONGEST = 500
 """Letters of an error in a line."""
 
 DESCRIPTION = "spark.job.description"
-DESCRIPTIONS = {
+DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
     "clusters": "mine maximal sets of near-duplicates",
@@ -90,7 +90,7 @@ class Progress:
 
     def describe(self, name: str) -> None:
         """Tell Spark's UI what the jobs that follow are for: a stage, or a table of it."""
-        words = DESCRIPTIONS.get(name) or tables.table_called(name).doing or f"make {name}"
+        words = DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
         of_stage = "" if name == self._stage else f" {self._stage}:"
         self._spark.sparkContext.setJobDescription(f"nddup{of_stage} {name}: {words}")
 
