@@ -5,7 +5,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.matching.prefix_filter import least_overlaps
+
+def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:
+    """alpha_d: the least overlap with another sketch that a near-duplicate of d can have.
+
+    Args:
+        sizes: |d| of the original sketches, shape (n,), int32.
+        numerator: of the threshold as an exact decimal; for a count, the count.
+        denominator: of the threshold; at least 1.
+        is_count: the threshold is a number of features, not a share of |d|.
+
+    Returns:
+        Shape (n,), int32: the count, or the least integer o >= 1 with o / |d| >= threshold, in integers (0.55 of 100
+        is 55; `ceil(0.55 * 100)` in floats is 56).
+
+    Example:
+        >>> least_overlaps(np.array([100, 7, 0], np.int32), numerator=11, denominator=20, is_count=False).tolist()
+        [55, 4, 1]
+    """
+    if is_count:
+        return np.full(len(sizes), numerator, np.int32)
+    shares = -(-sizes.astype(np.int64) * numerator // denominator)
+    return np.maximum(shares, 1).astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled
-from nddup.matching.prefix_filter import resemblance_parts
+from nddup.matching.compare import resemblance_parts
 from nddup.mining.bitsets import ONE, Bits, count_all, count_common
 from nddup.mining.found_sets import Found
 from nddup.mining.itemsets import Itemsets, sort_canonically

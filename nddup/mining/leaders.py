@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
-from nddup.matching.prefix_filter import overlap_or_less, resemblance_parts
+from nddup.matching.compare import overlap_or_less, resemblance_parts
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leader_clusters import cut_stars

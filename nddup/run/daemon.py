@@ -13,6 +13,7 @@ from pyspark import daemon
 
 from nddup.arrays import Ragged, take_rows
 from nddup.matching import prefix_filter
+from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
@@ -64,10 +65,9 @@ def load_kernels() -> None:
     take_rows(sketches, np.array([1, 0]))
     prefix_filter.keep_possible(ids, np.ones(len(ids), np.int32))
     prefix_filter.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
-    holders, is_owned = np.ones(len(ids), np.int32), np.ones(len(ids), np.bool_)
-    prefix_filter.match_prefixes(
-        sketches, sketches, holders, is_owned, ones, size=3, share=(1, 2), max_postings=10, crowd=np.ones(2, np.bool_)
-    )
+    probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
+    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, max_postings=10)
     markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
     mine_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32), max_sets=9, max_members=9)
 

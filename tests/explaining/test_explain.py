@@ -12,7 +12,7 @@ from nddup.cli import main
 from nddup.explaining.curves import DRAWN, explain_bands, explain_support
 from nddup.explaining.effects import explain_settings
 from nddup.explaining.figures import draw_curves
-from nddup.matching.prefix_filter import resemblance_parts
+from nddup.matching.compare import resemblance_parts
 from nddup.settings.load import load_config
 from nddup.sketching.accuracy import candidate_probability
 from nddup.sketching.kinds import KINDS

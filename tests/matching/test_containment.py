@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching.prefix_filter import count_holders, match_prefixes, order_by_rarity, partition_of
+from nddup.matching.overlap_join import Probes, join_prefixes
+from nddup.matching.prefix_filter import count_holders, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.independent_set import keep_first
 from nddup.sketching.recipe import level_of
@@ -36,19 +37,18 @@ def test_finds_whatever_contains_enough(
     features, holders = features[left], holders[left]
     order = order_by_rarity(offsets, features, holders)
     bounds = threshold.bounds(sizes)
+    probes = Probes(
+        sketches=Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(rows)),
+        prefixes=Ragged(offsets, features[order]),
+        holders=holders[order],
+        bounds=bounds,
+        posted=np.maximum(np.diff(offsets) - bounds + 1, 0).astype(np.int32),
+        heavy=np.zeros(len(rows), np.bool_),
+    )
     found = []
     for partition in range(partitions):
-        matches = match_prefixes(
-            Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(rows)),
-            Ragged(offsets, features[order]),
-            holders[order],
-            partition_of(features[order], partitions) == partition,
-            bounds,
-            size=threshold.size,
-            share=threshold.share,
-            max_postings=100,
-            posted=np.maximum(np.diff(offsets) - bounds + 1, 0).astype(np.int32),
-            is_containment=True,
+        matches = join_prefixes(
+            probes, partition_of(probes.prefixes.values, partitions) == partition, threshold=threshold, max_postings=100
         )
         found += list(zip(matches.first.tolist(), matches.second.tolist(), matches.overlap.tolist(), strict=True))
 

@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, group_rows
-from nddup.matching.prefix_filter import (
-    Matches,
-    count_holders,
-    keep_possible,
-    least_overlaps,
-    match_prefixes,
-    order_by_rarity,
-    overlap_or_less,
-    partition_of,
-    resemblance_parts,
-)
+from nddup.matching.compare import overlap_or_less, resemblance_parts
+from nddup.matching.overlap_join import Found, Probes, join_prefixes
+from nddup.matching.prefix_filter import count_holders, keep_possible, order_by_rarity, partition_of
+from nddup.matching.threshold import Threshold, least_overlaps
 
 Sketch = tuple[int, ...]
 NEVER_CUT = 1 << 30
@@ -136,20 +129,16 @@ def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
     rule: Rule,
     owned: NDArray[np.bool_],
     cut: int,
-    crowd: NDArray[np.bool_] | None = None,
-) -> Matches:
-    exact = (rule.threshold.numerator, rule.threshold.denominator)
-    return match_prefixes(
-        ragged([sketches[name] for name in ready.names]),
-        ready.prefixes,
-        ready.holders,
-        owned,
-        ready.bounds,
-        size=rule.size,
-        share=exact if rule.measure == "resemblance" else None,
-        max_postings=cut,
-        crowd=crowd,
-    )
+    heavy: NDArray[np.bool_] | None = None,
+) -> Found:
+    measure = "resemblance" if rule.measure == "resemblance" else "overlap"
+    exact, is_count = rule.threshold, rule.measure == "count"
+    threshold = Threshold(measure, exact.numerator, exact.denominator, is_count=is_count, size=rule.size)
+    whole = ragged([sketches[name] for name in ready.names])
+    posted = np.diff(ready.prefixes.offsets).astype(np.int32)
+    heavy = np.zeros(len(posted), np.bool_) if heavy is None else heavy
+    probes = Probes(whole, ready.prefixes, ready.holders, ready.bounds, posted, heavy)
+    return join_prefixes(probes, owned, threshold=threshold, max_postings=cut)
 
 
 def find_all(
@@ -463,9 +452,10 @@ def test_no_sketches_give_no_pairs() -> None:
     nothing = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
     none = np.empty(0, np.int32)
 
-    found = match_prefixes(
-        nothing, nothing, none, np.empty(0, np.bool_), none, size=8, share=None, max_postings=NEVER_CUT
-    )
+    probes = Probes(nothing, nothing, none, none, none, np.empty(0, np.bool_))
+    threshold = Threshold("overlap", 3, 1, is_count=True, size=8)
+
+    found = join_prefixes(probes, np.empty(0, np.bool_), threshold=threshold, max_postings=NEVER_CUT)
 
     assert len(found.first) == 0
     assert found.candidates == 0

@@ -3,7 +3,7 @@
     postings  --find_crowd-->   sketches too many of which share a prefix feature             2 shuffles, mostly empty
     postings  --match-->        candidates at the first common prefix feature, verified       2 shuffles, of blocks
 
-The arithmetic, and why it is exact, is in `nddup.matching.prefix_filter`.
+The arithmetic, and why it is exact, is in `nddup.matching`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.prefix_filter import Matches, keep_possible, match_prefixes, order_by_rarity, partition_of
+from nddup.matching.overlap_join import Found, Probes, join_prefixes
+from nddup.matching.prefix_filter import keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, target_of, unpack, with_rows
 from nddup.spark.pairing.prune import PRUNED_LAYOUT
@@ -220,29 +221,25 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
     columns = unpack(held, PROBE_LAYOUT)
     order = np.lexsort((columns["node"], columns["size"]))
     nodes = columns["node"][order].astype(np.int64)
-    sketches = take_rows(_ragged(columns["size"], columns["ids"]), order)
-    prefix = take_rows(_ragged(columns["prefix_size"], columns["prefix"]), order)
-    holders = take_rows(_ragged(columns["prefix_size"], columns["prefix_holders"]), order).values.astype(np.int32)
-    found = match_prefixes(
-        sketches,
-        prefix,
-        holders,
-        partition_of(prefix.values, partitions) == target,
-        columns["bound"][order].astype(np.int32),
-        size=threshold.size,
-        share=threshold.share,
-        max_postings=max_postings,
-        crowd=columns["crowd"][order] != 0,
+    holders = take_rows(_ragged(columns["prefix_size"], columns["prefix_holders"]), order)
+    probes = Probes(
+        sketches=take_rows(_ragged(columns["size"], columns["ids"]), order),
+        prefixes=take_rows(_ragged(columns["prefix_size"], columns["prefix"]), order),
+        holders=holders.values.astype(np.int32),
+        bounds=columns["bound"][order].astype(np.int32),
         posted=columns["posted"][order].astype(np.int32),
-        is_containment=threshold.is_containment,
+        heavy=columns["crowd"][order] != 0,
     )
-    yield _pair_rows(found, nodes, np.diff(sketches.offsets) if threshold.shows_containment else None)
+
+    is_owned = partition_of(probes.prefixes.values, partitions) == target
+    found = join_prefixes(probes, is_owned, threshold=threshold, max_postings=max_postings)
+    yield _pair_rows(found, nodes, np.diff(probes.sketches.offsets) if threshold.shows_containment else None)
     if len(found.links):
         ends = nodes[found.links]
         yield match_rows({"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)})
 
 
-def _pair_rows(found: Matches, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> pa.RecordBatch:
+def _pair_rows(found: Found, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> pa.RecordBatch:
     """MATCHES of the pairs of a task, and a row of its counters; a containment in each other where sizes are given."""
     first, second = nodes[found.first], nodes[found.second]
     nothing = pa.nulls(len(first) + 1, pa.int64())
