@@ -24,7 +24,11 @@ def headline(metrics: dict[str, Any]) -> list[Line]:
     return [
         Line("records read", metrics["records"], f"{_files(read['files'])}, {read['bytes'] / 1e6:.1f} MB"),
         Line("rejected", rows["rejects"], _reasons(read["rejected"])),
-        Line("documents", rows["documents"], f"{metrics['equal_sketches']:,} share the sketch of another"),
+        Line(
+            "documents",
+            rows["documents"],
+            f"{metrics['equal_sketches']:,} have the same text as another, as far as the sketch sees",
+        ),
         Line("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
         Line(
             "clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"

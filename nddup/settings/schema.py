@@ -41,7 +41,7 @@ class _Section(BaseModel):
 
 
 class InputConfig(_Section):
-    """What the records are and where their fields lie. Unset: detected from the head of each file."""
+    """How records and their fields are found. Keys that are not set are detected from the head of each file."""
 
     format: (
         Literal[
@@ -49,27 +49,31 @@ class InputConfig(_Section):
             "warc", "html", "csv", "parquet",
         ]
         | None
-    ) = Field(None, description="how records are laid out")  # fmt: skip
+    ) = Field(None, description="format of the files")  # fmt: skip
     record: str | None = Field(None, description="local name of the record element")
     id: str | None = Field(
         None,
-        description="path of the id, by local name (a/b), attribute (@id) or JSON key (a.b); a|b: the first filled",
+        description="path of the id: local names (a/b), attribute (@id), JSON keys (a.b); a|b: the first not empty",
     )
     url: str | None = Field(None, description="path of the address")
     content: str | None = Field(
         None,
-        description="path of the text; several, joined, with + between; html(a), text(a), base64(a): what it holds",
+        description="path of the text; a+b joins fields; html(a), text(a), base64(a) say what a field holds",
     )
-    charset: str | None = Field(None, description="encoding of the content, before any declaration")
+    charset: str | None = Field(None, description="encoding of the content; overrides every declaration")
     markup: Literal["auto", "html", "text"] = Field(
-        "auto", description="remove markup: always, never, or where a document looks like HTML"
+        "auto", description="remove markup always (html), never (text), or if a document looks like HTML (auto)"
     )
-    text: Literal["all", "main"] = Field("all", description="of a page all text, or the main text without boilerplate")
+    text: Literal["all", "main"] = Field(
+        "all", description="take all text of a page, or its main text without boilerplate"
+    )
     min_tokens: int = Field(0, ge=0, description="shorter documents are rejects `short`")
     max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
     max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
     max_expansion: int = Field(
-        200, ge=1, description="a compressed file may expand to so many times its size, or 1 GB; the rest is a reject"
+        200,
+        ge=1,
+        description="how many times its size a compressed file may expand to, at least 1 GB; the rest is a reject",
     )
 
     @field_validator("max_record")
@@ -79,53 +83,65 @@ class InputConfig(_Section):
 
 
 class ShingleConfig(_Section):
-    """What a feature is. Longer shingles find fewer accidental likenesses and lose more around every edit."""
+    """What a feature is. Longer shingles coincide less often by accident, and each edit changes more of them."""
 
-    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; one edit changes this many shingles")
+    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; changing one word changes so many shingles")
     offset: int = Field(1, ge=1, le=1000, description="tokens between the starts of two shingles")
-    unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a character of the text")
+    unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a single character")
 
 
 class SketchConfig(_Section):
     """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
-    What is not given follows the kind; what the kind does not take is refused (`nddup.settings.derive`).
+    A key that is not given follows the kind; a key that the kind does not have is refused.
     """
 
     kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = (
-        Field("min-s", description="what is kept of a document: see `nddup.sketching.kinds`")
+        Field("min-s", description="which features a sketch keeps: docs/kinds.md")
     )
-    size: int = Field(200, ge=1, le=100_000, description="ids kept of a document, or slots of its signature")
-    seed: int = Field(1, ge=0, lt=1 << 63, description="picks permutations and polynomials")
-    fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle becomes a number")
-    bits: int | None = Field(None, ge=16, le=63, description="of Rabin's fingerprint; 40 where not given")
+    size: int = Field(200, ge=1, le=100_000, description="ids in a sketch, or slots in a signature")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="chooses the permutations and polynomials")
+    fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle is hashed")
+    bits: int | None = Field(None, ge=16, le=63, description="bits of Rabin's fingerprint; 40 if not given")
     permutation: Literal["mix", "gf2", "affine", "datasketch"] | None = Field(
-        None, description="of the numbers; mix where not given, datasketch for minhash"
+        None, description="permutation of the hashes; mix if not given, datasketch for minhash"
     )
-    modulus: int | None = Field(None, ge=1, le=10**9, description="mod-m, growth linear: one id in so many; 25")
+    modulus: int | None = Field(
+        None, ge=1, le=10**9, description="mod-m, growth linear: keep one id in so many; 25 if not given"
+    )
     growth: Literal["fixed", "logarithmic", "linear"] = Field(
-        "fixed", description="min-s: how the number of ids follows the document's length; not fixed: overlap only"
+        "fixed", description="min-s: how the number of ids grows with the document; only `fixed` allows a resemblance"
     )
-    tagged: bool = Field(default=True, description="min-perm: ids tell slots apart; false: a plain set, biased")
-    bands: int | None = Field(None, ge=1, description="minhash: bands x rows = size; chosen for the threshold")
-    rows: int | None = Field(None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8")
-    verify: bool = Field(default=True, description="minhash: candidates are compared; false: every candidate is a pair")
+    tagged: bool = Field(
+        default=True,
+        description="min-perm: ids of different slots differ; false: a plain set, as in the papers, biased",
+    )
+    bands: int | None = Field(
+        None, ge=1, description="minhash: number of bands, bands x rows = size; chosen for the threshold if not given"
+    )
+    rows: int | None = Field(
+        None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8 if not given"
+    )
+    verify: bool = Field(
+        default=True, description="minhash: compare candidates; false: every candidate counts as a pair"
+    )
 
 
 class LexiconConfig(_Section):
-    """What a word stands for, in the kinds `lexicon`, `i-match` and `keywords`; which words describe a document."""
+    """The kinds `lexicon`, `i-match` and `keywords`: what a word stands for, and which words describe a document."""
 
     languages: list[str] = Field(
-        ["english", "russian"], description="of stop words and stems; a word is stemmed by the first of its script"
+        ["english", "russian"],
+        description="languages of stop words and stems; a word is stemmed by the first language of its script",
     )
-    stems: bool = Field(default=True, description="words of one stem are one")
-    stop_words: bool = Field(default=True, description="articles, prepositions, pronouns and the like are left out")
-    low: float = Field(0.00001, ge=0, le=1, description="least frequency, as a share of the commonest word's")
-    high: float = Field(0.5, gt=0, le=1, description="most, likewise: commoner words tell nothing")
-    saved: str | None = Field(None, description="a run whose lexicon is taken: the same words, the same sketches")
-    copies: int = Field(10, ge=0, le=1000, description="i-match: randomised lexicons beside the whole one")
-    left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words each of them leaves out")
-    letters: int = Field(3, ge=1, le=9, description="keywords: letters whose positions make the number")
+    stems: bool = Field(default=True, description="count words with the same stem as one")
+    stop_words: bool = Field(default=True, description="leave out articles, prepositions, pronouns and the like")
+    low: float = Field(0.00001, ge=0, le=1, description="lowest frequency, as a share of the most frequent word's")
+    high: float = Field(0.5, gt=0, le=1, description="highest frequency, likewise: more frequent words tell nothing")
+    saved: str | None = Field(None, description="a run whose lexicon is used: the same words, so the same sketches")
+    copies: int = Field(10, ge=0, le=1000, description="i-match: number of randomised lexicons beside the whole one")
+    left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words that each of them leaves out")
+    letters: int = Field(3, ge=1, le=9, description="keywords: how many letters make the number")
 
     @field_validator("languages")
     @classmethod
@@ -140,14 +156,20 @@ class PairsConfig(_Section):
     """When two documents are near-duplicates."""
 
     measure: Literal["resemblance", "overlap", "containment"] = Field(
-        "resemblance", description="what the threshold is about"
+        "resemblance", description="what the threshold applies to"
     )
-    threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; exact decimals")
+    threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; decimals are exact")
     max_document_frequency: int | float | None = Field(
-        None, description="shingles in the sketches of more documents (or of more than this share) are left out"
+        None, description="leave out shingles that are in the sketches of more documents, or of more than this share"
     )
-    max_postings: int = Field(10_000, ge=2, description="sketches of one prefix feature; where more, the family is led")
-    expand_limit: int = Field(1_000_000, ge=1, description="rows from one product of groups; past it, stars")
+    max_postings: int = Field(
+        10_000,
+        ge=2,
+        description="sketches compared at one prefix feature; with more, their family is compared with its kept documents only",
+    )
+    expand_limit: int = Field(
+        1_000_000, ge=1, description="rows that two groups of equal sketches may give; beyond it, stars"
+    )
 
     @field_validator("threshold")
     @classmethod
@@ -179,21 +201,35 @@ class PairsConfig(_Section):
 
 
 class ClustersConfig(_Section):
-    """How clusters are mined. Past its budget a component is covered: every pair in a maximal set, not all sets."""
+    """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
 
     mode: Literal["all", "cover", "partition", "components"] = Field(
         "all",
-        description="all maximal sets; few that hold every pair; a star of each kept document; connected components",
+        description="all maximal sets; a few that hold every pair; kept documents with those they stand for; components",
     )
-    miner: Literal["auto", "fpgrowth", "pivot"] = Field("auto", description="auto: fpgrowth for small components")
-    fpgrowth_limit: int = Field(8, ge=2, le=20, description="distinct sketches; FP-Growth lists 2^m - 1 sets")
-    max_sets: int = Field(1_000, ge=1, description="sets of a component, plus 4 per distinct sketch in it")
-    max_members: int = Field(100_000, ge=1, description="member rows of a component, plus 400 per distinct sketch")
-    max_nodes: int = Field(2_000_000, ge=1, description="work on a component, plus 100 per distinct sketch: seconds")
+    miner: Literal["auto", "fpgrowth", "pivot"] = Field(
+        "auto", description="auto: FP-Growth for small components, the pivot miner for others"
+    )
+    fpgrowth_limit: int = Field(
+        8, ge=2, le=20, description="largest component for FP-Growth, in distinct sketches: it lists 2^m - 1 sets"
+    )
+    max_sets: int = Field(
+        1_000,
+        ge=1,
+        description="most sets of a component, plus 4 per distinct sketch; beyond it, enough sets to hold every pair",
+    )
+    max_members: int = Field(
+        100_000, ge=1, description="most member rows of a component, plus 400 per distinct sketch; likewise"
+    )
+    max_nodes: int = Field(
+        2_000_000,
+        ge=1,
+        description="search-node budget per component, plus 100 per distinct sketch: some seconds; likewise",
+    )
     support: int | None = Field(
         None,
         ge=1,
-        description="features that all members must share at least; pairs with fewer: counted",
+        description="least number of features that all members share; pairs with fewer are counted",
     )
 
     @model_validator(mode="after")
@@ -204,20 +240,28 @@ class ClustersConfig(_Section):
 
 
 class KeepConfig(_Section):
-    """Which document of a family stays."""
+    """Which of several near-duplicates stays."""
 
-    policy: Literal["longest", "first-id", "first", "shortest-url"] = Field("longest", description="who comes first")
+    policy: Literal["longest", "first-id", "first", "shortest-url"] = Field(
+        "longest", description="which document is preferred"
+    )
 
 
 class OutputConfig(_Section):
-    """What is written beside the tables."""
+    """What is written besides the tables."""
 
-    kept: Literal["none", "jsonl", "parquet", "xml"] = Field("none", description="the kept documents themselves")
-    context: bool = Field(default=False, description="context.fimi: one feature a line, the doc_keys that hold it")
-    report: bool = Field(default=True, description="report/index.html, the run as a page")
-    texts: int = Field(2_000, ge=0, description="documents whose text is stored for the report, 20,000 characters each")
+    kept: Literal["none", "jsonl", "parquet", "xml"] = Field(
+        "none", description="write the kept documents themselves, in this form"
+    )
+    context: bool = Field(
+        default=False, description="write context.fimi: a feature a line, as the doc_keys of the documents that hold it"
+    )
+    report: bool = Field(default=True, description="write report/index.html, the run as a page")
+    texts: int = Field(
+        2_000, ge=0, description="how many documents' texts are stored for the report, 20,000 characters each"
+    )
     texts_read: int | str = Field(
-        4 << 30, description="files that are read again for these texts, stored bytes together"
+        4 << 30, description="stored bytes of the files that may be read again for these texts"
     )
 
     @field_validator("texts_read")
