@@ -165,7 +165,7 @@ class PairsConfig(_Section):
     max_postings: int = Field(
         10_000,
         ge=2,
-        description="sketches compared at one prefix feature; with more, their family is compared with its kept documents only",
+        description="sketches compared at one prefix feature; if more, with the kept ones of the family only",
     )
     expand_limit: int = Field(
         1_000_000, ge=1, description="rows that two groups of equal sketches may give; beyond it, stars"
@@ -205,7 +205,7 @@ class ClustersConfig(_Section):
 
     mode: Literal["all", "cover", "partition", "components"] = Field(
         "all",
-        description="all maximal sets; a few that hold every pair; kept documents with those they stand for; components",
+        description="all maximal sets; a few that hold every pair; each kept document with its duplicates; components",
     )
     miner: Literal["auto", "fpgrowth", "pivot"] = Field(
         "auto", description="auto: FP-Growth for small components, the pivot miner for others"
