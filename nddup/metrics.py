@@ -1,0 +1,122 @@
+"""The model of `metrics.json`: what a run counted and measured. Other programs read that file too.
+
+Every count has a field; what is not said here is not in the file. Rows, records and sets are the same wherever and
+however often a run is made; seconds, bytes, settings and versions are not.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StageMetrics(_Model):
+    """What is measured of every stage."""
+
+    seconds: float = 0.0
+    shuffle_bytes: int = Field(0, description="bytes written to shuffles")
+    resumed: list[str] = Field(default_factory=list, description="tables taken from an earlier attempt")
+    rows_in: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage reads")
+    rows_out: dict[str, int] = Field(default_factory=dict, description="rows of the tables that it leaves")
+
+
+class SkippedFile(_Model):
+    """A file that was not read."""
+
+    path: str
+    why: str
+
+
+class LexiconMetrics(_Model):
+    """What was counted for the lexicon of a run."""
+
+    terms: int = Field(description="terms in the lexicon")
+    counted: int = Field(description="distinct terms of the collection")
+    occurrences: int = Field(description="occurrences of all of them")
+    commonest: int = Field(description="occurrences of the most frequent one")
+
+
+class SketchMetrics(StageMetrics):
+    """Reading and sketching."""
+
+    bytes: int = Field(0, description="stored bytes of the files")
+    files: int = 0
+    skipped_files: list[SkippedFile] = Field(default_factory=list)
+    rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
+    files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
+    undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
+    undecodable_places: int = Field(0, description="places of these records that became U+FFFD")
+    left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency")
+    lexicon: LexiconMetrics | None = Field(None, description="for the kinds of words")
+
+
+class PairsMetrics(StageMetrics):
+    """Finding the near-duplicates."""
+
+    pruned_to: list[int] = Field(default_factory=list, description="postings after each round of pruning")
+    distinct_sketches: int = 0
+    postings: int = Field(0, description="(feature, sketch) rows before pruning")
+    candidates: int = Field(0, description="pairs of sketches that were compared")
+    crowd: int = Field(0, description="heavy sketches: a prefix feature of theirs has more than pairs.max_postings")
+    cut_features: int = Field(0, description="prefix features of which postings were cut")
+    cut_postings: int = Field(0, description="postings cut by pairs.max_postings: pairs may be missing")
+
+
+class ClustersMetrics(StageMetrics):
+    """Components and their clusters."""
+
+    components: int = 0
+    largest_component: int = Field(0, description="distinct sketches of the largest")
+    fpgrowth_components: int = Field(0, description="components mined by FP-Growth")
+    fpgrowth_fits: int = 0
+    covered_components: int = Field(0, description="components past their budget, given by a cover")
+    covered_clusters: int = 0
+    led_components: int = Field(0, description="components of families with a heavy sketch")
+    led_clusters: int = Field(0, description="clusters made around kept documents")
+    invented_pairs: int = Field(0, description="pairs that connected components would invent")
+    most_invented: int = Field(0, description="of these, pairs in one component")
+    bounded_components: int = Field(0, description="components for which the number is an upper bound")
+    spread_components: int = Field(0, description="components mined in several tasks")
+    shares: int = Field(0, description="parts that these were cut into")
+    pairs_below_support: int = Field(0, description="pairs with fewer common features than clusters.support")
+
+
+class KeepMetrics(StageMetrics):
+    """The keep-list."""
+
+    kept: int = 0
+    removed: int = 0
+
+
+class TextsMetrics(StageMetrics):
+    """The texts that the report shows."""
+
+    clusters: int = Field(0, description="clusters whose texts are stored")
+    beyond_files: int = Field(0, description="clusters left out because of output.texts_read")
+
+
+class Stages(_Model):
+    """What was counted and measured, by stage; `texts` is missing where no report was asked for."""
+
+    sketch: SketchMetrics
+    pairs: PairsMetrics
+    clusters: ClustersMetrics
+    keep: KeepMetrics
+    texts: TextsMetrics | None = None
+
+
+class RunMetrics(_Model):
+    """`metrics.json` of a run."""
+
+    records: int = Field(description="documents and rejects together")
+    rows: dict[str, int] = Field(description="rows of each table of the run")
+    empty_sketches: int = Field(description="documents with an empty sketch: kept, in no pair")
+    below_count: int = Field(description="documents with fewer features than the count asks for: kept, in no pair")
+    equal_sketches: int = Field(description="documents whose sketch another document has too")
+    stages: Stages
+    settings: dict[str, Any]
+    recipe: str | None = Field(None, description="what the sketches depend on; sketches of other recipes differ")
+    versions: dict[str, str]
