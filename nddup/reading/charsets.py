@@ -104,8 +104,7 @@ _ALLOWED = frozenset(
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
-_META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:+-]{1,40})", re.IGNORECASE)
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
 _SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
 _NON_ASCII_WORD = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
 _FOREIGN_RUN = re.compile(rb"[\xc0-\xff]{3}")
@@ -165,9 +164,18 @@ def declared_charset(head: bytes) -> str | None:
     head = head[:DECLARATION_BYTES]
     found = _XML_DECLARATION.match(head)
     if found is None and b"charset" in head.lower():
-        found = _META.search(_COMMENT.sub(b"", head))
+        found = _META.search(_without_comments(head))
     charset = canonical_charset(found.group(1).decode("ascii", "replace")) if found else None
     return "utf-8" if charset in ("utf-16-le", "utf-16-be") else charset
+
+
+def _without_comments(head: bytes) -> bytes:
+    """Leave out the comments that end; a first one that does not, and all after it, stays."""
+    kept, at = [], 0
+    while (start := head.find(b"<!--", at)) >= 0 and (end := head.find(b"-->", start + 4)) >= 0:
+        kept.append(head[at:start])
+        at = end + 3
+    return b"".join((*kept, head[at:]))
 
 
 def decode_content(raw: bytes, charset: str | None = None) -> Decoded:

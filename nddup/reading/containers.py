@@ -26,7 +26,11 @@ CONTAINERS = ("warc", "csv", "parquet", "html")
 PARQUET_ROWS = 500
 """Rows of a Parquet file that are held at a time."""
 
-_PAGE = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL)
+PAGE_BYTES = 4096
+"""Of a file, so many bytes are looked at for the root of a page."""
+
+_BLANKS = re.compile(rb"\s*+")
+_PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?$")
@@ -66,7 +70,26 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
         return "csv", "its name"
     if _PAGE_NAME.search(name):
         return "html", "its name"
-    return ("html", "begins as a page") if _PAGE.match(head[:4096]) else ("", "")
+    return ("html", "begins as a page") if _begins_as_page(head[:PAGE_BYTES]) else ("", "")
+
+
+def _begins_as_page(head: bytes) -> bool:
+    """Whether the root is HTML's: before it stand at most blanks, an XML declaration and whole comments. Linear."""
+    at = _past_blanks(head, 0)
+    if head[at : at + 5].lower() == b"<?xml" and (end := head.find(b">", at)) > 0:
+        at = _past_blanks(head, end + 1)
+
+    while head.startswith(b"<!--", at):
+        end = head.find(b"-->", at + 4)
+        if end < 0:
+            return False
+        at = _past_blanks(head, end + 3)
+    return _PAGE.match(head, at) is not None
+
+
+def _past_blanks(head: bytes, at: int) -> int:
+    found = _BLANKS.match(head, at)
+    return found.end() if found else at
 
 
 def is_page(name: str) -> bool:
@@ -82,9 +105,13 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
         encoding = "utf-8-sig"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
-    first = decoded.text.split("\n", 1)[0]
+    text = decoded.text.lstrip("\r\n")
+    first = next(io.StringIO(text, newline=""), "")  # ends as a row does: at a return, a line feed, or both
     delimiter = max(",;\t|", key=first.count)
-    columns = next(csv.reader([decoded.text.partition("\n")[0]], delimiter=delimiter), [])
+    try:
+        columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    except csv.Error as error:
+        raise FormatError(f"its first line is no line of a table: {error}") from error
     return FileHead(
         format=_table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,

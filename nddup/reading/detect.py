@@ -203,7 +203,7 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
     start = re.search(rf"<({names})(?=[\s>])", text, re.IGNORECASE)
     if start is None:
         raise NoRecordsError(f"no <{declared.record or 'DOC'}> in the first part of the file; set input.record")
-    end = re.search(rf"</{start[1]}\s*+>", text, re.IGNORECASE)
+    end = re.search(rf"</{re.escape(start[1])}\s*+>", text, re.IGNORECASE)
     separator = end[0] if end else f"</{start[1]}>"
     _check_paths(declared)
     return FileHead(

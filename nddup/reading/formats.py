@@ -56,7 +56,6 @@ _STEP = re.compile(
     rf"(@?)(?:{_NAME}:)?(\*|{_NAME})(?:\[(?:(1)|(last\(\))|@([^\s=\]]+)=[\"']?([^\"'\]]*)[\"']?)\])?",
 )
 _FIELD = re.compile(r"\s*(html|text|base64|typed)\(([^()]*(?:\(\)[^()]*)*)\)\s*")
-_OUTSIDE_BRACKETS = r"(?![^\[]*\])"
 
 
 @lru_cache(maxsize=1024)
@@ -71,7 +70,7 @@ def parse_path(text: str) -> Path:
         ['metadata', 'dc', 'title']
     """
     steps: list[Step] = []
-    for part in re.split("/" + _OUTSIDE_BRACKETS, text.strip()):
+    for part in _split_outside_brackets(text.strip(), "/"):
         if part == ".":
             continue
         found = _STEP.fullmatch(part)
@@ -93,7 +92,19 @@ def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
     """
     found = _FIELD.fullmatch(text)
     kind, paths = (cast(FieldKind, found[1]), found[2]) if found else ("auto", text)
-    return kind, tuple(path.strip() for path in re.split(r"\|" + _OUTSIDE_BRACKETS, paths))
+    return kind, tuple(path.strip() for path in _split_outside_brackets(paths, "|"))
+
+
+def _split_outside_brackets(text: str, mark: str) -> list[str]:
+    """The parts of a text between marks; one is inside brackets where the next bracket after it is a closing one."""
+    parts, end, is_inside = [], len(text), False
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] in "[]":
+            is_inside = text[at] == "]"
+        elif text[at] == mark and not is_inside:
+            parts.append(text[at + 1 : end])
+            end = at
+    return [text[:end], *reversed(parts)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@
 The parser is Lexbor (through selectolax), a browser's algorithm, so broken pages give what a browser would
 show. It does not recurse: 10^6 nested <b>, and 10^5 nested <div> on a stack of 256 KB, were parsed. But two
 steps of the algorithm take time, or memory, in the product of nesting and tags: 10^5 nested <div> took 31 s,
-and 900 <font> left open in one paragraph, opened again in each of 1,100 others, took 450 MB. Pages beyond
-MAX_DEPTH or MAX_REOPENED are therefore read by a regular expression that replaces tags by blanks; on 1,000
-ordinary pages it gave the same words as the parser.
+and 900 <font> left open in one paragraph, opened again in each of 1,100 others, took 450 MB. Two more take time
+in the square: 40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. Pages beyond MAX_DEPTH,
+MAX_REOPENED, MAX_ATTRIBUTES or MAX_OPTIONS are therefore read by a regular expression that replaces tags by
+blanks; on 1,000 ordinary pages it gave the same words as the parser.
 """
 
 import html as html_entities
@@ -25,6 +26,8 @@ from nddup.arrays import compiled
 HIDDEN = ("script", "style", "noscript", "template")
 MAX_DEPTH = 1_000  # nested elements; the deepest of 10,665 real pages has 19
 MAX_REOPENED = 300_000  # open formatting elements times tags; an element opened again takes 460 bytes
+MAX_ATTRIBUTES = 10_000  # of one tag: each is compared with all before it, .25 s for so many
+MAX_OPTIONS = 10_000  # of a page: each is compared with all before it in its <select>, .5 s for so many
 MARKUP_WINDOW = 65_536  # characters searched by `looks_like_markup`
 
 _MARKUP = re.compile(
@@ -35,6 +38,15 @@ _MARKUP = re.compile(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NEVER_NEST = "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th option"
 _FORMATTING = "a b big code em font i nobr s small strike strong tt u"
+_LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # more digits than a character has; Python reads 4,300 at most
+
+
+LEAST_ATTRIBUTE = 4
+"""Bytes: 10,000 names that differ have three letters, and a blank before each."""
+
+STATES = 8
+TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
+"""Where a parser of HTML is inside a tag."""
 
 
 def _pack(names: str) -> NDArray[np.uint64]:
@@ -43,6 +55,7 @@ def _pack(names: str) -> NDArray[np.uint64]:
 
 
 _PACKED_NEVER_NEST, _PACKED_FORMATTING = _pack(_NEVER_NEST), _pack(_FORMATTING)
+_OPTION = _pack("option")[0]
 _NOT_TEXT = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|head)\b.*?(?:</\1\s*>|\Z)|</?[A-Za-z!?][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
@@ -67,7 +80,7 @@ def strip_markup(html: str | bytes) -> str:
         'one two  &  three'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if _is_too_nested(data):
+    if _is_too_much(data):
         return _strip_flat(data.decode("utf-8", "replace"))
     parser = LexborHTMLParser(data, scripting=True)  # so that <noscript> is one node, also in <head>
     body = parser.body
@@ -96,7 +109,7 @@ def main_text(html: str | bytes) -> str:
         'The article itself.'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if _is_too_nested(data):
+    if _is_too_much(data):
         return _strip_flat(data.decode("utf-8", "replace"))
     found = extract_plain_text(
         data.decode("utf-8", "replace").replace("\0", ""),
@@ -130,12 +143,15 @@ def _utf8(text: str) -> bytes:
         return _SURROGATE.sub("\ufffd", text).encode()
 
 
-def _is_too_nested(data: bytes) -> bool:
-    """Bound the depth of the page, and the work of opening formatting elements again, by counting tags."""
-    if _count_starts(np.frombuffer(data, np.uint8)) <= MAX_DEPTH:
+def _is_too_much(data: bytes) -> bool:
+    """Bound the depth of the page, the work of opening formatting elements again, and what the parser compares."""
+    page = np.frombuffer(data, np.uint8)
+    if len(data) > LEAST_ATTRIBUTE * MAX_ATTRIBUTES and _most_attributes(page) > MAX_ATTRIBUTES:
+        return True
+    if _count_starts(page) <= MAX_DEPTH:
         return False
-    deepest, formatting, tags = _count_nesting(np.frombuffer(data, np.uint8), _PACKED_NEVER_NEST, _PACKED_FORMATTING)
-    return deepest > MAX_DEPTH or formatting * tags > MAX_REOPENED
+    deepest, formatting, tags, options = _count_nesting(page, _PACKED_NEVER_NEST, _PACKED_FORMATTING, _OPTION)
+    return deepest > MAX_DEPTH or formatting * tags > MAX_REOPENED or options > MAX_OPTIONS
 
 
 @compiled
@@ -148,14 +164,68 @@ def _count_starts(data: NDArray[np.uint8]) -> int:
 
 
 @compiled
+def _most_attributes(data: NDArray[np.uint8]) -> int:
+    """The most attributes that any tag of a page can have.
+
+    What is a tag depends on comments, scripts and quotation marks before it. So every `<` with a letter after it is
+    taken for one: all tags that may be open at a byte are followed at once, one count for each state of the parser.
+    """
+    counts, after = np.full(STATES, -1, np.int64), np.empty(STATES, np.int64)
+    most, is_inside = 0, False
+    for at in range(len(data) - 1):
+        byte = data[at]
+        if is_inside:
+            after[:] = -1
+            is_inside = False
+            for state in range(STATES):
+                then = _next_state(state, byte) if counts[state] >= 0 else -1
+                if then >= 0:
+                    is_new = then == ATTRIBUTE and state != ATTRIBUTE
+                    after[then] = max(after[then], counts[state] + is_new)
+                    is_inside = True
+            counts[:] = after
+            most = max(most, counts[ATTRIBUTE])
+        if byte == ord("<") and ord("a") <= data[at + 1] | 0x20 <= ord("z"):
+            counts[TAG_NAME] = max(counts[TAG_NAME], 0)
+            is_inside = True
+    return int(most)
+
+
+@compiled
+def _next_state(state: int, byte: int) -> int:
+    """The parser's state inside a tag after one more byte; -1 where the tag ends."""
+    is_blank = byte == ord(" ") or 9 <= byte <= 13  # noqa: PLR2004 - from tab to return
+    if state in (DOUBLE_QUOTED, SINGLE_QUOTED):
+        is_closed = byte == (ord('"') if state == DOUBLE_QUOTED else ord("'"))
+        then = BEFORE_NAME if is_closed else state
+    elif byte == ord(">"):
+        then = -1
+    elif state == BEFORE_VALUE and byte in (ord('"'), ord("'")):
+        then = DOUBLE_QUOTED if byte == ord('"') else SINGLE_QUOTED
+    elif state == BEFORE_VALUE and is_blank:
+        then = BEFORE_VALUE
+    elif state in (BEFORE_VALUE, VALUE):
+        then = BEFORE_NAME if is_blank else VALUE
+    elif is_blank and state in (ATTRIBUTE, AFTER_NAME):
+        then = AFTER_NAME
+    elif is_blank or byte == ord("/"):
+        then = BEFORE_NAME
+    elif byte == ord("=") and state in (ATTRIBUTE, AFTER_NAME):
+        then = BEFORE_VALUE
+    else:
+        then = TAG_NAME if state == TAG_NAME else ATTRIBUTE
+    return then
+
+
+@compiled
 def _count_nesting(
-    data: NDArray[np.uint8], never_nest: NDArray[np.uint64], formatting: NDArray[np.uint64]
-) -> tuple[int, int, int]:
-    """The deepest nesting, the most open formatting elements, and the tags of a page.
+    data: NDArray[np.uint8], never_nest: NDArray[np.uint64], formatting: NDArray[np.uint64], option: np.uint64
+) -> tuple[int, int, int, int]:
+    """The deepest nesting, the most open formatting elements, the tags and the options of a page.
 
     A name is packed into 64 bits, its letters in lower case; one longer than eight is none of those asked for.
     """
-    depth = deepest = opened = most_opened = tags = 0
+    depth = deepest = opened = most_opened = tags = options = 0
     at = 0
     while at < len(data) - 1:
         if data[at] != ord("<"):
@@ -174,6 +244,7 @@ def _count_nesting(
             length += 1
             at += 1
         tags += length > 0
+        options += name == option
         if length == 0 or (length <= 8 and np.any(never_nest == name)):  # noqa: PLR2004
             continue
         step = -1 if is_closing else 1
@@ -182,9 +253,16 @@ def _count_nesting(
         if length <= 8 and np.any(formatting == name):  # noqa: PLR2004
             opened = max(opened + step, 0)
             most_opened = max(most_opened, opened)
-    return deepest, most_opened, tags
+    return deepest, most_opened, tags, options
 
 
 def _strip_flat(html: str) -> str:
     """Replace tags, comments and hidden elements by blanks, then resolve entities."""
-    return html_entities.unescape(_NOT_TEXT.sub(" ", html)).replace("\0", "")
+    text = _LONG_NUMBER.sub(_shortened, _NOT_TEXT.sub(" ", html))
+    return html_entities.unescape(text).replace("\0", "")
+
+
+def _shortened(reference: re.Match[str]) -> str:
+    """A numeric reference without leading zeros; U+FFFD for a number that no character has."""
+    digits = reference[1].lstrip("0") or "0"
+    return f"&#{digits};" if len(digits) <= 7 else "\ufffd"  # noqa: PLR2004 - 1114111 is the last character

@@ -18,6 +18,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -39,6 +40,8 @@ NAME = re.compile(
     re.IGNORECASE,
 )
 """What the column of an id is called. An id may look so too: who knows the ids asks (`header=False`)."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MEMBERS = ("members", "ids", "doc_ids", "documents", "docs", "group", "cluster")
 ENDS = (("id_a", "id_b"), ("doc_a", "doc_b"), ("a", "b"), ("id1", "id2"), ("left", "right"), ("first", "second"))
@@ -161,7 +164,7 @@ def _read_fields(line: str, layout: Layout) -> tuple[list[str] | None, float | N
 def _read_json(line: str, layout: Layout) -> tuple[list[str] | None, float | None]:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, None
     if layout.kind == "groups":
         ids = value if isinstance(value, list) else value.get(_key(value, MEMBERS)) if isinstance(value, dict) else None
@@ -171,11 +174,13 @@ def _read_json(line: str, layout: Layout) -> tuple[list[str] | None, float | Non
     ends = next((_texts([value[a], value[b]]) for a, b in ENDS if a in value and b in value), None)
     score = value.get(layout.score) if layout.score else None
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    return (ends if ends and len(ends) == 2 else None), float(score) if is_number else None  # type: ignore[arg-type]  # noqa: PLR2004
+    return (ends if ends and len(ends) == 2 else None), _number(score) if is_number else None  # type: ignore[arg-type]  # noqa: PLR2004
 
 
 def _texts(ids: Sequence[Any]) -> list[str]:
-    return [str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool)]
+    """Ids as text; half a character, which JSON can spell, is U+FFFD as in a record."""
+    found = (str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool))
+    return [_SURROGATE.sub("\ufffd", text) for text in found]
 
 
 def _key(value: dict[str, Any], names: Iterable[str]) -> str | None:
@@ -185,7 +190,7 @@ def _key(value: dict[str, Any], names: Iterable[str]) -> str | None:
 def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score: str | None) -> Layout:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LayoutError(f"its first line looks like JSON and is none: {error}") from error
     is_pair = isinstance(value, dict) and any(a in value and b in value for a, b in ENDS)
     is_group = isinstance(value, list) or (isinstance(value, dict) and _key(value, MEMBERS) is not None)
@@ -207,7 +212,10 @@ def _first_entry(lines: Sequence[str]) -> int:
 def _split(line: str, delimiter: str | None) -> list[str]:
     if delimiter is None:
         return line.split()
-    fields = next(csv.reader([line], delimiter=delimiter)) if '"' in line else line.split(delimiter)
+    fields = line.split(delimiter)
+    if '"' in line:
+        with suppress(csv.Error):  # a return inside, or a field longer than csv reads: taken as it stands
+            fields = next(csv.reader([line], delimiter=delimiter))
     return [field.strip() for field in fields]
 
 
@@ -237,14 +245,15 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
 def _guess_kind(rows: Sequence[Sequence[str]], names: tuple[str, ...]) -> Kind:
     counts = {len(row) for row in rows}
     is_scored = all(len(row) > 2 and _number(row[2]) is not None for row in rows)  # noqa: PLR2004
-    return "pairs" if max(counts) == 2 or (len(counts) == 1 and (names or is_scored)) else "groups"  # noqa: PLR2004
+    return "pairs" if max(counts, default=2) == 2 or (len(counts) == 1 and (names or is_scored)) else "groups"  # noqa: PLR2004
 
 
 def _find_score(rows: Sequence[Sequence[str]], names: tuple[str, ...], score: str | None) -> int | None:
     if score == "none":
         return None
     if score is not None:
-        at = names.index(score) if score in names else int(score) - 1 if score.isdigit() else -1
+        is_place = score.isdecimal() and len(score) <= 9  # noqa: PLR2004 - no line has a billion columns
+        at = names.index(score) if score in names else int(score) - 1 if is_place else -1
         if at < 0 or at >= max(map(len, rows), default=0):
             raise LayoutError(f"it has no column {score!r}; there are {', '.join(names) or max(map(len, rows))}")
         return at
@@ -252,19 +261,29 @@ def _find_score(rows: Sequence[Sequence[str]], names: tuple[str, ...], score: st
     return 2 if third and all(_number(value) is not None for value in third) else None
 
 
-def _number(text: str) -> float | None:
+def _number(value_or_text: str | float) -> float | None:
     try:
-        value = float(text)
-    except ValueError:
+        value = float(value_or_text)
+    except (ValueError, OverflowError):
         return None
     return value if value - value == 0 else None  # neither infinite nor no number
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a stream of bytes, ends removed; what is no UTF-8 becomes U+FFFD."""
-    rest = b""
+    """The lines of a stream of bytes, ends removed; what is no UTF-8 becomes U+FFFD. Linear, however long a line is."""
+    begun: list[bytes] = []  # the pieces of a line that has not ended
     for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from (line.rstrip(b"\r").decode("utf-8", "replace") for line in whole)
-    if rest:
-        yield rest.rstrip(b"\r").decode("utf-8", "replace")
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        if not others:
+            continue
+        yield _decoded(b"".join(begun))
+        *whole, last = others
+        yield from map(_decoded, whole)
+        begun = [last]
+    if any(begun):
+        yield _decoded(b"".join(begun))
+
+
+def _decoded(line: bytes) -> str:
+    return line.rstrip(b"\r").decode("utf-8", "replace")

@@ -7,7 +7,9 @@ as bytes that hold markup. A title inside the content is not given twice.
 """
 
 import re
+from bisect import bisect_left
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from nddup.reading.formats import FileHead, Format, split_field
@@ -126,7 +128,7 @@ def _parse_fields(
         return Reject("no content", f"no {' or '.join(declared.content)}", excerpt(body), doc_id)
     if is_last and not content[-1].is_closed:
         return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
-    titles = [span for path in declared.title for span in _at(spans, path)]
+    titles = sorted(span for path in declared.title for span in _at(spans, path))
     fields: list[_Field] = []
     for paths, without in ((declared.title, []), (declared.content, titles)):
         for path in paths:
@@ -148,9 +150,10 @@ def _at(spans: _Spans, path: str) -> list[_Span]:
 
 
 def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
-    """What an element holds, but for the elements `without` inside it."""
+    """What an element holds, but for the elements `without`, by their starts, that lie inside it."""
     pieces, at = [], span.inside
-    for other in without:
+    first, last = (bisect_left(without, place, key=attrgetter("start")) for place in (span.inside, span.inside_end))
+    for other in without[first:last]:
         if at <= other.start and other.end <= span.inside_end:
             pieces.append(body[at : other.start])
             at = other.end

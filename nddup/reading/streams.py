@@ -207,7 +207,7 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
             length = passed + end - start
             if length > max_record:
-                yield _too_large(length, excerpt or _excerpt(held[start:]))
+                yield _too_large(length, excerpt or _excerpt(held, start))
             else:
                 yield Chunk(bytes(held[start:end]), is_last=False)
             start = end + len(separator)
@@ -215,7 +215,7 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         if not piece:
             length = passed + len(held) - start
             if length > max_record:
-                yield _too_large(length, excerpt or _excerpt(held[start:]))
+                yield _too_large(length, excerpt or _excerpt(held, start))
             elif length:
                 yield Chunk(bytes(held[start:]), is_last=True)
             return
@@ -242,5 +242,5 @@ def _too_large(length: int, excerpt: str) -> Reject:
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
 
 
-def _excerpt(data: bytes | bytearray) -> str:
-    return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]
+def _excerpt(data: bytearray, start: int = 0) -> str:
+    return bytes(data[start : start + EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]

@@ -30,10 +30,11 @@ BLANKS = 64
 """Bytes looked at for line ends between two records, at a time."""
 
 _TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
-_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _IS_HTTP = re.compile(rb"^Content-Type:[ \t]*application/http", re.IGNORECASE | re.MULTILINE)
 _START = b"WARC/"
+_HEADER_END = re.compile(rb"\r\n\r\n|\n\n|\nWARC/")
 _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
 
@@ -61,15 +62,15 @@ class _Window:
             self.fill(1)
         del self.held[:size]
 
-    def find(self, mark: bytes, limit: int) -> int:
-        """Where `mark` ends within the first `limit` bytes; -1 if it does not occur there."""
+    def find_header_end(self, limit: int) -> int:
+        """Where the first blank line ends within `limit` bytes; -1 if there is none before another record starts."""
         searched = 0
-        while (at := self.held.find(mark, searched, limit)) < 0:
+        while (found := _HEADER_END.search(self.held, searched, limit)) is None:
             if self.is_ended or len(self.held) >= limit:
                 return -1
-            searched = max(0, len(self.held) - len(mark) + 1)
+            searched = max(0, len(self.held) - len(_START))  # a mark may be cut here
             self.fill(len(self.held) + 1)
-        return at + len(mark)
+        return -1 if found[0].endswith(_START) else found.end()
 
 
 def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
@@ -107,11 +108,7 @@ def _skip_blank(window: _Window) -> bool:
 
 def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
     window.fill(len(_START))
-    header_end = -1
-    if window.held.startswith(_START):
-        usual = window.find(b"\r\n\r\n", MAX_HEADER)
-        bare = window.find(b"\n\n", usual if usual >= 0 else MAX_HEADER)
-        header_end = bare if bare >= 0 else usual
+    header_end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
     header = bytes(window.held[: max(header_end, 0)])
     length = _LENGTH.search(header)
     if length is None:

@@ -27,7 +27,7 @@ def parse_size(value: int | str) -> int:
         67108864
     """
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d+)\s*([kmg]b)?\s*", value.lower())
+        match = re.fullmatch(r"\s*+(\d{1,18})\s*+([kmg]b)?\s*+", value.lower())
         if not match:
             raise ValueError(f"expected bytes such as 64MB, got {value!r}")
         value = int(match[1]) * SIZES[match[2] or ""]
