@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -194,7 +195,7 @@ def _components(evidence: Evidence) -> Finding:
     parts = 1 + nodes.count() // INCIDENCES
     some = nodes.where(F.crc32(F.col("component").cast("binary")) % parts == 0).toArrow()
     sets, members = (
-        some[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        some[name].cast(pa.large_string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
         for name in ("cluster_id", "node")
     )
     torn = prove_clusters.split_components(sets, members, some["component"].to_pylist())

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError
 from nddup.mining.cluster_modes import Budget
+from nddup.run.memory import PYTHON_MEMORY
 from nddup.run.rounds import build_large_graph
 from nddup.run.state import Job, Making
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
@@ -55,12 +56,13 @@ def _save_graph(job: Job, matches: DataFrame) -> None:
     share_nodes = SHARE_NODES if is_listing else None
     built: DataFrame | Making
     edges, is_contained = job.metrics.counts["edges"], job.threshold.is_containment
-    if edges > graph.EDGE_LIMIT and is_contained:
+    most = job.most_edges(graph.COST)
+    if edges > most and is_contained:
         raise CapacityError(
-            f"{edges:,} pairs of distinct sketches, more than the {graph.EDGE_LIMIT:,} of a containment that one task"
-            " takes; raise pairs.threshold, or split the collection"
+            f"{edges:,} pairs of distinct sketches, more than the {most:,} of a containment that one task takes in"
+            f" {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
         )
-    if edges > graph.EDGE_LIMIT:
+    if edges > most:
         built = partial(build_large_graph, job, matches, share_nodes=share_nodes)
     else:
         built = graph.build_graph(

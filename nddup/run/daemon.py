@@ -15,6 +15,8 @@ from nddup.arrays import Ragged, take_rows
 from nddup.matching import prefix_filter
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
+from nddup.mining.components import label_components
+from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
 from nddup.reading import markup
@@ -68,8 +70,11 @@ def load_kernels() -> None:
     probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
     join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, max_postings=10)
+    edge = np.array([[0, 1]], np.int32)
+    label_components(edge, nodes=2)
+    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
-    mine_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32), max_sets=9, max_members=9)
+    mine_component(offsets, ids.view(np.int64), ones, edge, max_sets=9, max_members=9)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from nddup.run.rounds import contract
 from nddup.run.state import Job
 from nddup.settings import derive
 from nddup.sketching.recipe import level_of
-from nddup.spark.clustering import graph, large_graph
+from nddup.spark.clustering import large_graph
 from nddup.spark.pairing import collapse, expand, key_match, led_families, match, modulus_levels, prune
 
 POSTINGS_PER_TASK = 4_000_000
@@ -96,7 +96,7 @@ def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions
 
 def _find_families(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
     """FAMILIES, in one task, or in rounds where that would be too much for it."""
-    if job.metrics.counts["edges"] + job.metrics.counts["links"] <= graph.EDGE_LIMIT:
+    if job.metrics.counts["edges"] + job.metrics.counts["links"] <= job.most_edges(led_families.FAMILIES_COST):
         yield led_families.find_families(matches)
         return
     links = matches.where("link_a is not null").select("link_a", "link_b")

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError
+from nddup.run.memory import PYTHON_MEMORY
 from nddup.run.state import Job
-from nddup.spark.clustering import graph, large_graph
+from nddup.spark.clustering import large_graph
 
 MOST_CONTRACTIONS = 100
 """Rounds of star contraction; they grow with the logarithm of the nodes, so that this many never come."""
@@ -36,7 +37,7 @@ def contract(job: Job, edges: DataFrame, name: str, *, reads: tuple[str, ...]) -
 
     The table of each round is called by `name` and its number.
     """
-    stars, before = edges, -1
+    stars, before = edges, None
     counts = job.metrics.counts
     for number in range(MOST_CONTRACTIONS):
         table = f"{name}-{number}"
@@ -56,10 +57,12 @@ def _remove(job: Job, edges: DataFrame) -> DataFrame:
         if left == 0:
             break
         is_last = number == KEEP_ROUNDS
-        if is_last and left > graph.EDGE_LIMIT:
+        most = job.most_edges(large_graph.REST_COST)
+        if is_last and left > most:
             raise CapacityError(
                 f"the keep-list has {left:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than"
-                f" the {graph.EDGE_LIMIT:,} that one task takes; raise pairs.threshold, or split the collection"
+                f" the {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or"
+                " pairs.threshold, or split the collection"
             )
         decide = large_graph.decide_rest if is_last else large_graph.decide
         removed.append(job.save(f"removed-{number}", decide(undecided), reads=reads))

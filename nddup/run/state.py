@@ -8,6 +8,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
+from nddup.mining.edges import Cost
+from nddup.run import memory
 from nddup.run.collection import Collection
 from nddup.run.metrics import Metrics
 from nddup.run.progress import Progress
@@ -71,6 +73,15 @@ class Job:
             self.left_out,
             self.lexicon,
         )
+
+    @property
+    def task_memory(self) -> int:
+        """Bytes that the Python worker of one task may take."""
+        return memory.task_memory(dict(self.spark.sparkContext.getConf().getAll()))
+
+    def most_edges(self, cost: Cost) -> int:
+        """The edges between distinct sketches that one task takes."""
+        return cost.most_edges(self.task_memory, self.metrics.counts["distinct_sketches"])
 
     def save(
         self, name: str, table: DataFrame | Making, *sections: str, reads: Sequence[str] = (), **counts: Column

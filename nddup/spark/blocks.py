@@ -10,7 +10,7 @@ binary lie end to end, so a received column is one buffer and unpacking copies n
 The order of blocks in a task is not defined: whoever unpacks must not depend on it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from pyspark.sql import types as T
 
 from nddup.arrays import Ragged, take_rows
 from nddup.spark.schemas import table
+
+BATCH_BYTES = 256 << 20
+"""Of one column, in a batch that a task makes of all it holds: Arrow counts the bytes of binary with 31 bits."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
@@ -73,10 +76,43 @@ def pack(
     return pa.RecordBatch.from_pydict({"target": pa.array(present.astype(np.int32)), **arrays})
 
 
-def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
-    """A batch of one block, for state that stays where it is."""
-    arrays = {name: _binary(columns[name], np.array([len(columns[name])])) for name in layout}
-    return pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
+def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slice]:
+    """Rows one after another whose sizes together are `most` at most; a larger row is alone. Of no rows one, empty.
+
+    Without `most` the sizes are bytes, and together `BATCH_BYTES`.
+
+    Example:
+        >>> [(rows.start, rows.stop) for rows in pieces(np.array([3, 1, 2, 9, 1]), most=4)]
+        [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    ends, most = np.cumsum(sizes, dtype=np.int64), BATCH_BYTES if most is None else most
+    low = 0
+    while low < len(ends) or low == 0:
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield slice(low, min(high, len(ends)))
+        low = high
+
+
+def pack_pieces(
+    layout: Layout,
+    targets: NDArray[np.int32],
+    columns: Mapping[str, NDArray[np.generic]],
+    *,
+    partitions: int,
+) -> Iterator[pa.RecordBatch]:
+    """As `pack` of columns that are all a task holds: in as many batches as Arrow needs."""
+    for rows in pieces(np.full(len(targets), 8)):
+        yield pack(
+            layout, targets[rows], {name: column[rows] for name, column in columns.items()}, partitions=partitions
+        )
+
+
+def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> Iterator[pa.RecordBatch]:
+    """A batch of one block, for state that stays where it is; several where it is large."""
+    for rows in pieces(np.full(len(next(iter(columns.values()))), 8)):
+        arrays = {name: _binary(columns[name][rows], np.array([len(columns[name][rows])])) for name in layout}
+        yield pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
 
 
 def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:

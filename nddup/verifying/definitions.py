@@ -81,6 +81,17 @@ class Near(NamedTuple):
     within: NDArray[np.float64]
     around: NDArray[np.float64]
 
+    def cut(self, low: int, high: int) -> "Near":
+        """Some of them."""
+        return Near(
+            self.rows[low:high],
+            self.probes[low:high],
+            self.overlap[low:high],
+            self.resemblance[low:high],
+            self.within[low:high],
+            self.around[low:high],
+        )
+
 
 def gather(sketches: Sequence[NDArray[np.uint64]]) -> Rows:
     """Sketches as `Rows`; of none, no rows."""

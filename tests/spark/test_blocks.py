@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from nddup.arrays import Ragged, take_rows
+from nddup.matching.prefix_filter import partition_of
+from nddup.spark import blocks as exchange_module
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -18,10 +20,13 @@ from nddup.spark.blocks import (
     list_column,
     one_block,
     pack,
+    pack_pieces,
+    pieces,
     target_of,
     unpack,
     with_rows,
 )
+from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.schemas import table
 
 LAYOUT: Layout = {"key": np.int64, "size": np.int32, "ids": np.uint64, "score": np.float64}
@@ -115,9 +120,8 @@ def test_columns_stand_in_the_order_of_the_layout() -> None:
 
     assert batch.schema.names == block_schema(layout).fieldNames() == ["target", "b", "ids", "a"]
     assert unpack([batch], {"a": np.int64})["a"].tolist() == [2, 1]
-    assert one_block(
-        layout, 3, {"a": np.zeros(2, np.int64), "b": np.zeros(2, np.int32), "ids": np.zeros(1)}
-    ).schema.names
+    columns: Columns = {"a": np.zeros(2, np.int64), "b": np.zeros(2, np.int32), "ids": np.zeros(2)}
+    assert [block.schema.names for block in one_block(layout, 3, columns)] == [batch.schema.names]
 
 
 def test_values_take_the_type_of_the_layout() -> None:
@@ -129,7 +133,7 @@ def test_values_take_the_type_of_the_layout() -> None:
 
 def test_a_null_block_is_an_empty_one() -> None:
     """Where tables of different columns were united, a block lacks some of them."""
-    full = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
+    (full,) = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
     both = pa.RecordBatch.from_arrays(
         [
             pa.array([2, 2, 2], pa.int32()),
@@ -155,7 +159,7 @@ def test_a_slice_of_a_batch_is_read_from_its_start() -> None:
 
 def test_the_target_is_told_by_the_blocks() -> None:
     """A task without blocks is partition 0 to itself, and batches without rows say nothing."""
-    block = one_block({"a": np.int64}, 4, {"a": np.array([1])})
+    (block,) = one_block({"a": np.int64}, 4, {"a": np.array([1])})
 
     assert target_of(with_rows([block.slice(1), block])) == 4
     assert target_of(with_rows([block.slice(1)])) == 0
@@ -190,6 +194,63 @@ def test_a_list_column_without_nulls_begins_at_zero() -> None:
     rows = list_column(pa.array([[1], [2, 3], [4]], pa.list_(pa.int64())).slice(1))
 
     assert (rows.offsets.tolist(), rows.values.tolist()) == ([0, 2, 3], [2, 3, 4])
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 20))
+def test_pieces_are_all_rows_in_order(sizes: list[int], most: int) -> None:
+    """Each as long as it may be; a row that is larger than a piece is alone."""
+    cut = [range(rows.start, rows.stop) for rows in pieces(np.array(sizes, np.int64), most)]
+
+    assert [row for rows in cut for row in rows] == list(range(len(sizes)))
+    assert all(sum(sizes[row] for row in rows) <= most or len(rows) == 1 for rows in cut)
+    assert all(sum(sizes[row] for row in (*rows, rows.stop)) > most for rows in cut[:-1])
+
+
+@given(rows)
+def test_what_a_task_holds_is_sent_in_pieces(chosen: list[Row]) -> None:
+    """Small pieces bring the same rows as one batch does, moved or kept where they are."""
+    columns: Columns = {"key": np.array([row[1] for row in chosen], np.int64)}
+    layout, targets = {"key": np.int64}, np.array([row[0] for row in chosen], np.int32)
+    (whole,) = pack_pieces(layout, targets, columns, partitions=PARTITIONS)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange_module, "BATCH_BYTES", 16)
+        moved = list(pack_pieces(layout, targets, columns, partitions=PARTITIONS))
+        kept = list(one_block(layout, 3, columns))
+
+    assert len(moved) == len(kept) == max(1, -(-len(chosen) // 2))
+    for target in range(PARTITIONS):
+        parts = [sent_to(batch, target) for batch in moved]
+        assert unpack(parts, layout)["key"].tolist() == unpack([sent_to(whole, target)], layout)["key"].tolist()
+    assert unpack(kept, layout)["key"].tolist() == columns["key"].tolist()
+    assert {target_of([block]) for block in kept} == {3}
+
+
+@given(st.lists(st.lists(ids, min_size=1, max_size=9), max_size=9))
+def test_probes_go_to_every_owner_in_pieces(lists: list[list[int]]) -> None:
+    """A sketch has a row in each partition that owns one of its features, however small the batches are."""
+    rows = as_ragged(lists)
+    columns: Columns = {name: np.arange(len(lists), dtype=np.int32) for name in ("node", "crowd", "bound", "posted")}
+
+    def sent() -> list[pa.RecordBatch]:
+        return list(post_probes(columns, rows, rows, rows, partitions=PARTITIONS))
+
+    (whole,) = sent()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange_module, "BATCH_BYTES", 32)
+        cut = sent()
+
+    for target in range(PARTITIONS):
+        together, apart = (
+            unpack([sent_to(batch, target) for batch in batches], PROBE_LAYOUT) for batches in ([whole], cut)
+        )
+        owners = [
+            node for node, row in enumerate(lists) if target in partition_of(np.array(row, np.uint64), PARTITIONS)
+        ]
+        assert together["node"].tolist() == owners
+        assert {name: values.tolist() for name, values in apart.items()} == {
+            name: values.tolist() for name, values in together.items()
+        }
 
 
 def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:

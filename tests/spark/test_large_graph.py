@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from nddup.results.check import check_run
 from nddup.run import clustering, rounds
 from nddup.run.job import run_job
+from nddup.run.state import Job
 from nddup.settings.load import build_config
-from nddup.spark.clustering import graph, large_graph, shares
+from nddup.spark.clustering import large_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
 from nddup.tables import RESULTS
 
@@ -81,7 +83,7 @@ def test_in_rounds_the_tables_are_the_same(
 
     A limit of 150 edges is under what there is, and over what the round leaves.
     """
-    monkeypatch.setattr(graph, "EDGE_LIMIT", 150)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
 
     tables, counts = run(spark, collection, tmp_path / "run")
@@ -96,13 +98,33 @@ def test_in_shares_the_tables_are_the_same(
 ) -> None:
     """Both components in shares of nine, from a graph made in rounds, all of the keep-list too."""
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(graph, "EDGE_LIMIT", 150)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
 
     tables, counts = run(spark, collection, tmp_path / "run")
 
     assert tables == ordinary
     assert counts["spread_components"] == 2
     assert counts["shares"] > 5
+
+
+def test_components_keep_their_names_in_any_number_of_partitions(
+    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them."""
+    take_turns = large_graph.take_turns
+
+    def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
+        place = F.row_number().over(Window.orderBy("turn")).cast("long")
+        return take_turns(*tables, **how).withColumn("turn", place * (2_048 << 33))
+
+    monkeypatch.setattr(large_graph, "take_turns", scattered)
+    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
+
+    tables, counts = run(spark, collection, tmp_path / "run")
+
+    assert tables == ordinary
+    assert counts["spread_components"] == 2
 
 
 @pytest.mark.parametrize("coverage", ["pairs", "documents"])

@@ -15,8 +15,15 @@ from nddup.mining.cluster_modes import Budget
 from nddup.run.job import find_duplicates
 from nddup.spark.clustering.cluster_names import list_members, list_places, name_clusters
 from nddup.spark.clustering.graph import build_graph
-from nddup.spark.clustering.mine_components import keep_clusters, list_frequent, list_transactions, mine_by_pivot
-from nddup.spark.clustering.problems import gather_problems
+from nddup.spark.clustering.mine_components import (
+    ITEM_BITS,
+    keep_clusters,
+    list_frequent,
+    list_transactions,
+    mine_by_pivot,
+    name_items,
+)
+from nddup.spark.clustering.problems import Sets, gather_problems
 from nddup.spark.schemas import CLUSTERS, MATCHES, NODES, SETS, SKETCHES, local_table
 
 SIZE = 20
@@ -267,3 +274,27 @@ def test_a_row_on_its_way_to_a_cluster_is_short(spark: SparkSession) -> None:
     assert sorted((row["ordinal"], row["position"]) for row in rows.collect()) == [
         (0, 0), (0, 0), (0, 2), (0, 5), (0, 25), (1, 0), (1, 25)
     ]  # fmt: skip
+
+
+def test_an_item_has_room_for_what_it_names() -> None:
+    """The last component and the last position that fit; one more is refused, not wrapped."""
+    last, places = (1 << 63 - ITEM_BITS) - 1, (1 << ITEM_BITS) - 1
+
+    assert name_items(np.array([0, last]), np.array([places, 0])).tolist() == [places, last << ITEM_BITS]
+    for ordinal, position in ((last + 1, 0), (0, places + 1)):
+        with pytest.raises(ValueError, match="bits for a position"):
+            name_items(np.array([ordinal]), np.array([position]))
+
+
+def test_very_many_sets_of_a_component_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow counts the values of a list column with 31 bits."""
+    monkeypatch.setattr("nddup.spark.clustering.problems.VALUES_PER_BATCH", 4)
+    sets = Sets()
+    sets.add(np.int64(7), np.array([2, 2, 3]), np.arange(7), np.array([9, 8, 7], np.int32), "all")
+
+    batches = list(sets.release())
+
+    assert [batch.num_rows for batch in batches] == [2, 1]
+    rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert rows == [(7, [0, 1], 9, "all"), (7, [2, 3], 8, "all"), (7, [4, 5, 6], 7, "all")]
+    assert [batch.num_rows for batch in sets.release()] == [0]

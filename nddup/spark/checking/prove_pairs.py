@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.spark.checking.prove_documents import any_of, problem, sketch_rows, text
-from nddup.verifying.definitions import Probes, Rule, find_near
+from nddup.verifying.definitions import Near, Probes, Rule, find_near
 
 Batches = Iterator[pa.RecordBatch]
 TRUTH = (
@@ -28,6 +28,9 @@ TRUTH = (
 )
 """`within` is the containment of the probe in the other, `around` the other's in the probe, null where sketches show
 none; `likeness` what decides between several, `covers`: a kept `other` removes a later probe."""
+
+BATCH_ROWS = 4_000
+"""Rows whose ids are in one batch: of the longest ids there are, 1 GB."""
 
 SPREAD = {"least": F.min, "most": F.max}
 TOLERANCE = 1e-12
@@ -63,21 +66,27 @@ def _compare(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) 
     for batch in batches:
         rows = sketch_rows(batch.column("sketch")).at_levels(batch.column("level").to_numpy())
         near = find_near(rows, probes, rule)
-        likeness = near.around if rule.is_containment else near.resemblance
-        shows = rule.shows_containment
-        found = pa.table(
-            {
-                "probe": named.take(pa.array(near.probes)),
-                "other": batch.column("node").take(pa.array(near.rows)),
-                "overlap": near.overlap,
-                "resemblance": near.resemblance,
-                "within": pa.array(near.around) if shows else pa.nulls(len(near.rows), pa.float64()),
-                "around": pa.array(near.within) if shows else pa.nulls(len(near.rows), pa.float64()),
-                "likeness": likeness,
-                "covers": likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0),
-            }
-        )
-        yield from found.filter(pc.not_equal(found["probe"], found["other"])).to_batches()
+        for low in range(0, len(near.rows), BATCH_ROWS):
+            found = _name_found(near.cut(low, low + BATCH_ROWS), named, batch.column("node"), rule)
+            yield from found.filter(pc.not_equal(found["probe"], found["other"])).to_batches()
+
+
+def _name_found(near: Near, probes: pa.Array, others: pa.Array, rule: Rule) -> pa.Table:
+    """TRUTH of these matches, those of a node with itself too."""
+    likeness = near.around if rule.is_containment else near.resemblance
+    shows = rule.shows_containment
+    return pa.table(
+        {
+            "probe": probes.take(pa.array(near.probes)),
+            "other": others.take(pa.array(near.rows)),
+            "overlap": near.overlap,
+            "resemblance": near.resemblance,
+            "within": pa.array(near.around) if shows else pa.nulls(len(near.rows), pa.float64()),
+            "around": pa.array(near.within) if shows else pa.nulls(len(near.rows), pa.float64()),
+            "likeness": likeness,
+            "covers": likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0),
+        }
+    )
 
 
 def disordered_pairs(pairs: DataFrame) -> DataFrame:

@@ -21,42 +21,38 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.mining.edges import Cost, Edges
 from nddup.mining.independent_set import keep_first
-from nddup.spark.schemas import GRAPH, MATCHES, NODES, PAIR_EDGES, REMOVED, require
+from nddup.spark.clustering.graph import describe_nodes
+from nddup.spark.schemas import GRAPH, PAIR_EDGES, REMOVED
 
-ROW_BITS, NUMBER_BITS = 33, 28
-"""Spark names a row by partition and row, 33 bits; an ordinal has 28 for the row, which leaves room for a share."""
-
+REST_COST = Cost(edge=44, node=48)
+"""Of one task that ends the keep-list, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
 
 PASSING = ("turns", "edges", "stars", "removed", "undecided")
 """Tables that nothing reads once the graph is there."""
 
 
 def checksum() -> Column:
-    """Of a table of edges, whatever their order; below 2^63 for two billion edges."""
-    return F.sum(F.xxhash64("first", "second").bitwiseAND(F.lit((1 << 32) - 1)))
+    """Of a table of edges, whatever their order and number: the edges are distinct, so that none cancels another."""
+    return F.bit_xor(F.xxhash64("first", "second"))
 
 
 def take_turns(matches: DataFrame, nodes: DataFrame, *, families: DataFrame | None, partitions: int) -> DataFrame:
     """One row a node that has a neighbour, numbered in the order of the policy.
 
+    A turn is what Spark names a row by, partition and row in 64 bits: it is compared, never taken apart.
+
     Schema in:   MATCHES, NODES, FAMILIES
     Schema out:  TURNS
     Shuffles:  the nodes once on node, once by range.    Actions:  Spark samples the range.
     """
-    require(matches, MATCHES, stage="clusters")
-    require(nodes, NODES, stage="clusters")
-    ends = matches.where("node_a is not null").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
-    best = F.min(F.struct("policy", "doc_id"))
-    described = nodes.join(ends, "node").groupBy("node").agg(F.min("group").alias("group"), best.alias("best"))
-    if families is None:
-        described = described.withColumn("led", F.lit(False))
-    else:
-        led = families.select("node", F.lit(True).alias("led"))
-        described = described.join(led, "node", "left").withColumn("led", F.coalesce("led", F.lit(False)))
-    ordered = described.repartitionByRange(partitions, "best").sortWithinPartitions("best")
-    turn = F.monotonically_increasing_id().alias("turn")
-    return ordered.select(turn, "node", "group", F.col("best.doc_id").alias("best"), "led")
+    ordered = (
+        describe_nodes(matches, nodes, families)
+        .repartitionByRange(partitions, "policy", "best")
+        .sortWithinPartitions("policy", "best")
+    )
+    return ordered.select(F.monotonically_increasing_id().alias("turn"), "node", "group", "best", "led")
 
 
 def name_edges(matches: DataFrame, turns: DataFrame) -> DataFrame:
@@ -135,7 +131,7 @@ def decide_rest(edges: DataFrame) -> DataFrame:
     Schema out:  REMOVED
     Shuffles:  the edges to one task.    Actions:  none.
     """
-    return edges.repartition(1).mapInArrow(_rest_task, REMOVED)
+    return edges.repartition(1).mapInArrow(rest_task, REMOVED)
 
 
 def assemble(
@@ -143,7 +139,7 @@ def assemble(
 ) -> DataFrame:
     """The graph: components, positions, who is kept, and for whom the others are removed.
 
-    All components are the pivot miner's.
+    All components are the pivot miner's. Their numbers are the turns of their first nodes.
 
     Schema in:   TURNS, PAIR_EDGES, first long, second long (stars), REMOVED
     Schema out:  GRAPH
@@ -178,13 +174,9 @@ def assemble(
     shares = F.ceil(F.col("component_size") / F.lit(share_nodes)) if share_nodes else F.lit(1)
     is_cut = (shares > 1) & ~F.col("led")
     share = F.when(is_cut, F.floor(leader.cast("long") * shares / F.col("component_size")))
-    rows = (1 << NUMBER_BITS) - 1
-    ordinal = F.shiftleft(F.shiftright("label", ROW_BITS), NUMBER_BITS).bitwiseOR(
-        F.col("label").bitwiseAND(F.lit(rows))
-    )
     whole = placed.join(nearest, "turn", "left").join(kept, "leader_turn", "left")
     return whole.select(
-        "node", "component", ordinal.alias("ordinal"), "position", "component_size",
+        "node", "component", F.col("label").alias("ordinal"), "position", "component_size",
         F.lit(None).cast("int").alias("batch"), F.col("is_removed").isNull().alias("kept"), "duplicate_of",
         F.coalesce("resemblance", F.lit(1.0)).alias("resemblance"), "best", leader.alias("leader"), "rank", "led",
         share.cast("int").alias("share"),
@@ -205,12 +197,11 @@ def find_families(links: DataFrame, stars: DataFrame) -> DataFrame:
     return members.join(linked, "family", "left_semi").select("node", "family")
 
 
-def _rest_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    held = [batch for batch in batches if batch.num_rows]
-    if not held:
-        return
-    table = pa.Table.from_batches(held)
-    turns, ends = np.unique(np.concatenate([table["first"], table["second"]]), return_inverse=True)
-    edges = ends.reshape(2, -1).T.astype(np.int32)
-    choice = keep_first(edges, table["resemblance"].to_numpy(), np.arange(len(turns), dtype=np.int32))
+def rest_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """REMOVED of all edges, PAIR_EDGES, in `REST_COST` bytes each."""
+    edges = Edges(values=1)
+    for batch in batches:
+        edges.add(*(np.asarray(batch.column(name)) for name in PAIR_EDGES.fieldNames()))
+    turns = edges.names()
+    choice = keep_first(edges.take_ends(turns), edges.take_values(), np.arange(len(turns), dtype=np.int32))
     yield pa.RecordBatch.from_pydict({"turn": turns[~choice.kept]})

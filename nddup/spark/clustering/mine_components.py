@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.ml.fpm import FPGrowth
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +24,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, find_sets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
-from nddup.spark.clustering.problems import PIVOT, Batches, Sets, read_problems
+from nddup.spark.clustering.problems import PIVOT, Batches, Sets, cut_lists, read_problems
 from nddup.spark.schemas import SETS, table
 
 LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
@@ -127,8 +128,8 @@ def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Bu
         found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
         sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
         if sets.is_full:
-            yield sets.release()
-    yield sets.release()
+            yield from sets.release()
+    yield from sets.release()
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
@@ -146,14 +147,25 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
     is_new = np.append(True, (features[1:] != features[:-1]) | (component[owner][1:] != component[owner][:-1]))
     starts = np.append(np.flatnonzero(is_new), len(owner))
     shared = np.flatnonzero(np.diff(starts) > 1)
-    items = problems.ordinals[component[owner]] << ITEM_BITS | position[owner]
+    items = name_items(problems.ordinals[component[owner]], position[owner])
     rows = take_rows(Ragged(starts, items.view(np.uint64)), shared)
     least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
     of_row = component[owner][starts[shared]]
-    lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(problems.fits[of_row]), lists, pa.array(least[of_row])], names=TRANSACTIONS.fieldNames()
-    )
+    for chosen_rows, lists in cut_lists(np.diff(rows.offsets), rows.values.view(np.int64)):
+        of = of_row[chosen_rows]
+        columns = [pa.array(problems.fits[of]), lists, pa.array(least[of])]
+        yield pa.RecordBatch.from_arrays(columns, names=TRANSACTIONS.fieldNames())
+
+
+def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Items of MLlib: a document of a component in one number, `ordinal << ITEM_BITS | position`.
+
+    Raises:
+        ValueError: if one of the two has more bits than there are for it.
+    """
+    if max(int(positions.max(initial=0)) >> ITEM_BITS, int(ordinals.max(initial=0)) >> 63 - ITEM_BITS):
+        raise ValueError(f"an item has {ITEM_BITS} bits for a position and {63 - ITEM_BITS} for a component")
+    return ordinals << ITEM_BITS | positions
 
 
 def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
@@ -175,5 +187,5 @@ def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) 
         bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
         sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
         if sets.is_full:
-            yield sets.release()
-    yield sets.release()
+            yield from sets.release()
+    yield from sets.release()

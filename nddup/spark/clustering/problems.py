@@ -17,11 +17,14 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Problem
-from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, unpack
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, pieces, unpack
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 MEMBERS_PER_BATCH = 1_000_000
 """Member rows that are gathered before a batch is sent: 4 MB."""
+
+VALUES_PER_BATCH = 1 << 26
+"""Of a list column: a batch of lists is cut before it has more."""
 
 Batches = Iterator[pa.RecordBatch]
 NODE_LAYOUT: Layout = {
@@ -137,6 +140,23 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
     )
 
 
+def cut_lists(sizes: NDArray[np.int64], values: NDArray[np.generic]) -> Iterator[tuple[slice, pa.Array]]:
+    """Rows of different length as list columns, in pieces, for Arrow counts the values of a column with 31 bits.
+
+    Args:
+        sizes: (n,), of the rows.
+        values: of all rows, end to end.
+
+    Yields:
+        Which rows, and their lists.
+    """
+    ends = np.cumsum(sizes)
+    for rows in pieces(sizes, most=VALUES_PER_BATCH):
+        low = int(ends[rows.start - 1]) if rows.start else 0
+        offsets = np.concatenate([[0], ends[rows] - low])
+        yield rows, pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[low : low + offsets[-1]]))
+
+
 class Sets:
     """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
 
@@ -172,15 +192,13 @@ class Sets:
         self._coverage += [coverage] * len(sizes)
         self._n_members += len(members)
 
-    def release(self) -> pa.RecordBatch:
-        """The rows gathered, as one batch; they are forgotten here."""
-        sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+    def release(self) -> Batches:
+        """The rows gathered, in a batch, or several where one component has very many; they are forgotten here."""
+        sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
         members = np.concatenate([np.zeros(0, np.int32), *self._members])
-        arrays = [
-            pa.array(np.concatenate([np.zeros(0, np.int64), *self._ordinals])),
-            pa.ListArray.from_arrays(np.cumsum(sizes).astype(np.int32), pa.array(members)),
-            pa.array(np.concatenate([np.zeros(0, np.int32), *self._supports])),
-            pa.array(self._coverage, pa.string()),
-        ]
+        ordinals = np.concatenate([np.zeros(0, np.int64), *self._ordinals])
+        supports, coverage = np.concatenate([np.zeros(0, np.int32), *self._supports]), self._coverage
         self._clear()
-        return pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())
+        for rows, lists in cut_lists(sizes, members):
+            arrays = [pa.array(ordinals[rows]), lists, pa.array(supports[rows]), pa.array(coverage[rows], pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())

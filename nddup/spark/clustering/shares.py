@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
@@ -36,16 +36,15 @@ OVER = "over"
 """In the column `coverage`: this share passed its budget; the row is no set."""
 
 NODE_LAYOUT: Layout = {
-    "share": np.int64,
+    "ordinal": np.int64,
+    "share": np.int32,
     "position": np.int32,
     "is_pivot": np.int32,
     "size": np.int32,
     "ids": np.uint64,
 }
-EDGE_LAYOUT: Layout = {"edge_share": np.int64, "edge_a": np.int32, "edge_b": np.int32}
-PLACE = ("share", "position", "is_pivot")
-SHARE_BITS = 24
-"""In blocks a share is named `ordinal << SHARE_BITS | share`."""
+EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_share": np.int32, "edge_a": np.int32, "edge_b": np.int32}
+PLACE = ("ordinal", "share", "position", "is_pivot")
 
 
 def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:
@@ -74,7 +73,7 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
         sketches.join(placed, "node")
         .withColumn("is_in", F.explode("shares"))
         .withColumn("is_pivot", (F.col("is_in") == F.col("share")).cast("int"))
-        .select(_name("is_in"), "position", "is_pivot", "sketch")
+        .select("ordinal", F.col("is_in").alias("share"), "position", "is_pivot", "sketch")
         .mapInArrow(partial(_post_nodes, partitions=partitions), block_schema(NODE_LAYOUT))
     )
     ends = placed.select("node", "ordinal", "position", "shares")
@@ -82,7 +81,7 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
         pairs.join(ends.toDF("node_a", "ordinal", "edge_a", "shares_a"), "node_a")
         .join(ends.toDF("node_b", "same", "edge_b", "shares_b"), "node_b")
         .withColumn("is_in", F.explode(F.array_intersect("shares_a", "shares_b")))
-        .select(_name("is_in"), "edge_a", "edge_b")
+        .select("ordinal", F.col("is_in").alias("share"), "edge_a", "edge_b")
         .mapInArrow(partial(_post_edges, partitions=partitions), block_schema(EDGE_LAYOUT))
     )
     return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
@@ -123,28 +122,25 @@ class Share(NamedTuple):
     pivots: NDArray[np.int64]  # indices of its own documents
 
 
-def _name(share: str) -> Column:
-    return F.shiftleft("ordinal", SHARE_BITS).bitwiseOR(F.col(share).cast("long")).alias("share")
-
-
 def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
         rows = list_column(batch.column("sketch"))
         columns: Columns = {name: np.asarray(batch.column(name)) for name in PLACE}
         columns["size"] = np.diff(rows.offsets).astype(np.int32)
-        yield pack(NODE_LAYOUT, _targets(columns["share"], partitions), columns, {"ids": rows}, partitions=partitions)
+        targets = _targets(columns["ordinal"], columns["share"], partitions)
+        yield pack(NODE_LAYOUT, targets, columns, {"ids": rows}, partitions=partitions)
 
 
 def _post_edges(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
         columns = dict(zip(EDGE_LAYOUT, (np.asarray(column) for column in batch.columns), strict=True))
-        yield pack(EDGE_LAYOUT, _targets(columns["edge_share"], partitions), columns, partitions=partitions)
+        targets = _targets(columns["edge_ordinal"], columns["edge_share"], partitions)
+        yield pack(EDGE_LAYOUT, targets, columns, partitions=partitions)
 
 
-def _targets(shares: NDArray[np.generic], partitions: int) -> NDArray[np.int32]:
-    """The partition of a share: those of a component lie in partitions one after another."""
-    names = shares.astype(np.int64)
-    return (((names >> SHARE_BITS) + (names & ((1 << SHARE_BITS) - 1))) % partitions).astype(np.int32)
+def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partitions: int) -> NDArray[np.int32]:
+    """The partition of each share: those of a component lie in partitions one after another."""
+    return ((ordinals.astype(np.int64) % partitions + shares.astype(np.int64)) % partitions).astype(np.int32)
 
 
 def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Share], Itemsets | None]) -> Batches:
@@ -158,31 +154,43 @@ def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Shar
             members = share.positions[found.members]
             sets.add(share.ordinal, np.diff(found.offsets), members, found.supports, found.coverage)
         if sets.is_full:
-            yield sets.release()
-    yield sets.release()
+            yield from sets.release()
+    yield from sets.release()
 
 
 def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[Share]:
     nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
-    order = np.lexsort((nodes["position"], nodes["share"]))
-    by_share = np.argsort(edges["edge_share"], kind="stable")
+    of_node, of_edge = _number_shares(nodes, edges)
+    order = np.lexsort((nodes["position"], of_node))
+    by_share = np.argsort(of_edge, kind="stable")
     ids = Ragged(np.concatenate([[0], np.cumsum(nodes["size"])]).astype(np.int64), nodes["ids"].view(np.uint64))
-    names, first = np.unique(nodes["share"][order], return_index=True)
-    cuts = np.append(np.searchsorted(edges["edge_share"][by_share], names), len(by_share))
+    numbers, first = np.unique(of_node[order], return_index=True)
+    cuts = np.append(np.searchsorted(of_edge[by_share], numbers), len(by_share))
     for index, (low, high) in enumerate(pairwise([*first, len(order)])):
         mine, between = order[low:high], by_share[cuts[index] : cuts[index + 1]]
         positions = nodes["position"][mine].astype(np.int32)
         ends = np.stack([edges["edge_a"][between], edges["edge_b"][between]], axis=1)
         places = np.sort(np.searchsorted(positions, ends), axis=1).astype(np.int32)
         yield Share(
-            names[index] >> SHARE_BITS,
-            int(names[index]) & ((1 << SHARE_BITS) - 1),
+            nodes["ordinal"][mine[0]].astype(np.int64),
+            int(nodes["share"][mine[0]]),
             positions,
             take_rows(ids, mine),
             threshold.bounds(nodes["size"][mine].astype(np.int32)),
             places[np.lexsort((places[:, 1], places[:, 0]))],
             np.flatnonzero(nodes["is_pivot"][mine]),
         )
+
+
+def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The shares of a task, (ordinal, share), by their place among them: of each node, and of each edge."""
+    ordinals = np.concatenate([nodes["ordinal"], edges["edge_ordinal"]])
+    shares = np.concatenate([nodes["share"], edges["edge_share"]])
+    order = np.lexsort((shares, ordinals))
+    is_next = (np.diff(ordinals[order]) != 0) | (np.diff(shares[order]) != 0)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.concatenate([[0], np.cumsum(is_next)])[: len(order)]
+    return numbers[: len(nodes["ordinal"])], numbers[len(nodes["ordinal"]) :]
 
 
 def _arrays(share: Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.sketching.lsh_keys import Finder
-from nddup.spark.blocks import block_schema, list_column, pack
-from nddup.spark.pairing.match import PROBE_LAYOUT, copies_of, mark_crowd, match_probes
+from nddup.spark.blocks import block_schema, list_column
+from nddup.spark.pairing.match import mark_crowd, match_probes
+from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.schemas import SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
@@ -74,24 +75,7 @@ def _post_keys(batches: Batches, *, finder: Finder, threshold: Threshold, partit
         bounds = threshold.bounds(sizes)
         possible = np.flatnonzero((sizes > 0) & (bounds <= sizes))
         keys = finder.keys(take_rows(rows, possible))
-        copies, targets = copies_of(keys, partitions)
-        chosen, lengths = possible[copies], np.diff(keys.offsets)[copies].astype(np.int32)
+        columns = {name: np.asarray(batch.column(name))[possible] for name in ("node", "crowd")}
+        columns |= {"bound": bounds[possible], "posted": np.diff(keys.offsets).astype(np.int32)}
         no_order = Ragged(keys.offsets, np.zeros(len(keys.values), np.uint64))
-        yield pack(
-            PROBE_LAYOUT,
-            targets,
-            {
-                "node": np.asarray(batch.column("node"))[chosen],
-                "size": sizes[chosen],
-                "crowd": np.asarray(batch.column("crowd"))[chosen],
-                "bound": bounds[chosen],
-                "posted": lengths,
-                "prefix_size": lengths,
-            },
-            {
-                "ids": take_rows(rows, chosen),
-                "prefix": take_rows(keys, copies),
-                "prefix_holders": take_rows(no_order, copies),
-            },
-            partitions=partitions,
-        )
+        yield from post_probes(columns, take_rows(rows, possible), keys, no_order, partitions=partitions)

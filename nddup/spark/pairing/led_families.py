@@ -18,12 +18,19 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
+from nddup.mining.edges import Cost, Edges
 from nddup.mining.leaders import follow_leaders
 from nddup.spark.blocks import Layout, block_schema, exchange, list_column, pack, unpack, with_rows
 from nddup.spark.pairing.match import match_rows
 from nddup.spark.schemas import FAMILIES, MATCHES, NODES, SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
+FAMILIES_COST = Cost(edge=40, node=48)
+"""Of one task over the edges and links, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
+
+BATCH_ROWS = 100_000
+"""Nodes that are laid out for Spark at a time."""
+
 LAYOUT: Layout = {"family": np.int64, "node": np.int64, "rank": np.int64, "size": np.int32, "ids": np.uint64}
 
 
@@ -32,11 +39,11 @@ def find_families(matches: DataFrame) -> DataFrame:
 
     Schema in:   MATCHES
     Schema out:  FAMILIES
-    Shuffles:  edges and links to one task, some 50 bytes each.    Actions:  none.
+    Shuffles:  edges and links to one task, `FAMILIES_COST` of its memory each.    Actions:  none.
     """
     require(matches, MATCHES, stage="lead")
     ends = matches.select("node_a", "node_b", "link_a", "link_b").where("node_a is not null or link_a is not null")
-    return ends.repartition(1).mapInArrow(_families_task, FAMILIES)
+    return ends.repartition(1).mapInArrow(families_task, FAMILIES)
 
 
 def lead(
@@ -74,19 +81,23 @@ def replace_led(matches: DataFrame, families: DataFrame, led: DataFrame) -> Data
     return outside.select(*MATCHES.fieldNames()).unionByName(led)
 
 
-def _families_task(batches: Batches) -> Batches:
-    held = with_rows(batches)
-    if not held:
-        return
-    table = pa.Table.from_batches(held)
-    first, second, link_a, link_b = (column.drop_null().to_numpy() for column in table.columns)
-    nodes, places = np.unique(np.concatenate([first, link_a, second, link_b]), return_inverse=True)
-    edges = places.reshape(2, -1).T.astype(np.int32)
-    components = label_components(edges, nodes=len(nodes))
-    is_led = np.zeros(len(nodes), np.bool_)
-    is_led[components.ordinals[np.searchsorted(nodes, link_a)]] = True
-    chosen = is_led[components.ordinals]
-    yield pa.RecordBatch.from_pydict({"node": nodes[chosen], "family": components.ordinals[chosen]})
+def families_task(batches: Batches) -> Batches:
+    """FAMILIES of all edges and links, in `FAMILIES_COST` bytes each. Columns in: node_a, node_b, link_a, link_b."""
+    edges, linked = Edges(values=0), []
+    for batch in batches:
+        columns = [column.drop_null().to_numpy() for column in batch.columns]
+        for first, second in (columns[:2], columns[2:]):
+            edges.add(first, second)
+        linked.append(columns[2].copy())
+    nodes = edges.names()
+    families = label_components(edges.take_ends(nodes), nodes=len(nodes)).ordinals
+    is_led = np.zeros(int(families.max(initial=-1)) + 1, np.bool_)
+    while linked:
+        is_led[families[np.searchsorted(nodes, linked.pop())]] = True
+    chosen = np.flatnonzero(is_led[families])
+    for low in range(0, len(chosen), BATCH_ROWS):
+        rows = chosen[low : low + BATCH_ROWS]
+        yield pa.RecordBatch.from_pydict({"node": nodes[rows], "family": families[rows].astype(np.int64)})
 
 
 def _post(batches: Batches, *, partitions: int) -> Batches:

@@ -22,6 +22,7 @@ from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, target_of, unpack, with_rows
+from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.pairing.prune import PRUNED_LAYOUT
 from nddup.spark.schemas import MATCHES, POSTINGS, SKETCHES, require
 
@@ -32,18 +33,6 @@ ORIGINAL_LAYOUT: Layout = {
     "original_crowd": np.int32,
     "original_ids": np.uint64,
 }
-PROBE_LAYOUT: Layout = {
-    "node": np.int64,
-    "size": np.int32,
-    "crowd": np.int32,
-    "ids": np.uint64,
-    "bound": np.int32,
-    "posted": np.int32,
-    "prefix_size": np.int32,
-    "prefix": np.uint64,
-    "prefix_holders": np.uint64,
-}
-
 COUNTERS = ("candidates", "cut_features", "cut_postings")
 """What each task of `match` counts: pairs compared, prefix features and postings cut by `max_postings`."""
 
@@ -178,25 +167,8 @@ def _post_prefixes(batches: Batches, *, threshold: Threshold, partitions: int) -
     if threshold.is_containment:
         bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
         posted = np.maximum(lengths - bounds + 1, 0)
-    copies, targets = copies_of(prefixes.features, partitions)
-    yield pack(
-        PROBE_LAYOUT,
-        targets,
-        {
-            "node": prefixes.nodes[copies],
-            "size": np.diff(sketches.offsets)[copies].astype(np.int32),
-            "crowd": crowd[copies],
-            "bound": bounds[copies],
-            "posted": posted[copies],
-            "prefix_size": lengths[copies],
-        },
-        {
-            "ids": take_rows(sketches, copies),
-            "prefix": take_rows(prefixes.features, copies),
-            "prefix_holders": take_rows(prefixes.holders, copies),
-        },
-        partitions=partitions,
-    )
+    columns = {"node": prefixes.nodes, "crowd": crowd, "bound": bounds, "posted": posted}
+    yield from post_probes(columns, sketches, prefixes.features, prefixes.holders, partitions=partitions)
 
 
 def _find_originals(originals: Columns, nodes: NDArray[np.int64]) -> tuple[Ragged, NDArray[np.generic]]:
@@ -206,13 +178,6 @@ def _find_originals(originals: Columns, nodes: NDArray[np.int64]) -> tuple[Ragge
     places = order[np.searchsorted(originals["original"][order], nodes)]
     whole = Ragged(offsets, originals["original_ids"].view(np.uint64))
     return take_rows(whole, places), originals["original_crowd"][places]
-
-
-def copies_of(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Which sketch goes where: the distinct (sketch, owner of one of its prefix features, or of its keys)."""
-    sketch = np.repeat(np.arange(len(prefix.offsets) - 1), np.diff(prefix.offsets))
-    routes = np.unique(sketch * partitions + partition_of(prefix.values, partitions))
-    return routes // partitions, (routes % partitions).astype(np.int32)
 
 
 def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, partitions: int) -> Batches:

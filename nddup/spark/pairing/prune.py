@@ -26,6 +26,7 @@ from nddup.spark.blocks import (
     list_column,
     one_block,
     pack,
+    pack_pieces,
     target_of,
     unpack,
     with_rows,
@@ -108,11 +109,12 @@ def _count_block(batches: Batches, *, partitions: int) -> Batches:
     shared = np.flatnonzero(holders > 1)
     kept: Columns = {name: values[shared] for name, values in columns.items()}
     kept["holders"] = holders[shared]
-    yield pack(PRUNED_LAYOUT, partition_of(kept["node"].view(np.uint64), partitions), kept, partitions=partitions)
+    targets = partition_of(kept["node"].view(np.uint64), partitions)
+    yield from pack_pieces(PRUNED_LAYOUT, targets, kept, partitions=partitions)
 
 
 def _keep_block(batches: Batches) -> Batches:
     held = with_rows(batches)
     columns = unpack(held, PRUNED_LAYOUT)
     order, _ = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
-    yield one_block(PRUNED_LAYOUT, target_of(held), {name: values[order] for name, values in columns.items()})
+    yield from one_block(PRUNED_LAYOUT, target_of(held), {name: values[order] for name, values in columns.items()})

@@ -1,0 +1,67 @@
+"""How much memory the process of one task may take: what decides whether a whole graph goes to one task.
+
+On a cluster it is what Spark gives a Python worker, `spark.executor.pyspark.memory` of an executor over its cores, and
+Spark enforces it. Where nothing is set there, a worker has what `UNSET_BYTES` says. On one machine, where nothing is
+set, a worker has a share of what the machine has.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+UNSET_BYTES = 1 << 30
+"""Of a worker on a cluster that does not say: what `docs/operations.md` asks for."""
+
+LOCAL_SHARE = 4
+"""On one machine a worker has one part in so many of its memory; the Java machine has the most of the rest."""
+
+PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
+_UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> int:
+    """Bytes that the Python worker of one task may take.
+
+    Args:
+        settings: of Spark, as its context has them.
+        machine: bytes that this machine has; None: it is looked up. It counts in local mode only.
+
+    Example:
+        >>> task_memory({"spark.executor.pyspark.memory": "2g", "spark.executor.cores": "2"}) == 1 << 30
+        True
+    """
+    if PYTHON_MEMORY in settings:
+        return read_size(settings[PYTHON_MEMORY]) // int(settings.get(CORES, "1"))
+    if settings.get("spark.master", "").startswith("local"):
+        return (machine_memory() if machine is None else machine) // LOCAL_SHARE
+    return UNSET_BYTES
+
+
+def read_size(text: str) -> int:
+    """Bytes of a size as Spark writes it; one without a unit is in MiB, as Spark reads this setting.
+
+    Raises:
+        ValueError: if it is no size.
+
+    Example:
+        >>> read_size("2g") == read_size("2048") == read_size("2048MB")
+        True
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*(?:([kmgtp])b?|(b))?\s*", text.lower())
+    if found is None:
+        raise ValueError(f"{PYTHON_MEMORY}: expected a size such as 2g, got {text!r}")
+    return int(found[1]) << _UNITS[found[2] or found[3] or "m"]
+
+
+def machine_memory() -> int:
+    """Bytes that this machine has, or the container that this process is in."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in _LIMITS:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        found += [int(text)] if text.isdigit() else []  # `max` where there is no limit
+    return min(found)

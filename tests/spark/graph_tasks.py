@@ -1,0 +1,116 @@
+"""The tasks over a whole graph on edges made here: `python -m tests.spark.graph_tasks KIND EDGES NODES [MEGABYTES]`.
+
+Prints the bytes that the process came to hold at most, more than it held before. With MEGABYTES the task runs as Spark
+runs it: in a fork of a process that has everything loaded, with so much address space.
+"""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.run import daemon
+from nddup.spark.clustering import graph, large_graph
+from nddup.spark.pairing import led_families
+
+ROWS = 10_000
+"""Of a batch, as `nddup.run.session` has it."""
+
+Pairs = Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+def name(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Names of nodes, in another order than their places."""
+    return (places * 7_919 + 13) % 1_000_003_000_003
+
+
+def draw(edges: int, nodes: int) -> Pairs:
+    """Edges between nodes that stand close together, batch by batch; each node is in one where 2 e are enough."""
+    random = np.random.default_rng(1)
+    for low in range(0, edges, ROWS):
+        first = 2 * np.arange(low, min(low + ROWS, edges)) % (nodes - 1)
+        second = first + random.integers(1, 9, len(first)) if 2 * edges > nodes else first + 1
+        yield name(first), name(np.minimum(second, nodes - 1))
+
+
+def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """What `build_graph` sends to its task."""
+    schema = pa.schema(
+        [("node_a", pa.int64()), ("node_b", pa.int64()), ("resemblance", pa.float64()), ("node", pa.int64()),
+         ("rank", pa.int32()), ("number", pa.int32()), ("led", pa.bool_())]
+    )  # fmt: skip
+    for first, second in draw(edges, nodes):
+        likeness = (first % 10 + 1) / 10
+        rest = [pa.nulls(len(first), field.type) for field in list(schema)[3:]]
+        yield pa.RecordBatch.from_arrays([*map(pa.array, (first, second, likeness)), *rest], schema=schema)
+    for low in range(0, nodes, ROWS):
+        places = np.arange(low, min(low + ROWS, nodes))
+        numbers = places.astype(np.int32)
+        rest = [pa.nulls(len(places), field.type) for field in list(schema)[:3]]
+        columns = (name(places), nodes - 1 - numbers, numbers, np.zeros(len(places), np.bool_))
+        yield pa.RecordBatch.from_arrays([*rest, *map(pa.array, columns)], schema=schema)
+
+
+def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """What `find_families` sends to its task: edges, and as many links."""
+    for first, second in draw(edges, nodes):
+        is_link = first % 4 == 1
+        columns = {"node_a": (first, is_link), "node_b": (second, is_link)}
+        columns |= {"link_a": (first, ~is_link), "link_b": (second, ~is_link)}
+        yield pa.RecordBatch.from_pydict({key: pa.array(ends, mask=mask) for key, (ends, mask) in columns.items()})
+
+
+def rest_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """What `decide_rest` sends to its task."""
+    for first, second in draw(edges, nodes):
+        yield pa.RecordBatch.from_pydict({"first": first, "second": second, "resemblance": (first % 10 + 1) / 10})
+
+
+def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """The task of `build_graph`."""
+    return graph.graph_task(
+        graph_rows(edges, nodes),
+        likeness=graph.LIKENESS,
+        largest=8,
+        max_sets=1_000,
+        max_members=100_000,
+        share_nodes=20_000,
+        least_containment=None,
+    )
+
+
+TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
+    "graph": graph_task,
+    "families": lambda edges, nodes: led_families.families_task(family_rows(edges, nodes)),
+    "rest": lambda edges, nodes: large_graph.rest_task(rest_rows(edges, nodes)),
+}
+
+
+def resident(key: str) -> int:
+    """Bytes, as the system counts them: `VmRSS` now, `VmHWM` at most."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(key)).split()[1])
+
+
+def main(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> int:
+    """Run one of them."""
+    daemon.load_kernels()
+    if megabytes is not None:
+        if child := os.fork():
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # what the first batches load is loaded
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the greatest so far is forgotten
+    before = resident("VmRSS")
+    rows = sum(batch.num_rows for batch in TASKS[kind](edges, nodes))
+    sys.stdout.write(f"{resident('VmHWM') - before} {rows}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))

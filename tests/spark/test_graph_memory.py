@@ -1,0 +1,116 @@
+"""What a task over a whole graph takes of its memory, and the limit that follows."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nddup.mining.edges import WORKER_BYTES, Cost, Edges
+from nddup.run.memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
+from nddup.spark.clustering import graph, large_graph
+from nddup.spark.pairing import led_families
+from tests.places import ROOT
+
+GB = 1 << 30
+
+
+def measure(*arguments: object) -> tuple[int, int]:
+    """Bytes that a task took, and the rows it gave."""
+    command = [sys.executable, "-m", "tests.spark.graph_tasks", *map(str, arguments)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    taken, rows = ended.stdout.split()
+    return int(taken), int(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cost"), [("graph", graph.COST), ("families", led_families.FAMILIES_COST), ("rest", large_graph.REST_COST)]
+)
+@pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
+def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edge: float) -> None:
+    """Of 400,000 edges in families, and of as many apart, each with two nodes of its own."""
+    edges = 400_000
+    nodes = int(edges * nodes_per_edge)
+
+    taken, rows = measure(kind, edges, nodes)
+
+    assert rows > nodes / 4
+    assert taken <= cost.edge * edges + cost.node * nodes
+
+
+def test_a_worker_of_the_cluster_settings_takes_a_million_edges() -> None:
+    """As many as the limit says run in the address space that `conf/cluster.yaml` gives a worker."""
+    settings = yaml.safe_load((ROOT / "conf" / "cluster.yaml").read_text(encoding="utf-8"))["spark"]
+    memory = task_memory({key: str(value) for key, value in settings.items()})
+    most = graph.COST.most_edges(memory, nodes=10**9)
+
+    _, rows = measure("graph", most, 2 * most, memory >> 20)
+
+    assert memory == GB
+    assert most > 10**6
+    assert rows == 2 * most
+
+
+costs = st.builds(Cost, edge=st.integers(1, 60), node=st.integers(0, 60))
+
+
+@given(costs, st.integers(0, 5_000), st.integers(0, 60))
+def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: int) -> None:
+    """One edge more would not fit, whether nodes are few or each edge has two of its own."""
+
+    def taken(edges: int) -> int:
+        return cost.edge * edges + cost.node * min(2 * edges, nodes)
+
+    most = cost.most_edges(WORKER_BYTES + free, nodes)
+
+    assert taken(most) <= free < taken(most + 1)
+
+
+def test_less_than_a_worker_takes_no_edge() -> None:
+    """Never a number below 0."""
+    assert graph.COST.most_edges(GB // 2, nodes=10) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "memory"),
+    [
+        ({"spark.master": "yarn", "spark.executor.pyspark.memory": "2g", "spark.executor.cores": "2"}, GB),
+        ({"spark.master": "yarn", "spark.executor.pyspark.memory": "3g"}, 3 * GB),
+        ({"spark.master": "local[8]", "spark.executor.pyspark.memory": "1536"}, 3 * GB // 2),
+        ({"spark.master": "spark://host:7077"}, UNSET_BYTES),
+        ({"spark.master": "local[*]"}, 16 * GB // LOCAL_SHARE),
+    ],
+)
+def test_the_memory_of_a_task_follows_from_the_settings(settings: dict[str, str], memory: int) -> None:
+    """What Spark gives a worker, over the cores of the executor; else what is assumed, or a share of the machine."""
+    assert task_memory(settings, machine=16 * GB) == memory
+
+
+def test_sizes_are_read_as_spark_reads_them() -> None:
+    """Any unit, in either case; without one MiB."""
+    assert [read_size(text) for text in ("2g", "2048m", "2048", "2097152K", "2GB", "2147483648b")] == [2 * GB] * 6
+    with pytest.raises(ValueError, match="expected a size"):
+        read_size("much")
+    assert 0 < task_memory({"spark.master": "local[2]"}) <= machine_memory()
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.floats(0, 1)), max_size=5), max_size=5))
+def test_edges_come_back_as_they_were_added(batches: list[list[tuple[int, int, float]]]) -> None:
+    """In any number of batches: the ends by their place among the names, the values beside them."""
+    edges = Edges(values=1)
+    for batch in batches:
+        columns = np.array(batch, np.float64).reshape(-1, 3).T
+        edges.add(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
+    whole = [row for batch in batches for row in batch]
+
+    names = edges.names()
+    ends, values = edges.take_ends(names), edges.take_values()
+
+    assert names.tolist() == sorted({end for a, b, _ in whole for end in (a, b)})
+    assert [tuple(names[pair].tolist()) for pair in ends] == [(a, b) for a, b, _ in whole]
+    assert values.tolist() == [[value for _, _, value in whole]]
+    assert len(edges) == len(whole)
