@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from bench.fuzz_samples import WARC
 from bench.fuzz_values import TREC, allowed, seconds, warm_up
-from nddup.algorithms.charsets import _without_comments, declared_charset
-from nddup.algorithms.containers import container_head, read_container
-from nddup.algorithms.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
-from nddup.algorithms.heads import read_head
-from nddup.algorithms.markup import MAX_ATTRIBUTES, MAX_OPTIONS, _most_attributes, strip_markup
-from nddup.algorithms.outcome import Record, Reject
-from nddup.algorithms.records import parse_record, record_text
-from nddup.algorithms.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.cli import _reason
-from nddup.settings import parse_size
-from nddup.storage import BESIDE
+from nddup.reading.charsets import _without_comments, declared_charset
+from nddup.reading.containers import container_head, read_container
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
+from nddup.reading.markup import MAX_ATTRIBUTES, MAX_OPTIONS, _most_attributes, strip_markup
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.records import parse_record, record_text
+from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
+from nddup.settings.schema import parse_size
+from nddup.storage.files import BESIDE
 
 SIZE = 400_000
 """Bytes: what is linear takes a tenth of a second, what is quadratic many."""
