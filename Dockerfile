@@ -19,7 +19,7 @@ COPY --chown=nddup pyproject.toml README.md LICENSE ./
 COPY --chown=nddup nddup ./nddup
 # Not copied into the environment: jobs, DAG and package stay together, and kernels are compiled where they lie.
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
-    && /opt/venv/bin/python -c "from nddup.run.daemon import compile_kernels; compile_kernels()"
+    && /opt/venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
 COPY --chown=nddup conf ./conf
 COPY --chown=nddup jobs ./jobs
 

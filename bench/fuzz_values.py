@@ -241,7 +241,7 @@ def read_case(name: str, reader: Reader, data: bytes, choose: random.Random, see
     def work() -> None:
         try:
             reader.read(data, choose)
-        except (*reader.refusals, StoppedError):
+        except (*reader.refusals, StoppedError):  # type: ignore[misc] # a tuple of exceptions
             seen.refused[reader.name] += 1
 
     seen.cases[reader.name] += 1

@@ -26,8 +26,8 @@ find "$work/deps" -name tests -type d -prune -exec rm -rf {} +
 # With the kernels that are compiled already: each is known by its source's time, which `pax` keeps to the nanosecond.
 cp -rp nddup "$work/deps/nddup"
 (cd "$work" && PYTHONPATH=deps ../../"$python" -c "
-import nddup.run.daemon
-assert '/build/package/deps/' in nddup.run.daemon.__file__, nddup.run.daemon.__file__
-nddup.run.daemon.compile_kernels()")
+import nddup.run.kernels
+assert '/build/package/deps/' in nddup.run.kernels.__file__, nddup.run.kernels.__file__
+nddup.run.kernels.compile_kernels()")
 tar -C "$work/deps" --format=pax -cf - . | gzip -1 >dist/nddup-deps.tar.gz
 echo "dist/nddup-deps.tar.gz: $(du -m dist/nddup-deps.tar.gz | cut -f 1) MB, unpacked $(du -sm "$work/deps" | cut -f 1) MB"

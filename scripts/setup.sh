@@ -60,5 +60,5 @@ install() { # quiet; on failure the end of pip's own words, without addresses
 install --require-hashes -r "$lock"
 install --no-deps --no-build-isolation -e .
 echo "Compiling the kernels, once an installation (a minute or two)"
-.venv/bin/python -c "from nddup.run.daemon import compile_kernels; compile_kernels()"
+.venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
 echo "$wanted" >"$stamp"

@@ -4,80 +4,60 @@ Loading numba and its compiled kernels costs a process some 1.5 s of CPU. Worker
 executor, so it is paid once there, not in each worker. Workers collect garbage after each task; of what was loaded
 there is none, but looking through it took a tenth of a second each time, so it is frozen. Spark starts this module
 instead of its own daemon where `spark.python.daemon.module` names it; any job runs as well without.
+
+All Python tasks of the application have these workers, other people's too. So nothing that goes wrong with loading may
+reach them: it is loaded behind `preload`, and a worker that lacks something loads it itself.
 """
 
+import ctypes
 import gc
+import os
+import sys
+import traceback
+from collections.abc import Callable
 
-import numpy as np
 from pyspark import daemon
 
-from nddup.arrays import Ragged, take_rows
-from nddup.matching import prefix_filter
-from nddup.matching.overlap_join import Probes, join_prefixes
-from nddup.matching.threshold import Threshold
-from nddup.mining.components import label_components
-from nddup.mining.independent_set import keep_first
-from nddup.mining.itemsets import cover_component, mine_component
-from nddup.mining.leaders import follow_leaders
-from nddup.reading import markup
-from nddup.sketching import lsh_keys, min_s, moduli, recipe
-from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.sketching.words.vocabulary import grow_table
-from nddup.sketching.words.word_sketches import WordRule, WordSketcher
-from nddup.spark.clustering import graph, mine_components
-from nddup.spark.reading import sketch_scan
-from nddup.verifying.definitions import compare_all
-from nddup.verifying.pair_counts import count_pairs
-
-__all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "sketch_scan"]
+STDOUT, STDERR = 1, 2
 
 
-def compile_kernels() -> None:
-    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk."""
-    load_kernels()
-    offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
-    cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
-    text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
-    for permutation in ("mix", "gf2", "affine", "datasketch"):
-        recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))
-    for permutation in ("gf2", "affine"):
-        recipe.make_sketches(
-            text, sizes, recipe.Recipe(unit="char", fingerprint="rabin", permutation=permutation, growth="linear")
-        )
-    rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
-    TermCounts(rule).add(text, sizes)
-    WordSketcher(WordRule("i-match", rule), ids).sketch(text, sizes)
-    grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
-    for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
-        finder.keys(Ragged(offsets, ids))
-    moduli.spread_levels(np.array([1]), np.array([0]), Ragged(offsets[:2], ids[:3]), 1)
-    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
-        follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
-    count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
-    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), 3, np.zeros(1, np.uint64))
+def preload(load: Callable[[], object]) -> None:
+    """Call `load`, whatever comes of it: an error goes to standard error, and so does all it prints.
+
+    Standard output is where Spark reads the daemon's port: a byte before it, and no Python task of the executor runs.
+    """
+    out = os.dup(STDOUT)
+    os.dup2(STDERR, STDOUT)
+    try:
+        load()
+    except BaseException:  # noqa: BLE001 - also SystemExit: a worker can do without
+        traceback.print_exc()
+        sys.stderr.write("nddup.run.daemon: the kernels were not loaded; each worker loads what it needs\n")
+    finally:
+        # What still waits in the buffers, Python's and C's, was printed by `load` as well.
+        sys.stdout.flush()
+        sys.stdout = sys.__stdout__
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(out, STDOUT)
+        os.close(out)
 
 
 def load_kernels() -> None:
-    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
-    offsets, ids = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64)
-    ones = np.ones(2, np.int32)
-    text = np.frombuffer(b"a rose is a rose", np.uint8)
-    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
-    sketches = Ragged(offsets, ids)
-    take_rows(sketches, np.array([1, 0]))
-    prefix_filter.keep_possible(ids, np.ones(len(ids), np.int32))
-    prefix_filter.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
-    probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
-    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
-    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, max_postings=10)
-    edge = np.array([[0, 1]], np.int32)
-    label_components(edge, nodes=2)
-    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
-    markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
-    mine_component(offsets, ids.view(np.int64), ones, edge, max_sets=9, max_members=9)
+    """Import and call the kernels of the usual path."""
+    from nddup.run import kernels  # noqa: PLC0415 - what fails here fails behind `preload`
+
+    kernels.load_kernels()
+
+
+def seed_anew() -> None:
+    """Give a forked worker random numbers of its own: NumPy seeds its generator once, when it is loaded."""
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()
 
 
 if __name__ == "__main__":
-    load_kernels()
+    preload(load_kernels)
+    os.register_at_fork(after_in_child=seed_anew)
     gc.freeze()
     daemon.manager()

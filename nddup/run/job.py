@@ -1,6 +1,7 @@
 """A whole run: from INPUT paths to a finished folder, or from a DataFrame to tables in the session."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +9,14 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
+from nddup.run.checkpoint import CheckpointStore
 from nddup.run.collection import find_files
 from nddup.run.lexicons import NOTE, note_of, take_saved
 from nddup.run.metrics import Metrics
 from nddup.run.pipeline import read_kept, run_stages
 from nddup.run.progress import LogFormat, Progress
 from nddup.run.report_texts import store_texts
-from nddup.run.session import RUNTIME, set_to
+from nddup.run.session import set_to, settings_for
 from nddup.run.state import Job, settings_of
 from nddup.settings import derive
 from nddup.settings.load import build_config
@@ -22,8 +24,9 @@ from nddup.settings.schema import Config
 from nddup.spark.exports import as_xml, invert_sketches
 from nddup.spark.reading.splits import number_texts
 from nddup.spark.schemas import TEXTS
+from nddup.tables import RESULTS
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore, RunFolder, versions
+from nddup.storage.run_folder import MemoryStore, RunFolder, Store, versions
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """In `duplicates.txt` these characters of an id are written so; all others as they are."""
@@ -124,21 +127,32 @@ def _write_kept_once(job: Job, folder: RunFolder) -> None:
             notes.append(f"kept documents as {form}")
 
 
-def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **settings: Any) -> Tables:  # noqa: A002, ANN401
+def find_duplicates(
+    df: DataFrame,
+    id: str = "id",  # noqa: A002 - the caller's word
+    text: str = "text",
+    *,
+    checkpoint: str | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> Tables:
     """Find the near-duplicates among the rows of a DataFrame.
 
     Args:
         df: one document a row.
         id: its column of ids; compared and returned as strings. Null and repeated ids go to `rejects`.
         text: its column of texts; null goes to `rejects`.
+        checkpoint: a folder that every executor sees, `hdfs:///tmp/x`. The tables are kept there as Parquet, in a new
+            folder of each call, and outlive executors and the session; removing it is the caller's.
         **settings: sections of the configuration, `pairs={"threshold": 0.9}`, or keys `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        The tables of a run, kept in the session's storage on the executors' disks until the session ends. `record`
-        is the rank of the id.
+        The tables of a run. `record` is the rank of the id. Without `checkpoint` they lie on the executors' disks until
+        the session ends: an executor that is lost takes its share along, and the call, or a later reading, fails.
+        The settings of the session are as they were, also after a failure; meanwhile they are those of the run.
 
     Raises:
         ConfigError: for an unknown column or a wrong setting.
+        OutputError: if the folder `checkpoint` cannot be made.
 
     Example:
         tables = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
@@ -149,12 +163,13 @@ def find_duplicates(df: DataFrame, id: str = "id", text: str = "text", **setting
             raise ConfigError(f"find_duplicates: no column {column!r}; there are {', '.join(df.columns)}")
     config = build_config(_nested(settings), origin="find_duplicates")
     spark = df.sparkSession
-    for key, value in {**RUNTIME, **config.spark}.items():
-        spark.conf.set(key, value)
-    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
-    numbered = number_texts(df, id=id, text=text).select(*TEXTS.fieldNames())
-    run_stages(job, numbered)
-    job.store.drop("records")
+    with ExitStack() as meanwhile:
+        meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
+        store: Store = MemoryStore()
+        if checkpoint is not None:
+            store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
+        job = Job(spark, config, store, Progress(spark, is_quiet=True), Metrics(spark))
+        run_stages(job, number_texts(df, id=id, text=text).select(*TEXTS.fieldNames()))
     report = job.metrics.report(bytes_in=0, files=0, skipped=[])
     kept = {name: job.tables[name] for name in job.metrics.tables()}
     return Tables(**kept, metrics={**report, "settings": settings_of(config), "versions": versions()})

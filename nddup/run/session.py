@@ -1,6 +1,7 @@
 """The Spark session of a job, and the few settings the stages count on."""
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -17,13 +19,20 @@ RUNTIME = {
     # Arrow batches by bytes, not rows: a record may be 20 MB, a sketch is under 2 KB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Cells with ends of 32 bits: what the blocks of `nddup.spark.blocks` are made with. It reads the wider as well.
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
-"""Set on any session a job runs in, also one made by spark-submit."""
+"""Set on any session a job runs in, also one made by spark-submit; who sets one of them himself has his way."""
 
-START = {
-    "spark.python.daemon.module": "nddup.run.daemon",  # workers are forked with their kernels loaded
+PINNED = {
+    # Columns are called `group`, `left`, `first`: with the words of SQL reserved, conditions on them are no SQL.
+    "spark.sql.ansi.enforceReservedKeywords": "false",
 }
-"""Set on a session that does not run yet."""
+"""Set likewise, and refused at any other value: the stages count on them."""
+
+DAEMON = "spark.python.daemon.module"
+OUR_DAEMON = "nddup.run.daemon"
+"""The parent of the Python workers of an executor, which loads the kernels once, before it forks them."""
 
 LOCAL = {
     "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of some hundred MB keeps all cores busy to its end
@@ -52,22 +61,24 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
         settings: Spark's own keys; they win over this module's.
 
     Returns:
-        A session with `RUNTIME` and `settings` applied.
+        A session with `settings_for(settings)` applied.
 
     Raises:
-        ConfigError: if Java is missing, or Spark refuses the settings.
+        ConfigError: if Java is missing, Spark refuses the settings, or one of them is other than `PINNED`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("nddup")
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     is_new = not submitted and SparkSession.getActiveSession() is None
-    options = {**START, **RUNTIME, **settings}
+    options = settings_for(settings)
     said: list[str] = []
     if is_new:
         where = master or "local[*]"
         quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-        options = {**(LOCAL if where.startswith("local") else {}), "spark.master": where, **options}
+        is_local = where.startswith("local")
+        ours = {DAEMON: OUR_DAEMON} if is_local and DAEMON not in options and workers_find_us() else {}
+        options = {**(LOCAL if is_local else {}), **ours, "spark.master": where, **options}
         options[JAVA_OPTIONS] = f"{quiet} {options.get(JAVA_OPTIONS, '')}".strip()
     elif submitted and master:
         builder = builder.master(master)
@@ -80,12 +91,40 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
     except Exception as error:
         reason = _first_line(error)
         raise ConfigError(f"Spark did not start: {said[0] if said else reason}; it needs Java 17 or newer") from error
-    for key, value in {
-        **RUNTIME,
-        **{k: v for k, v in settings.items() if k.startswith("spark.sql.")},
-    }.items():
-        spark.conf.set(key, value)
+    for key, value in settings_for(settings).items():
+        if key.startswith("spark.sql."):
+            spark.conf.set(key, value)
     return spark
+
+
+def settings_for(given: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session for nddup: `given`, and what it does not name of `RUNTIME` and `PINNED`.
+
+    Raises:
+        ConfigError: where `given` is other than `PINNED`.
+    """
+    for key, value in PINNED.items():
+        if str(given.get(key, value)).strip().lower() != value:
+            raise ConfigError(f"{key}: nddup works with {value} only, got {given[key]}")
+    return {**RUNTIME, **PINNED, **given}
+
+
+def workers_find_us() -> bool:
+    """Whether a Python worker of a local session can load this package: asked of such a Python. Cost: its start.
+
+    A daemon that cannot be loaded fails every Python task of the application, other people's too, and Spark starts no
+    other in its place. Workers see PYTHONPATH, the folder Spark was started in, and what is installed; not what a
+    program added to its own `sys.path`, nor `--py-files`, which reach a worker when it is forked already. Of another
+    machine nobody here can tell: there `spark.python.daemon.module` is for its spark-defaults.conf to say.
+    """
+    asked = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({OUR_DAEMON!r}) is None)"
+    try:
+        answer = subprocess.run(  # noqa: S603 - the Python that Spark starts, and a program of ours
+            [os.environ["PYSPARK_PYTHON"], "-c", asked], capture_output=True, check=False
+        )
+    except OSError:
+        return False
+    return answer.returncode == 0
 
 
 def splitting(spark: SparkSession) -> dict[str, str]:
@@ -97,11 +136,20 @@ def splitting(spark: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for a while; then as they were."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
+    """Settings of the session for a while; then, whatever happened, as they were.
+
+    Raises:
+        ConfigError: if Spark refuses one: a wrong value, or what a running session cannot change.
+    """
+    before: dict[str, str | None] = {}
     try:
+        for key, value in settings.items():
+            was = spark.conf.get(key, None)
+            try:
+                spark.conf.set(key, value)
+            except PySparkException as error:
+                raise ConfigError(f"{key}={value}: {_first_line(error)}") from error
+            before[key] = was
         yield
     finally:
         for key, was in before.items():

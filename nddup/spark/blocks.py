@@ -2,6 +2,7 @@
 
 A block table has a `target` and one binary column for each array column: row = block. Values of one Arrow batch of
 binary lie end to end, so a received column is one buffer and unpacking copies nothing but the joins between batches.
+The buffers are read here by hand, which is right for the types of Arrow that are known here; any other is refused.
 
     pack       arrays and a target per row  ->  one Arrow batch, one block a target
     exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from nddup.arrays import Ragged, take_rows
+from nddup.errors import SchemaError
 from nddup.spark.schemas import table
 
 BATCH_BYTES = 256 << 20
@@ -26,6 +28,9 @@ BATCH_BYTES = 256 << 20
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
+
+OFFSETS: dict[pa.DataType, type[np.generic]] = {pa.binary(): np.int32, pa.large_binary(): np.int64}
+"""How wide the ends of the cells are, for each type of Arrow whose cells lie end to end. Views do not."""
 
 
 def block_schema(layout: Layout) -> T.StructType:
@@ -124,16 +129,28 @@ def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
 
     Returns:
         One array a column, empty when there is no block.
+
+    Raises:
+        SchemaError: if a column is of another type than a block's, or a block is no whole number of values.
     """
     parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in layout}
     for batch in batches:
         for name, dtype in layout.items():
-            parts[name].append(_values(batch.column(name), dtype))
+            parts[name].append(_values(name, batch.column(name), dtype))
     return {name: np.concatenate(parts[name]) if parts[name] else np.empty(0, dtype) for name, dtype in layout.items()}
 
 
 def list_column(column: pa.Array) -> Ragged:
-    """A column of `array<long>` as a ragged array of uint64, without a copy; a null row is an empty one."""
+    """A column of `array<long>` as a ragged array of uint64, without a copy; a null row is an empty one.
+
+    Raises:
+        SchemaError: if it is of another type, or holds a null number.
+    """
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
+        raise SchemaError(f"a column of numbers should be list<int64> or large_list<int64>, got {kind}")
+    if column.values.null_count:
+        raise SchemaError("a column of numbers holds a null among them")
     offsets = np.asarray(column.offsets).astype(np.int64)
     values = np.asarray(column.values).view(np.uint64)
     if column.null_count:
@@ -162,10 +179,18 @@ def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
     )
 
 
-def _values(column: pa.Array, dtype: type[np.generic]) -> NDArray[np.generic]:
+def _values(name: str, column: pa.Array, dtype: type[np.generic]) -> NDArray[np.generic]:
+    width = OFFSETS.get(column.type)
+    if width is None:
+        raise SchemaError(f"blocks: column {name!r} should be {' or '.join(map(str, OFFSETS))}, got {column.type}")
     offsets_buffer, data = column.buffers()[1:3]
-    offsets = np.frombuffer(offsets_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
-    if data is None or len(offsets) == 0 or offsets[-1] == offsets[0]:
+    if not len(column) or data is None:
         return np.empty(0, dtype)
-    size = np.dtype(dtype).itemsize
-    return np.frombuffer(data, dtype, count=(offsets[-1] - offsets[0]) // size, offset=int(offsets[0]))
+
+    # Only the cells of this column: it may be a window on a longer one.
+    ends = np.frombuffer(offsets_buffer, width)[column.offset : column.offset + len(column) + 1]
+    start, size = int(ends[0]), int(ends[-1] - ends[0])
+    count, rest = divmod(size, np.dtype(dtype).itemsize)
+    if rest:
+        raise SchemaError(f"blocks: column {name!r} holds {size} bytes, no whole number of {np.dtype(dtype)}")
+    return np.frombuffer(data, dtype, count=count, offset=start) if count else np.empty(0, dtype)

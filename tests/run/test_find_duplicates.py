@@ -42,7 +42,7 @@ def collection(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def found(collection: DataFrame) -> Tables:
     """The tables of the collection."""
-    return find_duplicates(collection, id="name", text="body", **SETTINGS)
+    return find_duplicates(collection, id="name", text="body", checkpoint=None, **SETTINGS)
 
 
 def shown(table: DataFrame, columns: list[str]) -> list[str]:

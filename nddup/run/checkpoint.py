@@ -1,0 +1,62 @@
+"""The tables of `find_duplicates` as Parquet in a folder of the caller's choice, where a lost executor loses none."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import Kept
+
+
+class CheckpointStore:
+    """A `Store` without memory of earlier attempts: a new folder within `folder` for each call.
+
+    Parquet, not `DataFrame.checkpoint`: that needs a folder set for the whole application, which is the caller's, and
+    it keeps whole rows, of which the stages mostly read a few columns.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._storage = Storage(spark)
+        self.path = f"{folder.rstrip('/')}/nddup-{uuid4().hex}"
+
+    @contextmanager
+    def opened(self, *, kept: Sequence[str]) -> Iterator["CheckpointStore"]:
+        """Make the folder; at the end only the tables `kept` stay in it, after a failure nothing.
+
+        Raises:
+            OutputError: if the folder cannot be made.
+        """
+        self._storage.make_folder(self.path)
+        try:
+            yield self
+        except BaseException:
+            self._storage.remove(self.path)
+            raise
+        for name in self._storage.children(self.path):
+            if name not in kept:
+                self.drop(name)
+
+    def find(
+        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
+    ) -> Kept | None:
+        """Nothing: the folder begins empty."""
+        del name, schema, settings, reads
+        return None
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """As `Store.write`. One action."""
+        where = f"{self.path}/{name}"
+        table.select(*schema.fieldNames()).write.mode("overwrite").parquet(where)
+        return self._spark.read.schema(schema).parquet(where)
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """Nothing: what is written is whole."""
+
+    def drop(self, name: str) -> None:
+        """As `Store.drop`: its files go at once."""
+        self._storage.remove(f"{self.path}/{name}")

@@ -1,0 +1,68 @@
+"""Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
+
+import numpy as np
+
+from nddup.arrays import Ragged, take_rows
+from nddup.matching import prefix_filter
+from nddup.matching.overlap_join import Probes, join_prefixes
+from nddup.matching.threshold import Threshold
+from nddup.mining.components import label_components
+from nddup.mining.independent_set import keep_first
+from nddup.mining.itemsets import cover_component, mine_component
+from nddup.mining.leaders import follow_leaders
+from nddup.reading import markup
+from nddup.sketching import lsh_keys, min_s, moduli, recipe
+from nddup.sketching.words.lexicon import LexiconRule, TermCounts
+from nddup.sketching.words.vocabulary import grow_table
+from nddup.sketching.words.word_sketches import WordRule, WordSketcher
+from nddup.spark.clustering import graph, mine_components
+from nddup.spark.reading import sketch_scan
+from nddup.verifying.definitions import compare_all
+from nddup.verifying.pair_counts import count_pairs
+
+__all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "sketch_scan"]
+
+
+def compile_kernels() -> None:
+    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk."""
+    load_kernels()
+    offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
+    cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
+    text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
+    for permutation in ("mix", "gf2", "affine", "datasketch"):
+        recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))
+    for permutation in ("gf2", "affine"):
+        recipe.make_sketches(
+            text, sizes, recipe.Recipe(unit="char", fingerprint="rabin", permutation=permutation, growth="linear")
+        )
+    rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
+    TermCounts(rule).add(text, sizes)
+    WordSketcher(WordRule("i-match", rule), ids).sketch(text, sizes)
+    grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
+    for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
+        finder.keys(Ragged(offsets, ids))
+    moduli.spread_levels(np.array([1]), np.array([0]), Ragged(offsets[:2], ids[:3]), 1)
+    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
+        follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
+    count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), 3, np.zeros(1, np.uint64))
+
+
+def load_kernels() -> None:
+    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
+    offsets, ids = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64)
+    ones = np.ones(2, np.int32)
+    text = np.frombuffer(b"a rose is a rose", np.uint8)
+    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
+    sketches = Ragged(offsets, ids)
+    take_rows(sketches, np.array([1, 0]))
+    prefix_filter.keep_possible(ids, np.ones(len(ids), np.int32))
+    prefix_filter.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
+    probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
+    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, max_postings=10)
+    edge = np.array([[0, 1]], np.int32)
+    label_components(edge, nodes=2)
+    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
+    markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
+    mine_component(offsets, ids.view(np.int64), ones, edge, max_sets=9, max_members=9)

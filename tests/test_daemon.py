@@ -1,0 +1,64 @@
+"""The parent of the Python workers: whatever its loading does, Spark reads a port from it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PORT_BYTES = 4
+
+BROKEN = {
+    "an error": "raise RuntimeError('numba is not what it was')",
+    "an exit": "raise SystemExit(3)",
+    "an interrupt": "raise KeyboardInterrupt",
+    "no error": "import sys; sys.modules.pop('numba'); sys.path.remove(HERE); from numba import *; import numba",
+}
+NOISE = """
+import ctypes, os
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+print("a greeting")
+os.write(1, b"a greeting of a lower level")
+ctypes.CDLL(None).printf(b"and one that waits in C's buffer")
+"""
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) -> None:
+    """Loading that prints and fails costs time: the daemon runs all the same, and says on standard error what was."""
+    package = tmp_path / "numba"
+    package.mkdir()
+    (package / "__init__.py").write_text(NOISE + BROKEN[what])
+
+    daemon = subprocess.run(
+        [sys.executable, "-m", "nddup.run.daemon", "pyspark.worker"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        stdin=subprocess.DEVNULL,  # at its end the daemon ends
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert len(daemon.stdout) == PORT_BYTES
+    assert 0 < int.from_bytes(daemon.stdout, "big") < 1 << 16
+    assert b"a greeting of a lower level" in daemon.stderr
+    assert (b"the kernels were not loaded" in daemon.stderr) == (what != "no error")
+
+
+def test_workers_draw_random_numbers_of_their_own() -> None:
+    """NumPy's generator is loaded before the fork, and yet no two workers share it."""
+    script = (
+        "import os, numpy.random\n"
+        "from nddup.run.daemon import seed_anew\n"
+        "os.register_at_fork(after_in_child=seed_anew)\n"
+        "for _ in range(2):\n"
+        "    if os.fork() == 0:\n"
+        "        print(numpy.random.rand(), flush=True); os._exit(0)\n"
+        "    os.wait()\n"
+    )
+
+    drawn = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    assert len(set(drawn)) == len(drawn) == 2
