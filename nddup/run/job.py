@@ -24,9 +24,9 @@ from nddup.settings.schema import Config
 from nddup.spark.exports import as_xml, invert_sketches
 from nddup.spark.reading.splits import number_texts
 from nddup.spark.schemas import TEXTS
-from nddup.tables import RESULTS
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import MemoryStore, RunFolder, Store, versions
+from nddup.tables import RESULTS
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """In `duplicates.txt` these characters of an id are written so; all others as they are."""
