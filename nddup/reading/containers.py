@@ -5,27 +5,21 @@ read_container    an open file -> its records, one by one
 """
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from nddup.reading.charsets import canonical_charset, decode_content
-from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
-from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.reading.csv_rows import read_csv
+from nddup.reading.formats import FORMATS, FileHead, Format
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.parquet_rows import read_parquet
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import cut_warc, parse_warc
-from nddup.reading.xml_structure import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES, first_of
+from nddup.reading.xml_structure import table_format
 
 CONTAINERS = ("warc", "csv", "parquet", "html")
-PARQUET_ROWS = 500
-"""Rows of a Parquet file that are held at a time."""
-
 PAGE_BYTES = 4096
 """Of a file, so many bytes are looked at for the root of a page."""
 
@@ -113,24 +107,11 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
     except csv.Error as error:
         raise FormatError(f"its first line is no line of a table: {error}") from error
     return FileHead(
-        format=_table_format(declared, [column.strip() for column in columns]),
+        format=table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,
         separator=delimiter.encode(),
         why=why,
     )
-
-
-def _table_format(declared: Format, columns: list[str]) -> Format:
-    """The format with its columns chosen by name, or checked."""
-    body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
-    content = declared.content or tuple(name for name in (title, body) if name and body)
-    missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
-    if missing:
-        raise FormatError(f"no column {', '.join(missing)}; there are {', '.join(columns)}")
-    if not content:
-        raise FormatError(f"cannot tell which column is the text; there are {', '.join(columns)}; set input.content")
-    doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
-    return replace(declared, id=doc_id, url=url, content=content)
 
 
 def read_container(
@@ -143,7 +124,7 @@ def read_container(
         head: as `container_head` gave it.
         source: its name in the tables: the id of a page.
         compression: of the whole file.
-        limit: the most bytes it may expand to.
+        limit: the most bytes it may expand to; of Parquet, of content.
         max_record: the longest record read.
 
     Returns:
@@ -151,14 +132,14 @@ def read_container(
     """
     kind = head.format.kind
     if kind == "parquet":
-        yield from _read_parquet(raw, head, max_record)
+        yield from read_parquet(raw, head, limit=limit, max_record=max_record)
         return
     stream = Expanded(raw, compression, limit)
     if kind == "warc":
         for found in cut_warc(stream, max_record=max_record):
             yield found if isinstance(found, Reject) else parse_warc(found.value, max_record=max_record)
     elif kind == "csv":
-        yield from _read_csv(stream, head, max_record)
+        yield from read_csv(stream, head, max_record)
     else:
         yield _read_page(stream, head, source, max_record)
 
@@ -176,72 +157,3 @@ def _read_page(stream: Expanded, head: FileHead, source: str, max_record: int) -
     host, slash, _ = source.partition("/")
     url = f"http://{source}" if slash and _HOST.fullmatch(host) else None
     return Record(source, url, (data,), head.format.is_markup)
-
-
-def _read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
-    """Rows after the header line; a row of another width than the header is a reject."""
-    csv.field_size_limit(max_record)
-    lines = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="replace", newline="")
-    rows = csv.reader(lines, delimiter=head.separator.decode())
-    columns: list[str] | None = None
-    while True:
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            yield Reject("malformed", str(error), "")
-            continue
-        except StoppedError as error:
-            yield Reject(error.reason, str(error), "")
-            return
-        if row is None:
-            return
-        if not row:
-            continue
-        if columns is None:
-            columns = [column.strip() for column in row]
-            places = [columns.index(name) for name in head.format.content if name in columns]
-            id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
-        elif len(row) != len(columns):
-            yield Reject("malformed", f"{len(row)} fields, expected {len(columns)}", "|".join(row)[:EXCERPT_LENGTH])
-        else:
-            doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
-            yield make_record(doc_id, url, [(row[at], head.format.is_markup) for at in places])
-
-
-def _place(columns: list[str], name: str | None) -> int | None:
-    return columns.index(name) if name in columns else None
-
-
-def _read_parquet(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
-    try:
-        file = pq.ParquetFile(raw)
-        declared = _table_format(head.format, file.schema_arrow.names)
-        names = dict.fromkeys(name for name in (declared.id, declared.url, *declared.content) if name)
-        for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=list(names)):
-            columns = {name: _texts(batch.column(name)) for name in names}
-            for row in range(batch.num_rows):
-                yield _parquet_row({name: values[row] for name, values in columns.items()}, declared, max_record)
-    except (pa.ArrowException, OSError, FormatError, ValueError) as error:
-        yield Reject("damaged", str(error).splitlines()[0], "")
-
-
-def _parquet_row(row: Mapping[str, Any], declared: Format, max_record: int) -> Record | Reject:
-    doc_id = row.get(declared.id) if declared.id else None
-    doc_id = doc_id.decode("utf-8", "replace") if isinstance(doc_id, bytes) else doc_id
-    url = row.get(declared.url) if declared.url else None
-    url = url.decode("utf-8", "replace") if isinstance(url, bytes) else url
-    fields = tuple(row[name] for name in declared.content if row[name] is not None)
-    if not fields:
-        return Reject("no content", f"{' and '.join(declared.content)} are null", "", doc_id)
-    if sum(map(len, fields)) > max_record:
-        return Reject("too large", "more than input.max_record", str(fields[0][:EXCERPT_LENGTH]), doc_id)
-    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields])
-
-
-def _texts(column: pa.Array) -> list[Any]:
-    """Strings and bytes as they are, anything else as Arrow writes it."""
-    kind = column.type
-    if not any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
-                                              pa.types.is_large_binary, pa.types.is_string_view)):  # fmt: skip
-        column = pc.cast(column, pa.string())
-    return list(column.to_pylist())

@@ -8,12 +8,14 @@ The parser is Lexbor (through selectolax), a browser's algorithm, so broken page
 show. It does not recurse: 10^6 nested <b>, and 10^5 nested <div> on a stack of 256 KB, were parsed. But two
 steps of the algorithm take time, or memory, in the product of nesting and tags: 10^5 nested <div> took 31 s,
 and 900 <font> left open in one paragraph, opened again in each of 1,100 others, took 450 MB. Two more take time
-in the square: 40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. Pages beyond MAX_DEPTH,
-MAX_REOPENED, MAX_ATTRIBUTES or MAX_OPTIONS are therefore read by a regular expression that replaces tags by
-blanks; on 1,000 ordinary pages it gave the same words as the parser.
+in the square: 40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. And every element has its
+price: 9 MB of <p> took 560 MB. Pages beyond MAX_DEPTH, MAX_REOPENED, MAX_ATTRIBUTES, MAX_OPTIONS or
+`bounded_parts.MAX_PARTS` are therefore read by a regular expression that replaces tags by blanks; on 1,000 ordinary
+pages it gave the same words as the parser.
 """
 
 import html as html_entities
+import io
 import re
 
 import numpy as np
@@ -22,6 +24,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
 from nddup.arrays import compiled
+from nddup.reading.bounded_parts import has_too_many
 
 HIDDEN = ("script", "style", "noscript", "template")
 MAX_DEPTH = 1_000  # nested elements; the deepest of 10,665 real pages has 19
@@ -57,9 +60,11 @@ def _pack(names: str) -> NDArray[np.uint64]:
 _PACKED_NEVER_NEST, _PACKED_FORMATTING = _pack(_NEVER_NEST), _pack(_FORMATTING)
 _OPTION = _pack("option")[0]
 _NOT_TEXT = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|head)\b.*?(?:</\1\s*>|\Z)|</?[A-Za-z!?][^>]*(?:>|\Z)",
+    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|head)\b.*?(?:</\1\s*>|\Z)|</?[A-Za-z!?][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+_UNESCAPED = 1 << 16
+"""Characters in which references are resolved at a time: the pieces between them take up to 15 bytes a character."""
 
 
 def strip_markup(html: str | bytes) -> str:
@@ -80,8 +85,8 @@ def strip_markup(html: str | bytes) -> str:
         'one two  &  three'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if _is_too_much(data):
-        return _strip_flat(data.decode("utf-8", "replace"))
+    if _is_too_costly(data):
+        return _strip_flat(data)
     parser = LexborHTMLParser(data, scripting=True)  # so that <noscript> is one node, also in <head>
     body = parser.body
     if body is None:
@@ -109,8 +114,8 @@ def main_text(html: str | bytes) -> str:
         'The article itself.'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    if _is_too_much(data):
-        return _strip_flat(data.decode("utf-8", "replace"))
+    if _is_too_costly(data):
+        return _strip_flat(data)
     found = extract_plain_text(
         data.decode("utf-8", "replace").replace("\0", ""),
         main_content=True,
@@ -143,8 +148,11 @@ def _utf8(text: str) -> bytes:
         return _SURROGATE.sub("\ufffd", text).encode()
 
 
-def _is_too_much(data: bytes) -> bool:
-    """Bound the depth of the page, the work of opening formatting elements again, and what the parser compares."""
+def _is_too_costly(data: bytes) -> bool:
+    """Bound the parser's tree, its depth, formatting elements opened again, and what it compares, by counting tags."""
+    if has_too_many(data, is_xml=False):
+        return True
+
     page = np.frombuffer(data, np.uint8)
     if len(data) > LEAST_ATTRIBUTE * MAX_ATTRIBUTES and _most_attributes(page) > MAX_ATTRIBUTES:
         return True
@@ -256,10 +264,31 @@ def _count_nesting(
     return deepest, most_opened, tags, options
 
 
-def _strip_flat(html: str) -> str:
-    """Replace tags, comments and hidden elements by blanks, then resolve entities."""
-    text = _LONG_NUMBER.sub(_shortened, _NOT_TEXT.sub(" ", html))
-    return html_entities.unescape(text).replace("\0", "")
+def _strip_flat(html: bytes) -> str:
+    """Replace tags, comments and hidden elements by blanks, then resolve entities.
+
+    Memory: some 8 bytes a byte at most, whatever the page; so no list of its pieces is made.
+    """
+    kept, at = bytearray(), 0
+    for hidden in _NOT_TEXT.finditer(html):
+        kept += html[at : hidden.start()]
+        kept += b" "
+        at = hidden.end()
+    kept += html[at:]
+    return _unescape(kept.decode("utf-8", "replace")).replace("\0", "")
+
+
+def _unescape(text: str) -> str:
+    """Resolve references, part by part: each part but the first begins with a `&`, so none is cut."""
+    if "&" not in text:
+        return text
+    resolved, at = io.StringIO(), 0
+    while at < len(text):
+        end = text.find("&", at + _UNESCAPED)
+        end = end if end >= 0 else len(text)
+        resolved.write(html_entities.unescape(_LONG_NUMBER.sub(_shortened, text[at:end])))
+        at = end
+    return resolved.getvalue()
 
 
 def _shortened(reference: re.Match[str]) -> str:

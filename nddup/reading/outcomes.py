@@ -58,6 +58,7 @@ def make_record(
     *,
     charset: str | None = None,
     start: str = "",
+    replaced: int = 0,
 ) -> Record | Reject:
     r"""Make a record of what was read.
 
@@ -68,6 +69,7 @@ def make_record(
         fields: the content and whether it is markup; at least one.
         charset: label from an HTTP header.
         start: excerpt for a reject.
+        replaced: places that the file's encoding could not decode.
 
     Returns:
         The record; a reject when the id is longer than MAX_ID_LENGTH.
@@ -82,7 +84,8 @@ def make_record(
     url = _CONTROLS.sub("", url).strip() if url else None
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
-    return Record(doc_id or None, url or None, tuple(v for v, _ in fields), kinds[0] if is_same else kinds, charset)
+    values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
+    return Record(doc_id or None, url or None, values, is_markup, charset, replaced)
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:

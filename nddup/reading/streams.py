@@ -75,6 +75,7 @@ class Expanded(io.RawIOBase):
         self._stream = _decoder(raw, compression)
         self._limit = limit
         self._count = 0
+        self._rest = b""
 
     def readable(self) -> bool:
         """As any stream that is read."""
@@ -89,10 +90,11 @@ class Expanded(io.RawIOBase):
     def read(self, size: int = PIECE) -> bytes:
         """At most `size` bytes; none at the end."""
         try:
-            data: bytes = self._stream.read1(size)  # type: ignore[attr-defined]
+            data: bytes = self._rest or self._stream.read1(size)  # type: ignore[attr-defined]
         except _ERRORS as error:
             text = str(error) or type(error).__name__
             raise StoppedError("damaged", f"{text}, after {self._count:,} bytes") from error
+        data, self._rest = data[:size], data[size:]  # a decoder gives what its input expands to
         self._count += len(data)
         if self._limit is not None and self._count > self._limit:
             data = data[: max(0, len(data) + self._limit - self._count)]
@@ -209,7 +211,9 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
             if length > max_record:
                 yield _too_large(length, excerpt or _excerpt(held, start))
             else:
-                yield Chunk(bytes(held[start:end]), is_last=False)
+                with memoryview(held) as view:
+                    value = bytes(view[start:end])
+                yield Chunk(value, is_last=False)
             start = end + len(separator)
             searched, passed, excerpt = start, 0, ""
         if not piece:
@@ -217,7 +221,8 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
             if length > max_record:
                 yield _too_large(length, excerpt or _excerpt(held, start))
             elif length:
-                yield Chunk(bytes(held[start:]), is_last=True)
+                del held[:start]
+                yield Chunk(bytes(held), is_last=True)
             return
         del held[:start]
         offset += start
@@ -242,5 +247,5 @@ def _too_large(length: int, excerpt: str) -> Reject:
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
 
 
-def _excerpt(data: bytearray, start: int = 0) -> str:
+def _excerpt(data: bytes | bytearray, start: int = 0) -> str:
     return bytes(data[start : start + EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]

@@ -6,6 +6,7 @@ from typing import Any
 
 from lxml import etree
 
+from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 from nddup.reading.formats import FieldKind, Format, Path, Step, parse_path, split_field
 from nddup.reading.outcomes import (
     Record,
@@ -36,10 +37,12 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
 
     Returns:
         The record; a reject `truncated` (only if `is_last`), `malformed`, `deleted`, `no content`, `bad
-        base64` or `id too long`.
+        base64`, `id too long`, or `too large` for more than MAX_PARTS tags and attributes.
     """
-    element, detail = _element(body, wrapper, closing)
     start = excerpt(body)
+    if has_too_many(body, is_xml=True):
+        return Reject("too large", f"more than {MAX_PARTS:,} tags and attributes in a record", start)
+    element, detail = _element(body, wrapper, closing)
     if element is None:
         detail = wrapper.explain(body) or detail
         if is_last:

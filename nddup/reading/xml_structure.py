@@ -3,14 +3,15 @@
     scan          head -> Shape: the start tags outside comments, CDATA, instructions and DOCTYPE
     find_record   the path of the record element of a file of unknown format
     first_of      a field by its usual name
+    table_format  the columns of a table by their usual names
 
 Everything here is bounded: tags, levels, candidates.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nddup.reading.formats import FormatError
+from nddup.reading.formats import Format, FormatError
 from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED, UNFINISHED
 
 MAX_TOKENS = 200_000
@@ -157,3 +158,20 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
         if first_of(BODY_NAMES, fields) or (not needs_body and first_of(ID_NAMES, fields)):
             return path
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
+
+
+def table_format(declared: Format, columns: list[str]) -> Format:
+    """The format with its columns chosen by name, or checked.
+
+    Raises:
+        FormatError: if one that is set is not there, or it cannot be told which is the text.
+    """
+    body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
+    content = declared.content or tuple(name for name in (title, body) if name and body)
+    missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
+    if missing:
+        raise FormatError(f"no column {', '.join(missing)}; there are {', '.join(columns)}")
+    if not content:
+        raise FormatError(f"cannot tell which column is the text; there are {', '.join(columns)}; set input.content")
+    doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
+    return replace(declared, id=doc_id, url=url, content=content)

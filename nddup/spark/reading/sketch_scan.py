@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import excerpt
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
@@ -181,15 +182,24 @@ def _sketch_chunks(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:
 
 def _sketch_texts(batches: Batches, *, rule: Rule) -> Batches:
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("source", "split", "seq", "doc_id", "text")]
-        rows = []
-        for source, split, seq, doc_id, text in zip(*columns, strict=True):
-            found: Record | Reject = Record(doc_id, None, (text or "",), None)
-            if doc_id is None or text is None:
-                missing = "id" if doc_id is None else "text"
-                found = Reject(f"no {missing}", f"the {missing} is null", (text or "")[:EXCERPT], doc_id)
-            rows.append(_row((source, split, seq), found, rule))
-        yield _finish(rows, rule)
+        places = zip(*(batch.column(name).to_pylist() for name in ("source", "split", "seq")), strict=True)
+        doc_ids, texts = (batch.column(name).cast(pa.binary()).to_pylist() for name in ("doc_id", "text"))
+        documents = zip(places, doc_ids, texts, strict=True)
+        yield _finish([_row(place, _document(doc_id, text), rule) for place, doc_id, text in documents], rule)
+
+
+def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
+    """A document of a frame. Spark's strings may hold any bytes, so each is decoded by itself."""
+    read: dict[str, str] = {}
+    for name, value in (("id", doc_id), ("text", text)):
+        try:
+            reason, detail = (f"no {name}", f"the {name} is null") if value is None else ("", "")
+            read[name] = (value or b"").decode()
+        except UnicodeDecodeError as error:
+            reason, detail = "malformed", f"the {name} is not UTF-8: {error}"
+        if reason:
+            return Reject(reason, detail, excerpt(text or b""), read.get("id") if name == "text" else None)
+    return Record(read["id"], None, (read["text"],), None)
 
 
 def _row(place: Place, found: Record | Reject, rule: Rule) -> _Row:

@@ -1,0 +1,191 @@
+"""Rows of a CSV file -> records. One bad row is one reject: a quote that is never closed does not take the rest along.
+
+A quoted field may hold line ends, so one quote too many reaches to the next quote, or to the end of the file. Rows
+that follow RFC 4180 are read as it says, sloppy ones as Python's `csv` does. But where a quote is open at the end of
+the file or of `max_record`, or is closed inside a field and the second line is a row by itself, the first line is a
+reject, and reading goes on with the second.
+"""
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+
+from nddup.reading.bounded_parts import MAX_PARTS
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.reading.streams import PIECE, Expanded, StoppedError
+
+MARK = "\udcff"
+"""Stands for bytes that cannot be decoded until they are counted; no encoding gives it."""
+
+MOST_AGAIN = 8
+"""Characters read again after bad quotes, for each of the file: this bounds the work on a hostile one."""
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return MARK, error.end
+
+
+codecs.register_error("nddup.mark", _mark)
+
+
+def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
+    """Rows after the header line; a row of another width than the header is a reject.
+
+    Args:
+        stream: the bytes of the file.
+        head: its columns, encoding and delimiter.
+        max_record: characters of a row.
+
+    Returns:
+        Records and rejects. Bytes that cannot be decoded become U+FFFD and are counted. Where the stream stops, its
+        reason is the last reject.
+
+    Cost: linear; every line is read MOST_AGAIN + 1 times at most. Memory: a row, 29 bytes a byte where its fields are
+        short.
+    """
+    csv.field_size_limit(max_record)
+    text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
+    lines = _Lines(text, max_record)
+    columns: list[str] | None = None
+    for row in _read_rows(lines, head.separator.decode()):
+        if isinstance(row, Reject):
+            yield row
+        elif columns is None:
+            columns = [column.strip() for column in row]
+            places = [columns.index(name) for name in head.format.content if name in columns]
+            id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
+        elif len(row) != len(columns):
+            yield Reject("malformed", f"{len(row)} fields, expected {len(columns)}", _excerpt("|".join(row[:99])))
+        else:
+            replaced = sum(field.count(MARK) for field in row)
+            row = [field.replace(MARK, "\ufffd") for field in row] if replaced else row  # noqa: PLW2901
+            doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
+            content = [(row[at], head.format.is_markup) for at in places]
+            yield make_record(doc_id, url, content, replaced=replaced)
+    if lines.stopped:
+        yield Reject(lines.stopped.reason, str(lines.stopped), "")
+
+
+class _LongRowError(Exception):
+    """A row is longer than `max_record`, or has more than MAX_PARTS lines."""
+
+
+class _Lines:
+    """The lines of a table; those of the row being read are held, so that they can be read again."""
+
+    def __init__(self, text: io.TextIOWrapper, max_record: int) -> None:
+        self._text, self._max_record = text, max_record
+        self._waiting: list[str] = []  # the next one last
+        self._read = self._read_again = self._size = 0
+        self.row: list[str] = []
+        self.is_ended = False  # a line was asked for behind the last
+        self.stopped: StoppedError | None = None
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._waiting.pop() if self._waiting else self._next_line()
+        if not line:
+            self.is_ended = True
+            raise StopIteration
+        self.row.append(line)
+        self._size += len(line)
+        if self._size > self._max_record or len(self.row) > MAX_PARTS:
+            raise _LongRowError
+        return line
+
+    def begin(self) -> None:
+        """A row begins with the next line."""
+        self.row, self._size, self.is_ended = [], 0, False
+
+    def give_back(self, first: int) -> bool:
+        """Take the lines of the row from `first` on as not yet read; False if too much was read again already."""
+        lines = self.row[first:]
+        self._read_again += sum(map(len, lines))
+        if self._read_again > MOST_AGAIN * self._read:
+            return False
+        self._waiting.extend(reversed(lines))
+        return True
+
+    def _next_line(self) -> str:
+        """The next line of the file, of a longer one than `max_record` the front; the rest of it is passed over."""
+        if self.stopped:
+            return ""
+        try:
+            line = rest = self._text.readline(self._max_record + 1)
+            while len(rest) > self._max_record and not rest.endswith(("\n", "\r")):
+                rest = self._text.readline(self._max_record + 1)
+        except StoppedError as error:
+            self.stopped = error
+            return ""
+        self._read += len(line)
+        return line
+
+
+def _read_rows(lines: _Lines, delimiter: str) -> Iterator[list[str] | Reject]:
+    """The rows that are not blank, the header among them."""
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    width = 0
+    while True:
+        lines.begin()
+        try:
+            row: list[str] | Reject | None = next(rows, None)
+        except (csv.Error, _LongRowError) as error:
+            row = _read_sloppy(lines, delimiter, width, is_long=isinstance(error, _LongRowError))
+        if row is None:
+            return
+        if row:
+            width = width or (0 if isinstance(row, Reject) else len(row))
+            yield row
+
+
+def _read_sloppy(lines: _Lines, delimiter: str, width: int, *, is_long: bool) -> list[str] | Reject:
+    """The row whose strict reading failed; or a reject for its first line, and reading goes on with the second."""
+    first, *others = lines.row[:2]
+    if is_long and not others:
+        return Reject("too large", "a line of more than input.max_record characters", _excerpt(first))
+
+    is_open = is_long or (lines.is_ended and bool(others))
+    has_taken_rows = bool(others) and len(_read_line(others[0], delimiter) or "") == width
+    if not others:
+        row = _read_line(first, delimiter)
+    elif is_open or has_taken_rows or not lines.give_back(0):
+        row = None
+    else:
+        row = _read_loosely(lines, delimiter)
+    if row is not None:
+        return row
+
+    n_lines = len(lines.row)
+    passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are passed over"
+    return Reject("malformed", f"a quote is not closed, or closed inside a field{passed}", _excerpt(first))
+
+
+def _read_line(line: str, delimiter: str) -> list[str] | None:
+    """The row that stands on a line; None if a quote is open at its end."""
+    following = iter([line, ""])
+    row = next(csv.reader(following, delimiter=delimiter), [])
+    return None if next(following, None) is None else row
+
+
+def _read_loosely(lines: _Lines, delimiter: str) -> list[str] | None:
+    """The next row as `csv` reads it; None if a quote of it is still open where the file, or its room, ends."""
+    lines.begin()
+    try:
+        row = next(csv.reader(lines, delimiter=delimiter))
+    except (csv.Error, _LongRowError):
+        return None
+    return None if lines.is_ended else row
+
+
+def _place(columns: list[str], name: str | None) -> int | None:
+    return columns.index(name) if name in columns else None
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_LENGTH].replace(MARK, "\ufffd")

@@ -1,0 +1,177 @@
+"""Rows of a Parquet file -> records, a few at a time: a row costs its own length, whatever the file makes of it.
+
+Arrow decodes all rows it is asked for, and with a dictionary of one long value each of them is as long: 1.8 KB of a
+file were 500 MB. So ROWS are decoded at a time, which takes 5 us a row. A value that cannot be read is a reject of its
+row; a damaged page is one of the rest of its row group, and says how many rows the file's metadata promised.
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nddup.reading.formats import FileHead, Format, FormatError
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
+from nddup.reading.streams import PIECE
+from nddup.reading.xml_structure import table_format
+
+ROWS = 4
+"""Rows decoded at a time; one, where a dictionary is longer than ROWS_BYTES."""
+
+ROWS_BYTES = 16 << 20
+
+LARGEST = 2
+"""Row groups with a dictionary, or with values in the mean, longer than so many times `max_record` are not decoded."""
+
+PAGE_HEADER = 16
+"""Bytes in which the kind and the expanded size of a page are told."""
+
+DICTIONARY_PAGE = 2
+
+
+def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int) -> Iterator[Record | Reject]:
+    """The records of a file, in its order.
+
+    Args:
+        raw: the file; it can seek.
+        head: its format; the columns are chosen by their names where they are not set.
+        limit: the most bytes of content.
+        max_record: the longest record.
+
+    Returns:
+        Records and rejects: `malformed` and `too large` for a row; `damaged` and `too large` for the rest of a row
+        group, with what the file promised; `no records` where no column can be read; a stop at `limit` is the last.
+
+    Memory: ROWS values, and what Arrow expands at a time: a page of each column.
+    """
+    try:
+        file = pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False)
+        declared, names = _choose_columns(file, head.format)
+    except FormatError as error:
+        yield Reject("no records", str(error), "")
+        return
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield Reject("damaged", _first_line(error), "")
+        return
+
+    expanded = 0
+    for group in range(file.num_row_groups):
+        for found in _read_group(file, raw, group, declared, names, max_record):
+            yield found
+            expanded += sum(map(len, found.fields)) if isinstance(found, Record) else 0
+            if limit is not None and expanded > limit:
+                promised = file.metadata.num_rows
+                detail = f"expands to more than {limit:,} bytes (input.max_expansion); {promised:,} rows are promised"
+                yield Reject("too large", detail, "")
+                return
+
+
+def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, list[str]]:
+    """The format with its columns, and their names, the id first."""
+    schema = file.schema_arrow
+    declared = table_format(declared, schema.names)
+    names = list(dict.fromkeys(name for name in (declared.id, declared.url, *declared.content) if name))
+    for name in names:
+        if schema.names.count(name) > 1:
+            raise FormatError(f"{schema.names.count(name)} columns of the name {name}")
+        if pa.types.is_nested(schema.field(name).type):
+            raise FormatError(f"column {name} holds {schema.field(name).type}, which is no text")
+    return declared, names
+
+
+def _read_group(
+    file: pq.ParquetFile, raw: BinaryIO, group: int, declared: Format, names: list[str], max_record: int
+) -> Iterator[Record | Reject]:
+    """The rows of a row group; what cannot be decoded of it is one reject."""
+    promised, read, reason = file.metadata.row_group(group).num_rows, 0, "damaged"
+    detail = "the pages end"
+    try:
+        dictionary, mean = _measure_values(file.metadata.row_group(group), raw, names)
+        if max(dictionary, mean) > LARGEST * max_record:
+            reason, detail = "too large", f"values of up to {max(dictionary, mean):,} bytes, input.max_record is less"
+        else:
+            rows = 1 if dictionary > ROWS_BYTES else ROWS
+            for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+                for row in range(batch.num_rows):
+                    yield _read_row(batch, row, declared, names, max_record)
+                    read += 1
+    except (pa.ArrowException, OSError, ValueError) as error:
+        detail = _first_line(error)
+    if read < promised:
+        where = f"row group {group + 1} of {file.num_row_groups}"
+        told = f"{read:,} of its {promised:,} rows are read; the file has {file.metadata.num_rows:,}"
+        yield Reject(reason, f"{detail}; {where}: {told}", "")
+
+
+def _measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
+    """Bytes of the longest dictionary of the columns read, and of the longest mean value of one of them."""
+    dictionary = mean = 0
+    for at in range(group.num_columns):
+        column = group.column(at)
+        if column.path_in_schema in names:
+            raw.seek(column.dictionary_page_offset or column.data_page_offset)
+            dictionary = max(dictionary, _dictionary_size(raw.read(PAGE_HEADER)))
+            mean = max(mean, column.total_uncompressed_size // max(column.num_values, 1))
+    return dictionary, mean
+
+
+def _dictionary_size(header: bytes) -> int:
+    """The expanded bytes of a page of a dictionary, from the start of its header; 0 of another page.
+
+    Source: Thrift's compact protocol: a byte 0x15 before each of the first fields, then a zigzag number in groups of
+    seven bits, the lowest first.
+    """
+    numbers, at = [], 0
+    while len(numbers) < 2 and at < len(header) and header[at] == 0x15:  # noqa: PLR2004
+        number, shift, at = 0, 0, at + 1
+        while at < len(header):
+            number |= (header[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if header[at - 1] < 0x80:  # noqa: PLR2004
+                break
+        numbers.append(number >> 1)
+    return numbers[1] if len(numbers) == 2 and numbers[0] == DICTIONARY_PAGE else 0  # noqa: PLR2004
+
+
+def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str], max_record: int) -> Record | Reject:
+    values: dict[str, Value | None] = {}
+    for name in names:
+        scalar = batch.column(name)[row]
+        try:
+            values[name] = _value(scalar)
+        except (pa.ArrowException, ValueError) as error:
+            raw = scalar.as_buffer()[: 4 * EXCERPT_LENGTH].to_pybytes() if hasattr(scalar, "as_buffer") else b""
+            return Reject("malformed", f"{name}: {_first_line(error)}", excerpt(raw), _text(values, declared.id))
+    doc_id, url = _text(values, declared.id), _text(values, declared.url)
+    fields = [value for name in declared.content if (value := values[name]) is not None]
+    if not fields:
+        return Reject("no content", f"{' and '.join(declared.content)} are null", "", doc_id)
+    start = str(fields[0][:EXCERPT_LENGTH])
+    if sum(map(len, fields)) > max_record:
+        return Reject("too large", "more than input.max_record", start, doc_id)
+    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields], start=start)
+
+
+def _value(scalar: pa.Scalar) -> Value | None:
+    """Strings and bytes as they are, anything else as Arrow writes it.
+
+    Raises:
+        ValueError: for a string that is not UTF-8.
+        pa.ArrowException: for a value that cannot be written as text, as a time out of the calendar.
+    """
+    while isinstance(scalar, pa.DictionaryScalar | pa.ExtensionScalar):
+        scalar = scalar.value
+    if scalar is None or not scalar.is_valid:
+        return None
+    value = scalar.as_py() if hasattr(scalar, "as_buffer") else scalar.cast(pa.string()).as_py()
+    return value if isinstance(value, str | bytes) else str(value)
+
+
+def _text(values: dict[str, Value | None], name: str | None) -> str | None:
+    value = values.get(name) if name else None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

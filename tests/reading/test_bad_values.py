@@ -1,0 +1,196 @@
+"""One bad value is one reject, in every format: what follows it in the file, or in the batch, is read."""
+
+import gzip
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.reading.containers import container_head, read_container
+from nddup.reading.records import Record, Reject
+from nddup.sketching.recipe import Recipe
+from nddup.spark.reading.sketch_scan import Rule, _sketch_texts
+
+ROWS, BAD = 2_000, 700
+NOTHING = {"id": None, "url": None, "content": None, "charset": None}
+RULE = Rule(Recipe(), "auto", None, 0, 1 << 20)
+
+
+def read(data: bytes, name: str, *, limit: int = 1 << 20, most: int | None = None) -> list[Record | Reject]:
+    """The records of a file of this name."""
+    head = container_head(data[:5000], name, None, NOTHING)
+    assert head is not None
+    raw = io.BytesIO(data)
+    return list(read_container(raw, head, source=name, compression="", limit=most, max_record=limit))
+
+
+def outcomes(found: list[Record | Reject]) -> list[str | None]:
+    """The ids of what was read, and the reasons of the rest."""
+    return [item.reason if isinstance(item, Reject) else item.doc_id for item in found]
+
+
+def with_bad(bad: str, at: int = BAD, rows: int = ROWS) -> list[str]:
+    """The ids of a collection, but for the one that is a reject."""
+    return [*map(str, range(at)), bad, *map(str, range(at + 1, rows))]
+
+
+def strings(values: list[bytes]) -> pa.Array:
+    """A column that says it is UTF-8, whatever its bytes are."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+def parquet(columns: dict[str, Any], options: dict[str, Any] | None = None) -> bytes:
+    """A file of these columns."""
+    data = io.BytesIO()
+    pq.write_table(pa.table(columns), data, **(options or {}))
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("place", ["id", "url", "text"])
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "row_group_size": 300}])
+def test_a_string_of_parquet_that_is_no_utf_8(place: str, options: dict[str, Any]) -> None:
+    """Its row is a reject that says which column and where; all other rows are read."""
+    numbers = [b"%d" % row for row in range(ROWS)]
+    columns = {"id": numbers, "url": [b"u"] * ROWS, "text": numbers}
+    columns[place] = [*columns[place][:BAD], b"ab\xffcd", *columns[place][BAD + 1 :]]
+
+    found = read(parquet({name: strings(values) for name, values in columns.items()}, options), "a.parquet")
+
+    assert outcomes(found) == with_bad("malformed")
+    bad = found[BAD]
+    assert isinstance(bad, Reject)
+    assert (bad.detail, bad.excerpt) == (
+        f"{place}: 'utf-8' codec can't decode byte 0xff in position 2: invalid start byte",
+        "ab\ufffdcd",
+    )
+    assert bad.doc_id == (None if place == "id" else str(BAD))
+
+
+def test_other_values_of_parquet_as_text() -> None:
+    """A number, a category and a time as Arrow writes them; a time of no known zone is a reject of its row."""
+    times, zone = [0, None, 2_000_000], pa.timestamp("us", "Nowhere/Town")
+    kinds = {"id": [1, 2, 3], "url": pa.array(["a", "b", "a"]).dictionary_encode()}
+
+    found = read(parquet({**kinds, "text": pa.array(times, pa.timestamp("us"))}), "a.parquet")
+    of_no_zone = read(parquet({**kinds, "text": pa.array(times, zone)}), "a.parquet")
+
+    assert found[::2] == [
+        Record("1", "a", ("1970-01-01 00:00:00.000000",), None),
+        Record("3", "a", ("1970-01-01 00:00:02.000000",), None),
+    ]
+    assert outcomes(found)[1] == "no content"
+    assert outcomes(of_no_zone) == ["malformed", "no content", "malformed"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "detail"),
+    [
+        (pa.table([["1"], ["a"], ["b"]], names=["id", "text", "text"]), "2 columns of the name text"),
+        (pa.table({"id": ["1"], "text": [["a"]]}), "column text holds list<element: string>, which is no text"),
+    ],
+)
+def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: str) -> None:
+    """Of the file, which says why."""
+    data = io.BytesIO()
+    pq.write_table(columns, data)
+
+    assert read(data.getvalue(), "a.parquet") == [Reject("no records", detail, "")]
+
+
+def test_a_damaged_page_ends_its_row_group_only() -> None:
+    """What was promised is said, and the other row groups are read."""
+    ids = [str(row) for row in range(ROWS)]
+    data = bytearray(parquet({"id": ids, "text": ids}, {"row_group_size": 500, "use_dictionary": False}))
+    start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(1).data_page_offset
+    data[start + 30 : start + 130] = b"\xff" * 100
+
+    found = read(bytes(data), "a.parquet")
+
+    assert outcomes(found) == [*ids[:500], "damaged", *ids[1000:]]
+    assert isinstance(found[500], Reject)
+    assert found[500].detail.endswith("; row group 2 of 4: 0 of its 500 rows are read; the file has 2,000")
+
+
+def test_a_quote_that_is_never_closed() -> None:
+    """In CSV it would take all lines to the end of the file along."""
+    lines = [f"{row},text {row}" for row in range(ROWS)]
+    lines[BAD] = f'{BAD},"open'
+
+    found = read("\n".join(["id,text", *lines, ""]).encode(), "a.csv")
+
+    assert outcomes(found) == with_bad("malformed")
+    assert found[BAD] == Reject("malformed", "a quote is not closed, or closed inside a field", f'{BAD},"open\n')
+
+
+def test_a_quote_that_is_closed_by_that_of_a_later_row() -> None:
+    """Rows between two bad ones, or before a quoted field, are read."""
+    lines = [f"{row}\ttext {row}" for row in range(ROWS)]
+    lines[BAD] = f'{BAD}\t"Open'
+    lines[BAD + 100] = f'{BAD + 100}\ta "word" in quotes'
+
+    found = read("\n".join(["id\ttext", *lines, ""]).encode(), "a.tsv")
+
+    assert outcomes(found) == with_bad("malformed")
+
+
+def test_fields_of_several_lines_stay_whole() -> None:
+    """Well quoted or not: only a line that is a row by itself is taken for one."""
+    data = b'id,text\n1,"one\n2,""two""\nthree"\n4,"four\n and "five"\n6,six\n'
+
+    found = read(data, "a.csv")
+
+    assert found[0] == Record("1", None, ('one\n2,"two"\nthree',), None)
+    assert outcomes(found) == ["1", "4", "6"]
+
+
+def test_bad_quotes_on_every_line_are_read_in_linear_time() -> None:
+    """What is read again is bounded, and then a bad quote takes its lines along."""
+    found = read(b"id,text\n" + b'a"b,"c\n' * 50_000 + b'x","y\n', "a.csv", limit=1 << 30)
+
+    assert len(found) < 200
+    assert "lines are passed over" in found[-1].detail if isinstance(found[-1], Reject) else False
+
+
+def test_bytes_of_a_table_that_cannot_be_decoded_are_counted() -> None:
+    """As in every other format: U+FFFD stands there, and only for them."""
+    found = read(b"id,text\n" + "1,Привет \ufffd мир\n".encode() * 20 + b"2,a\xffb\xfe\n3,c\n", "a.csv")
+
+    assert [item.replaced for item in found if isinstance(item, Record)] == [0] * 20 + [2, 0]
+    assert found[20] == Record("2", None, ("a\ufffdb\ufffd",), None, replaced=2)
+
+
+def test_a_frame_with_strings_that_are_no_utf_8() -> None:
+    """Spark's strings may hold any bytes: a bad id or text is one reject of the batch."""
+    ids, texts = ([b"%d" % row for row in range(5)] for _ in range(2))
+    ids[1], texts[3] = b"\xff", b"ab\xe9cd"
+    columns = {
+        "doc_id": strings(ids),
+        "url": pa.nulls(5, pa.string()),
+        "text": strings(texts),
+        "source": pa.array(["dataframe"] * 5),
+        "split": pa.array([0] * 5),
+        "seq": pa.array(range(5)),
+    }
+
+    batches: Iterator[pa.RecordBatch] = _sketch_texts(iter([pa.RecordBatch.from_pydict(columns)]), rule=RULE)
+    rows = pa.Table.from_batches(batches).to_pylist()
+
+    assert [row["reason"] or row["doc_id"] for row in rows] == ["0", "malformed", "2", "malformed", "4"]
+    assert [row["detail"][:20] for row in rows if row["reason"]] == ["the id is not UTF-8:", "the text is not UTF-"]
+    assert (rows[3]["doc_id"], rows[3]["excerpt"]) == ("3", "ab\ufffdcd")
+
+
+def test_a_damaged_end_loses_no_row_before_it() -> None:
+    """Rows that were waiting to be read again are read before the reject for the rest."""
+    data = gzip.compress(b'id,text\n1,a\n2,"open\n3,b\n4,c\n' + b"5,d\n" * 50_000)
+    head = container_head(b"id,text\n1,a\n", "a.csv", None, NOTHING)
+    assert head is not None
+
+    raw = io.BytesIO(data[:-20])
+    found = list(read_container(raw, head, source="a", compression="gzip", limit=None, max_record=1 << 20))
+
+    assert outcomes(found)[:4] == ["1", "malformed", "3", "4"]
+    assert outcomes(found)[-1] == "damaged"
