@@ -213,14 +213,16 @@ RESULTS = {
 
 CHUNKS = _working(
     "chunks",
-    "value binary, source string, split long, split_end long, file_size long",
-    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts.",
+    "value binary, source string, split long, ends_open boolean",
+    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. In a"
+    " split that `ends_open` the last chunk is the last of its file, with no separator behind it.",
 )
 FILES = _working(
     "files",
-    "path string, source string, compression string, most long, task int, content binary",
-    "Files that are read from their start, each by one task. `most` is how many bytes it may expand to; `content` is"
-    " null unless Spark has read the file already.",
+    "path string, source string, compression string, most long, size long, task int, content binary",
+    "Files that are read from their start, each by one task. `most` is how many bytes it may expand to, `size` how many"
+    " it has as stored. `content` is null where the worker is to open the file; else the rows of a file, in order, hold"
+    " its bytes between line ends.",
 )
 CONTENTS = _working(
     "contents",

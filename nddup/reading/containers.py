@@ -5,6 +5,7 @@ read_container    an open file -> its records, one by one
 """
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 from nddup.reading.charsets import canonical_charset, decode_content
 from nddup.reading.csv_rows import read_csv
-from nddup.reading.formats import FORMATS, FileHead, Format
+from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.parquet_rows import read_parquet
 from nddup.reading.streams import PIECE, Expanded, StoppedError

@@ -122,7 +122,8 @@ def _dictionary_size(header: bytes) -> int:
     Source: Thrift's compact protocol: a byte 0x15 before each of the first fields, then a zigzag number in groups of
     seven bits, the lowest first.
     """
-    numbers, at = [], 0
+    numbers: list[int] = []
+    at = 0
     while len(numbers) < 2 and at < len(header) and header[at] == 0x15:  # noqa: PLR2004
         number, shift, at = 0, 0, at + 1
         while at < len(header):

@@ -51,10 +51,9 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
     Args:
         chunk: bytes between two separators, both removed.
         head: of the file the chunk is from.
-        is_last: the chunk is the last of its file, so nothing says that the record in it had its end tag: the
-            file may end exactly there, or before it. The record is read if it can be parsed and holds all
-            content its format asks for (in `trec`, if the last element is closed), else it is `truncated`.
-            A row must be closed.
+        is_last: the file ended instead of a separator, so the record in the chunk lacks its end tag. It is read
+            if it can be parsed and holds all content its format asks for (in `trec`, if the last element is
+            closed), else it is `truncated`. A row must be closed.
 
     Returns:
         The record; a reject; None when no record starts in the chunk (the prolog, the end of the file, a

@@ -3,6 +3,7 @@
     compression_of   first bytes -> gzip, bz2, zstd, xz, or none
     Expanded         a stream of expanded bytes that says where and why it stopped
     cut_stream       stream -> chunks between separators, as Spark's text source cuts plain files
+    find_open_end    last bytes of a plain file -> whether its last chunk has a separator behind it, and where it is
     expand_head      first bytes of a file -> first expanded bytes
 
 What can be decoded before a damage is kept: input goes to the decoder in small pieces. Nothing here holds more than
@@ -26,6 +27,9 @@ INPUT_PIECE = 8 << 10
 
 PIECE = 1 << 20
 """Expanded bytes taken at a time."""
+
+TAIL = 64 << 10
+"""Bytes at the end of a file that are searched for its last separator first."""
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
 
@@ -209,7 +213,7 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
             length = passed + end - start
             if length > max_record:
-                yield _too_large(length, excerpt or _excerpt(held, start))
+                yield too_large(length, excerpt or _excerpt(held, start))
             else:
                 with memoryview(held) as view:
                     value = bytes(view[start:end])
@@ -219,7 +223,7 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         if not piece:
             length = passed + len(held) - start
             if length > max_record:
-                yield _too_large(length, excerpt or _excerpt(held, start))
+                yield too_large(length, excerpt or _excerpt(held, start))
             elif length:
                 del held[:start]
                 yield Chunk(bytes(held), is_last=True)
@@ -236,6 +240,42 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         searched = max(0, len(held) - tail)
 
 
+def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes, *, max_record: int) -> int:
+    r"""Where the last separator of a plain file begins, if other bytes follow it.
+
+    Spark gives chunks without saying whether a separator or the end of the file ended them. This tells: the last chunk
+    of a file is in the split that holds the first byte of the separator before it (or of the file), wherever that ends.
+
+    Args:
+        read: gives the bytes of the file from a place, so many.
+        size: of the file.
+        separator: what it is cut at. No separator overlaps itself: those of tags and lines do not.
+        max_record: the longest chunk that matters.
+
+    Returns:
+        The place; 0 where the file holds no separator; -1 where the file ends with one, and where the chunk behind it
+        is longer than `max_record`, so that it is no record in any case.
+
+    Cost: reads `TAIL` bytes, sixteen times as many while they hold no separator, and at most one record.
+
+    Example:
+        >>> data = b"<d>a</d><d>b</d>\n"
+        >>> find_open_end(lambda start, size: data[start : start + size], len(data), b"</d>", max_record=100)
+        12
+    """
+    most, length = max_record + len(separator), min(TAIL, size)
+    while True:
+        tail = read(size - length, length)
+        at = tail.rfind(separator)
+        if at >= 0:
+            return -1 if at + len(separator) == length else size - length + at
+        if length == size:
+            return 0
+        if length >= most:
+            return -1
+        length = min(length * 16, most, size)
+
+
 def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
     at = held.find(separator, start)
     while at >= 0 and (offset + at) % unit:
@@ -243,7 +283,8 @@ def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int)
     return at
 
 
-def _too_large(length: int, excerpt: str) -> Reject:
+def too_large(length: int, excerpt: str) -> Reject:
+    """What stands for a chunk above `max_record`, however the file is read."""
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
 
 

@@ -110,7 +110,7 @@ class _Comparison:
     def compare(self, truth: str) -> dict[str, Any]:
         """Everything `nddup.results.evaluation.EVALUATION` names."""
         file, compression, layout = self._look_at(truth)
-        entries = self._keep(lists.read_list(self._spark, file.path, layout, compression=compression))
+        entries = self._keep(lists.read_list(self._spark, file.path, layout, compression=compression, size=file.size))
         said = {"kind": layout.kind, "delimiter": layout.delimiter, "header": list(layout.header),
                 "score": layout.score_name, **self._count_entries(entries, layout)}  # fmt: skip
         is_counted = self._possible > self._options.listed

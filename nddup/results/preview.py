@@ -7,10 +7,11 @@ from collections import Counter
 from itertools import islice
 
 from nddup.reading.records import Record, Reject, read_text
-from nddup.run.collection import Collection, Group, find_files, most_expanded
+from nddup.run.collection import Collection, Entry, Group, find_files, most_expanded
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
-from nddup.spark.reading.unsplit_files import FETCHED_BYTES, is_remote, read_file
+from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote
+from nddup.spark.reading.unsplit_files import read_file
 from nddup.storage.files import InputFile, Storage
 
 RECORDS = 1_000
@@ -29,12 +30,10 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
     collection = find_files(storage, inputs, config)
     parts = [_heading(collection)]
     entries = sorted(
-        ((file, compression, group) for group in collection.groups for file, compression in group.files),
-        key=lambda entry: entry[0].source.encode(),
+        ((entry, group) for group in collection.groups for entry in group.files),
+        key=lambda found: found[0].file.source.encode(),
     )
-    parts += [
-        _describe(storage, file, compression, group, config) for file, compression, group in entries[:SHOWN_FILES]
-    ]
+    parts += [_describe(storage, entry, group, config) for entry, group in entries[:SHOWN_FILES]]
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
     parts += [f"{source}\n  not read   {reason}: {detail}\n" for source, reason, detail in collection.unread]
@@ -51,7 +50,8 @@ def _heading(collection: Collection) -> str:
     return f"{len(collection.listing.files):,} files, {size / 1e6:,.1f} MB: {told or 'none can be read'}\n"
 
 
-def _describe(storage: Storage, file: InputFile, compression: str, group: Group, config: Config) -> str:
+def _describe(storage: Storage, entry: Entry, group: Group, config: Config) -> str:
+    file, compression = entry.file, entry.compression
     head = group.head
     declared = head.format
     stored = f"{file.size / 1e6:,.1f} MB" + (f", {compression}" if compression else "")
@@ -67,21 +67,20 @@ def _describe(storage: Storage, file: InputFile, compression: str, group: Group,
         + (" (of the file; each document has its own)" if declared.has_own_charset else ""),
         f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
     ]
-    return "\n".join(
-        [*lines, *_first_records(_read_first(storage, file, compression, group, config), file, config), ""]
-    )
+    return "\n".join([*lines, *_first_records(_read_first(storage, entry, group, config), file, config), ""])
 
 
-def _read_first(
-    storage: Storage, file: InputFile, compression: str, group: Group, config: Config
-) -> list[Record | Reject]:
+def _read_first(storage: Storage, entry: Entry, group: Group, config: Config) -> list[Record | Reject]:
     """The first records of a file; of one that is not local, those in its first bytes."""
+    file = entry.file
     most = most_expanded(file, config.input.max_expansion)
-    row = {"path": file.path, "source": file.source, "compression": compression, "most": most, "content": None}
+    row = {"path": file.path, "source": file.source, "compression": entry.compression, "most": most, "content": None}
     is_cut = False
     if is_remote(file.path):
         size = FETCHED_BYTES if group.head.format.kind == "parquet" else REMOTE_BYTES
-        row["content"], is_cut = storage.read_head(file.path, size), file.size > size
+        content = storage.read_head(file.path, size)
+        row |= {"content": iter([content]), "size": len(content)}
+        is_cut = file.size > size
     found = [record for record, _ in islice(read_file(row, group.head, int(config.input.max_record)), RECORDS)]
     return found[:-1] if is_cut and len(found) < RECORDS else found
 

@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.containers import CONTAINERS, container_head, is_page
+from nddup.reading.containers import container_head, is_page
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
-from nddup.reading.streams import compression_of, expand_head
+from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.settings.schema import Config
 from nddup.spark import schemas
-from nddup.spark.reading import sketch_scan, splits, text_scan, unsplit_files
+from nddup.spark.reading import hadoop_files, sketch_scan, splits, text_scan, unsplit_files
 from nddup.storage.files import InputFile, Listing, Storage
 
 HEAD_BYTES = 1 << 18
@@ -41,13 +41,21 @@ HEAD_THREADS = 16
 """Heads read at a time: a small file costs a round trip, not bandwidth."""
 
 
+class Entry(NamedTuple):
+    """A file, its compression, and where it ends open (`streams.find_open_end`; of a file that Spark cuts)."""
+
+    file: InputFile
+    compression: str
+    open_end: int
+
+
 @dataclass(frozen=True)
 class Group:
-    """Files read alike, each with its compression; `is_whole` where each is read from its start by one task."""
+    """Files read alike; `is_whole` where each is read from its start by one task."""
 
     head: FileHead
     is_whole: bool
-    files: tuple[tuple[InputFile, str], ...]
+    files: tuple[Entry, ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ class Collection:
         groups: list[Group] = []
         for group in self.groups:
             for is_named in (False, True):
-                files = tuple(entry for entry in group.files if (entry[0].source in sources) == is_named)
+                files = tuple(entry for entry in group.files if (entry.file.source in sources) == is_named)
                 if files:
                     groups.append(Group(group.head, group.is_whole or is_named, files))
         return replace(self, groups=tuple(groups))
@@ -71,7 +79,7 @@ class Collection:
     def only(self, sources: set[str]) -> "Collection":
         """The same without the files not named; no file is left that cannot be read."""
         kept = [
-            replace(group, files=tuple(entry for entry in group.files if entry[0].source in sources))
+            replace(group, files=tuple(entry for entry in group.files if entry.file.source in sources))
             for group in self.groups
         ]
         return replace(self, groups=tuple(group for group in kept if group.files), unread=())
@@ -89,14 +97,14 @@ class Seen:
     def is_short(self) -> bool:
         """Whether bytes may be missing: Spark passes over a record that is too long, and does not say so.
 
-        A file that ends without a separator counts one too many; where so many files could hide a record, the answer
-        is yes, and each is looked at.
+        A separator is counted for each chunk, also where a file ends without one. Byte order marks are missing; where
+        there may be so many that they could hide a record, the answer is yes, and each file is looked at.
         """
-        expected = sum(file.size for file, _ in self.group.files)
+        files, separator = self.group.files, len(self.group.head.separator)
+        expected = sum(entry.file.size + separator * (entry.open_end >= 0) for entry in files)
         came = int(self.observation.get.get("bytes") or 0)
-        files = len(self.group.files)
-        can_hide = files * (MARK_BYTES + len(self.group.head.separator)) >= self.max_record
-        return can_hide or expected - came > MARK_BYTES * files
+        marks = MARK_BYTES * len(files)
+        return marks >= self.max_record or expected - came > marks
 
 
 class Unread(NamedTuple):
@@ -118,7 +126,7 @@ def find_files(storage: Storage, inputs: list[str], config: Config) -> Collectio
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
         looked = list(threads.map(lambda file: look_at(storage, file, config), listing.files))
-    groups: dict[tuple[FileHead, bool], list[tuple[InputFile, str]]] = {}
+    groups: dict[tuple[FileHead, bool], list[Entry]] = {}
     unread: list[tuple[str, str, str]] = []
     unknown: str | None = None
     for file, found in zip(listing.files, looked, strict=True):
@@ -126,42 +134,60 @@ def find_files(storage: Storage, inputs: list[str], config: Config) -> Collectio
             unknown = unknown or (f"{file.path}: {found.detail}" if found.is_unknown else None)
             unread.append((file.source, found.reason, found.detail))
         else:
-            head, compression = found
-            is_hidden = file.path.rpartition("/")[2].startswith(("_", "."))
-            is_whole = bool(compression) or is_hidden or head.format.kind in CONTAINERS
-            groups.setdefault((head, is_whole), []).append((file, compression))
+            head, entry = found
+            is_whole = entry.compression != "" or not splits.can_cut(file.path, head)
+            groups.setdefault((head, is_whole), []).append(entry)
     if unknown and not groups:
         raise ConfigError(unknown)
     made = tuple(Group(head, is_whole, tuple(files)) for (head, is_whole), files in groups.items())
     return Collection(made, tuple(unread), listing)
 
 
-def look_at(storage: Storage, file: InputFile, config: Config) -> tuple[FileHead, str] | Unread:
-    """The head of one file and its compression. Where its first bytes do not tell, more of it is looked at."""
+def look_at(storage: Storage, file: InputFile, config: Config) -> tuple[FileHead, Entry] | Unread:
+    """The head of one file and how it is stored."""
     most = int(config.input.max_record)
     if file.size and is_page(file.source) and config.input.format in (None, "html"):
-        return PAGE, ""
+        return PAGE, Entry(file, "", -1)
     try:
         raw = storage.read_head(file.path, RAW_HEAD_BYTES)
         compression = compression_of(raw)
-        for size in (HEAD_BYTES, most):
-            if len(raw) < min(size, file.size):
-                raw = storage.read_head(file.path, size)
-            head = expand_head(raw, size)
-            if compression and not head:
-                return Unread("damaged", f"nothing of it can be expanded ({compression})")
-            try:
-                return _head_of(head, file.source, config), compression
-            except FormatError:
-                if len(head) < size or size == most:
-                    raise
+        found = _find_head(storage, file, raw, config)
+        if found is None:
+            return Unread("damaged", f"nothing of it can be expanded ({compression})")
+        is_cut = not compression and splits.can_cut(file.path, found)
+        return found, Entry(file, compression, _open_end(storage, file, raw, found, most) if is_cut else -1)
     except NoRecordsError as error:
         return Unread("no records", str(error))
     except FormatError as error:
         return Unread("no records", str(error), is_unknown=True)
     except NddupError as error:
         return Unread("unreadable", str(error))
+
+
+def _find_head(storage: Storage, file: InputFile, raw: bytes, config: Config) -> FileHead | None:
+    """The head of a file that begins with `raw`, or with more where that does not tell; None if nothing expands."""
+    most = int(config.input.max_record)
+    for size in (HEAD_BYTES, most):
+        if len(raw) < min(size, file.size):
+            raw = storage.read_head(file.path, size)
+        head = expand_head(raw, size)
+        if not head and compression_of(raw):
+            return None
+        try:
+            return _head_of(head, file.source, config)
+        except FormatError:
+            if len(head) < size or size == most:
+                raise
     raise AssertionError  # the second size returns or raises
+
+
+def _open_end(storage: Storage, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:
+    """Where a file ends open; `raw` are its first bytes, and all of a small one."""
+
+    def read_part(start: int, size: int) -> bytes:
+        return raw[start : start + size] if len(raw) >= file.size else storage.read_part(file.path, start, size)
+
+    return find_open_end(read_part, file.size, head.separator, max_record=max_record)
 
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
@@ -202,22 +228,26 @@ def read_records(
 
 def read_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
     """CHUNKS of files that Spark cuts."""
-    files = [(file.path, file.source) for file, _ in group.files]
+    files = [(entry.file.path, entry.file.source, entry.open_end) for entry in group.files]
     return splits.read_chunks(spark, files, group.head, max_record=max_record)
 
 
 def whole_files(spark: SparkSession, group: Group, *, max_expansion: int) -> DataFrame:
     """FILES of a group, packed into tasks."""
-    entries = [
-        (file.path, file.source, compression, most_expanded(file, max_expansion), file.size)
-        for file, compression in group.files
-    ]
-    fetched = [entry for entry in entries if unsplit_files.is_fetched(entry[0], entry[4])]
-    opened = [entry for entry in entries if not unsplit_files.is_fetched(entry[0], entry[4])]
-    if not fetched:
-        return unsplit_files.pack_files(spark, opened)
-    files = unsplit_files.fetch_files(spark, fetched)
-    return files.unionByName(unsplit_files.pack_files(spark, opened)) if opened else files
+    files = []
+    for file, compression, _ in group.files:
+        most = most_expanded(file, max_expansion)
+        found = hadoop_files.WholeFile(file.path, file.source, compression, most, file.size)
+        if (
+            hadoop_files.is_hidden(file.path)
+            and hadoop_files.is_remote(file.path)
+            and file.size <= hadoop_files.FETCHED_BYTES
+        ):
+            found = found._replace(
+                content=Storage(spark).read_head(file.path, file.size)
+            )  # no source of Spark reads it
+        files.append(found)
+    return hadoop_files.list_files(spark, files)
 
 
 def most_expanded(file: InputFile, max_expansion: int) -> int:
@@ -228,7 +258,9 @@ def most_expanded(file: InputFile, max_expansion: int) -> int:
 def sources_cut_short(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
     """The sources of a group of which bytes are missing, one a row; reads the files again, in the JVM alone."""
     sizes = schemas.local_table(
-        spark, schemas.table("source string, size long"), [(file.source, file.size) for file, _ in group.files]
+        spark,
+        schemas.table("source string, size long"),
+        [(entry.file.source, entry.file.size) for entry in group.files],
     )
     length = F.sum(F.length("value") + len(group.head.separator))
     came = read_group(spark, group, max_record=max_record).groupBy("source").agg(length.alias("came"))

@@ -13,7 +13,7 @@ from nddup.run.checkpoint import CheckpointStore
 from nddup.run.collection import find_files
 from nddup.run.lexicons import NOTE, note_of, take_saved
 from nddup.run.metrics import Metrics
-from nddup.run.pipeline import read_kept, run_stages
+from nddup.run.pipeline import read_kept, require_readable, run_stages
 from nddup.run.progress import LogFormat, Progress
 from nddup.run.report_texts import store_texts
 from nddup.run.session import set_to, settings_for
@@ -74,11 +74,12 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     Raises:
         ConfigError: for an input that is missing or cannot be understood.
         OutputError: if `output` exists (and is not to be overwritten), is no run, or cannot be written.
-        NddupError: if the rejects pass `input.max_rejects`, or a stated limit is passed. The folder then has no
-            `_COMPLETE`.
+        NddupError: if the rejects pass `input.max_rejects`, files that cannot be read `input.max_unreadable`, or
+            anything a stated limit. The folder then has no `_COMPLETE`.
     """
     storage = Storage(spark)
     source = find_files(storage, inputs, config)
+    require_readable(source.unread, config.input.max_unreadable)  # before anything is written
     folder = RunFolder(spark, output)
     files = source.listing.files
     described: dict[str, Any] = {

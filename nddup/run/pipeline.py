@@ -7,7 +7,7 @@ pairs, nodes --`nddup.run.clustering`, list_kept--> clusters, members, keep
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +26,9 @@ from nddup.spark import schemas
 from nddup.spark.clustering import keep_list
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import sketch_scan
+
+UNREADABLE = "unreadable"
+"""The reason of a file that could not be opened; one that is cut or damaged gives what can be read of it."""
 
 
 def run_stages(job: Job, source: Collection | DataFrame) -> None:
@@ -143,12 +146,30 @@ def _count_rejects(job: Job) -> None:
     if rejected:
         reasons = job.tables["rejects"].groupBy("reason").count().collect()
         job.metrics.reasons = {row["reason"]: row["count"] for row in reasons}
+    if UNREADABLE in job.metrics.reasons:
+        named = job.tables["rejects"].where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
+        require_readable(sorted(tuple(row) for row in named.collect()), job.config.input.max_unreadable)
     limit = job.config.input.max_rejects
     if limit is not None and rejected > limit * (documents + rejected):
         raise NddupError(
             f"{rejected} of {documents + rejected} records are rejects, more than input.max_rejects {limit}:"
             f" {job.metrics.reasons}"
         )
+
+
+def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
+    """Stop where more files than the run allows could not be opened: a few rejects may stand for most of the text.
+
+    Args:
+        unread: source, reason and detail of rejects; those of other reasons are passed over.
+        limit: `input.max_unreadable`.
+
+    Raises:
+        NddupError: naming all these files.
+    """
+    named = [f"{source} ({detail})" for source, reason, detail in unread if reason == UNREADABLE]
+    if len(named) > limit:
+        raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
 
 
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:

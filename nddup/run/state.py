@@ -121,7 +121,8 @@ class Job:
     def _settings(self, sections: Sequence[str]) -> dict[str, Any]:
         """The settings that decide what is in a table."""
         chosen = {section: getattr(self.config, section).model_dump() for section in sections}
-        chosen.get("input", {}).pop("max_rejects", None)  # says when to stop, not what comes out
+        for limit in ("max_rejects", "max_unreadable"):  # they say when to stop, not what comes out
+            chosen.get("input", {}).pop(limit, None)
         return chosen
 
 

@@ -69,6 +69,9 @@ class InputConfig(_Section):
     )
     min_tokens: int = Field(0, ge=0, description="shorter documents are rejects `short`")
     max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
+    max_unreadable: int = Field(
+        0, ge=0, description="files that could not be opened at all, above which the run fails; each is named"
+    )
     max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
     max_expansion: int = Field(
         200,

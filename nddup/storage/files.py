@@ -78,7 +78,11 @@ class Storage:
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes of a file, as stored.
+        """The first `size` bytes of a file, as stored; errors as `read_part`."""
+        return self.read_part(path, 0, size)
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """`size` bytes of a file from a place, as stored; fewer where it ends.
 
         Raises:
             NddupError: if it cannot be opened.
@@ -87,6 +91,8 @@ class Storage:
             where = self._path(path)
             stream = where.getFileSystem(self._hadoop).open(where)
             try:
+                if start:
+                    stream.seek(start)
                 return bytes(stream.readNBytes(size))
             finally:
                 stream.close()

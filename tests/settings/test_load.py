@@ -43,6 +43,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "text": "all",
             "min_tokens": 0,
             "max_rejects": None,
+            "max_unreadable": 0,
             "max_record": 64 << 20,
             "max_expansion": 200,
         },

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from nddup.errors import NddupError
 from nddup.reading.reference_lists import Layout, Lists, lines_of, read_lines
 from nddup.reading.streams import Expanded, StoppedError
-from nddup.spark.reading.unsplit_files import open_file
-from nddup.spark.schemas import local_table, require, table
+from nddup.spark.reading.hadoop_files import WholeFile, list_files, open_row, rows_of
+from nddup.spark.schemas import require, table
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -37,7 +37,7 @@ LINES = 10_000
 """Lines a batch of a compressed list."""
 
 
-def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str) -> DataFrame:
+def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:
     """The entries of a list: plain, many tasks; compressed, one task that reads it from its start.
 
     Args:
@@ -45,12 +45,13 @@ def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: st
         path: the file as Hadoop's URI, taken literally.
         layout: how its lines are read.
         compression: as `compression_of` says; empty for a plain file.
+        size: stored bytes of the file.
 
     Schema out:  ENTRIES
     Shuffles:  none.    Actions:  none.
     """
     if compression:
-        files = local_table(spark, table("path string, compression string"), [(path, compression)])
+        files = list_files(spark, [WholeFile(path, path, compression, 0, size)])
         return files.mapInArrow(partial(_read_compressed, layout=layout), ENTRIES)
     reader = spark.read.format("text").option("recursiveFileLookup", "true").option("__globPaths__", "false")
     lines = reader.load([unquote(path)]).select(F.col("value").cast("binary").alias("value"))
@@ -109,20 +110,19 @@ def _read_plain(batches: Batches, *, layout: Layout) -> Batches:
 
 
 def _read_compressed(batches: Batches, *, layout: Layout) -> Batches:
-    for batch in batches:
-        for row in batch.to_pylist():
-            held: list[str] = []
-            try:
-                with open_file(row["path"]) as raw:
-                    stream = Expanded(raw, row["compression"])
-                    for line in lines_of(iter(stream.read, b"")):
-                        held.append(line)
-                        if len(held) == LINES:
-                            yield _entries(read_lines(held, layout))
-                            held = []
-            except StoppedError as error:
-                raise NddupError(f"{row['path']}: {error.reason}: {error}") from error
-            yield _entries(read_lines(held, layout))
+    for row in rows_of(batches):
+        held: list[str] = []
+        try:
+            with open_row(row) as raw:
+                stream = Expanded(raw, row["compression"])
+                for line in lines_of(iter(stream.read, b"")):
+                    held.append(line)
+                    if len(held) == LINES:
+                        yield _entries(read_lines(held, layout))
+                        held = []
+        except StoppedError as error:
+            raise NddupError(f"{row['path']}: {error.reason}: {error}") from error
+        yield _entries(read_lines(held, layout))
 
 
 def _entries(read: Lists) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import excerpt
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
+from nddup.reading.streams import too_large
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
@@ -132,7 +133,7 @@ def chunk_contents(chunks: DataFrame, *, head: FileHead, rule: Rule) -> DataFram
 def parse_chunks(batches: Batches, *, head: FileHead, max_record: int) -> Iterator[list[Found]]:
     """The records of a task, a list a batch: ((source, split, place in the split), record or reject, chunk).
 
-    The last chunk of a file is told apart by looking one row ahead, across batches.
+    The last chunk of a split is told apart by looking one row ahead, across batches.
     """
     held: tuple[bytes, str, int, bool] | None = None
     seq, current = 0, ("", -1)
@@ -141,12 +142,12 @@ def parse_chunks(batches: Batches, *, head: FileHead, max_record: int) -> Iterat
         out = []
         for row in [*rows, None] if batch is None else rows:
             if held is not None:
-                value, source, split, ends_file = held
+                value, source, split, ends_open = held
                 if (source, split) != current:
                     seq, current = 0, (source, split)
-                is_last = ends_file and (row is None or (row[1], row[2]) != current)
+                is_last = ends_open and (row is None or (row[1], row[2]) != current)
                 found = (
-                    Reject("too large", f"{len(value)} bytes, more than input.max_record", "")
+                    too_large(len(value), excerpt(value))
                     if len(value) > max_record
                     else parse_record(value, head, is_last=is_last)
                 )
@@ -164,16 +165,7 @@ def _and_end(batches: Batches) -> Iterator[pa.RecordBatch | None]:
 
 
 def _rows(batch: pa.RecordBatch) -> list[tuple[bytes, str, int, bool]]:
-    ends = np.asarray(batch.column("split_end")) >= np.asarray(batch.column("file_size"))
-    return list(
-        zip(
-            batch.column("value").to_pylist(),
-            batch.column("source").to_pylist(),
-            batch.column("split").to_pylist(),
-            ends.tolist(),
-            strict=True,
-        )
-    )
+    return list(zip(*(batch.column(name).to_pylist() for name in CHUNKS.fieldNames()), strict=True))
 
 
 def _sketch_chunks(batches: Batches, *, head: FileHead, rule: Rule) -> Batches:

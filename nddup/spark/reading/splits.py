@@ -10,22 +10,37 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.reading.containers import CONTAINERS
 from nddup.reading.formats import FileHead
+from nddup.spark.reading.hadoop_files import is_decoded, is_hidden
 from nddup.spark.schemas import CHUNKS, local_table, table
 
 
-def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: FileHead, *, max_record: int) -> DataFrame:
+def can_cut(path: str, head: FileHead) -> bool:
+    """Whether Spark's text source cuts a plain file where `streams.cut_stream` does.
+
+    It passes over hidden names, and decodes by the ending of a name. A line end in UTF-16 is two bytes that may also
+    lie across two characters: Spark would cut there.
+    """
+    is_misread = head.is_by_line and head.encoding.startswith("utf-16")
+    return not (is_misread or is_hidden(path) or is_decoded(path) or head.format.kind in CONTAINERS)
+
+
+def read_chunks(
+    spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, *, max_record: int
+) -> DataFrame:
     """The chunks of files that share a head.
 
     Args:
         spark: the session.
-        files: (path as Hadoop's URI, source) of each; paths are literal, hidden names are not read by Spark.
+        files: (path as Hadoop's URI, source, where it ends open: `streams.find_open_end`) of each; paths are literal,
+            hidden names are not read by Spark.
         head: how to cut them.
         max_record: a chunk longer than this by more than a separator is passed over and never held in memory; that
             it was can be told from the sum of the lengths.
 
     Schema out:  CHUNKS, in file order within a split; the bytes after the last separator of a file are a chunk too.
-    Shuffles:  none; (path, source) is broadcast.    Actions:  none.
+    Shuffles:  none; `files` is broadcast.    Actions:  none.
     """
     reader = (
         spark.read.format("text")
@@ -36,16 +51,19 @@ def read_chunks(spark: SparkSession, files: Sequence[tuple[str, str]], head: Fil
     )
     if head.encoding.startswith("utf-16"):
         reader = reader.option("encoding", head.encoding.replace("utf-16-", "UTF-16").upper())
-    names = [unquote(path) for path, _ in files]  # Spark takes names as they are, and gives them back as URIs
+    names = [unquote(path) for path, *_ in files]  # Spark takes names as they are, and gives them back as URIs
     rows = reader.load(names).select(
         F.col("value").cast("binary").alias("value"),
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("split"),
-        (F.col("_metadata.file_block_start") + F.col("_metadata.file_block_length")).alias("split_end"),
-        F.col("_metadata.file_size").alias("file_size"),
+        F.col("_metadata.file_block_length").alias("length"),
     )
-    sources = local_table(spark, table("path string, source string"), files)
-    return rows.join(F.broadcast(sources), "path").select(*CHUNKS.fieldNames())
+    known = local_table(spark, table("path string, source string, open_end long"), files)
+    in_split = F.col("open_end") - F.col("split")
+    found = rows.join(F.broadcast(known), "path").withColumn(
+        "ends_open", (in_split >= 0) & (in_split < F.col("length"))
+    )
+    return found.select(*CHUNKS.fieldNames())
 
 
 def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word

@@ -1,0 +1,60 @@
+"""A file that came in pieces, cut at line ends, put together again."""
+
+import io
+from collections.abc import Iterable, Iterator
+
+from nddup.reading.streams import StoppedError
+
+MARK_BYTES = 3
+"""Of a byte order mark, which Spark takes off; nobody misses it."""
+
+
+class Pieces(io.RawIOBase):
+    r"""The bytes of a file, from the pieces between line ends.
+
+    Args:
+        pieces: in file order; a line end stood between any two. A piece may hold line ends itself.
+        size: bytes of the file: it tells whether a line end came last, and whether all came.
+
+    Raises:
+        StoppedError: on reading, `damaged` where bytes are missing, after those that came.
+
+    Cost: each byte is copied twice; memory: one piece.
+
+    Example:
+        >>> Pieces([b"a\nb", b"c"], 6).read(), Pieces([b"a\nb", b"c"], 5).read()
+        (b'a\nb\nc\n', b'a\nb\nc')
+    """
+
+    def __init__(self, pieces: Iterable[bytes], size: int) -> None:
+        super().__init__()
+        self._parts = _joined(pieces, size)
+        self._held = memoryview(b"")
+
+    def readable(self) -> bool:
+        """As any stream that is read."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """As `io.RawIOBase`."""
+        if not self._held:
+            self._held = memoryview(next((part for part in self._parts if part), b""))
+        taken = min(len(buffer), len(self._held))
+        buffer[:taken] = self._held[:taken]
+        self._held = self._held[taken:]
+        return taken
+
+
+def _joined(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The pieces with their line ends."""
+    came, between = 0, b""
+    for piece in pieces:
+        part = between + piece
+        came += len(part)
+        between = b"\n"
+        yield part
+    missing = size - came
+    if missing in (1, 1 + MARK_BYTES):
+        yield b"\n"
+    elif missing not in (0, MARK_BYTES):
+        raise StoppedError("damaged", f"{came:,} of {size:,} bytes came")

@@ -1,0 +1,223 @@
+"""How a worker comes to the bytes of a file that is read from its start.
+
+    list_files   files -> FILES, each task a partition
+    rows_of      FILES, in a worker -> one row a file
+    open_row     a row -> the bytes of its file, as a stream
+
+A local file is opened by the worker: its bytes never pass the JVM. Any other is read by Spark, with the connector, the
+settings and the credentials that Spark itself has: so whatever Hadoop opens can be read, and no secret is handed on.
+Spark gives a short file as one row. Its one source that gives a long file in pieces is that of text, which cuts at line
+ends; `Pieces` puts the lines together again, and knows from the size whether all came.
+"""
+
+import io
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import chain, groupby
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.reading.split_records import Pieces
+from nddup.reading.streams import PIECE
+from nddup.spark.schemas import FILES, local_table, table
+
+Batches = Iterator[pa.RecordBatch]
+
+TASK_BYTES = 8 << 20
+"""Stored bytes of small files that one task reads: a thousand pages."""
+
+FETCHED_BYTES = 64 << 20
+"""Stored bytes of a file that Spark may give as one row: it is in the JVM's memory some three times."""
+
+DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
+"""Endings of names at which Spark's text source decodes, whatever the file holds."""
+
+PASSTHROUGH = {
+    "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
+    "io.compress.passthrough.extension": "{}",
+    "org.apache.hadoop.shaded.io.compress.passthrough.extension": "{}",  # its name in the client jar that Spark ships
+}
+"""Hadoop's codec that decodes nothing, for names with this ending: they are given as stored, and are not split."""
+
+
+class WholeFile(NamedTuple):
+    """A file to be read from its start: `path` as a URI, `most` bytes to expand to, `content` where it is known."""
+
+    path: str
+    source: str
+    compression: str
+    most: int
+    size: int
+    content: bytes | None = None
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is of another file system than the machine's own."""
+    return urlsplit(path).scheme not in ("", "file")
+
+
+def is_hidden(path: str) -> bool:
+    """Whether Spark's own sources pass over a file because of its name."""
+    name = path.rpartition("/")[2]
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
+
+
+def is_decoded(path: str) -> bool:
+    """Whether Spark's text source would decode a file because of its name."""
+    return path.lower().endswith(DECODED)
+
+
+def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
+    """A table of files, those not of this machine with their content.
+
+    Args:
+        spark: the session.
+        files: any; of those that are remote and hidden (`is_hidden`) the content must be given.
+
+    Schema out:  FILES
+    Shuffles:  one, of a row a file; of long remote files without an ending one more, of their bytes.    Actions:  none.
+    """
+    packed, fetched = [], []
+    pieces: dict[str, list[WholeFile]] = {}
+    for file in files:
+        if not is_remote(file.path) or is_hidden(file.path):
+            packed.append(file)
+        elif file.size <= FETCHED_BYTES:
+            fetched.append(file)
+        else:
+            pieces.setdefault(_ending(file.path), []).append(file)
+    parts = [pack_files(spark, packed)] if packed or not files else []
+    parts += [_fetch_files(spark, fetched)] if fetched else []
+    parts += [_fetch_pieces(spark, same, ending) for ending, same in pieces.items()]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
+    """A table of files, the small ones packed into common tasks. Schema out: FILES. One shuffle, of a row a file."""
+    rows, task, held = [], 0, 0
+    for file in sorted(files, key=lambda file: (-file.size, file.source)):
+        if held and held + file.size > TASK_BYTES:
+            task, held = task + 1, 0
+        rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
+        held += file.size
+    return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
+
+
+def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
+    """FILES with their content, a row a file."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
+    rows = reader.load([unquote(file.path) for file in files])
+    return _described(spark, rows.select(F.col("_metadata.file_path").alias("path"), "content"), files)
+
+
+def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) -> DataFrame:
+    """FILES with their content, a row a line, in file order within a partition.
+
+    Hadoop splits no file that a codec is for, and there is a codec for an ending. A file without one is split: its
+    lines are brought together again and sorted.
+    """
+    reader = spark.read.format("text").option("lineSep", "\n").option("recursiveFileLookup", "true")
+    reader = reader.option("__globPaths__", "false")
+    for key, value in PASSTHROUGH.items() if ending else ():
+        reader = reader.option(key, value.format(ending))
+    rows = reader.load([unquote(file.path) for file in files]).select(
+        F.col("value").cast("binary").alias("content"),
+        F.col("_metadata.file_path").alias("path"),
+        F.col("_metadata.file_block_start").alias("split"),
+    )
+    if not ending:
+        placed = rows.withColumn("place", F.monotonically_increasing_id())
+        rows = placed.repartition(len(files), "path").sortWithinPartitions("path", "split", "place")
+    return _described(spark, rows, files)
+
+
+def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile]) -> DataFrame:
+    """FILES of rows with a path and a content; what is known of the files is broadcast."""
+    schema = table("path string, source string, compression string, most long, size long, task int")
+    known = local_table(spark, schema, [(*file[:5], 0) for file in files])
+    return rows.join(F.broadcast(known), "path").select(*FILES.fieldNames())
+
+
+def _ending(path: str) -> str:
+    """The ending of a name, from its last point, in small letters; empty where there is none that is plain."""
+    found = re.search(r"[^/](\.[a-z0-9_-]+)$", unquote(path).lower())
+    return found[1] if found else ""
+
+
+# In a worker ---------------------------------------------------------------------------------------------------------
+
+
+def rows_of(batches: Batches) -> Iterator[dict[str, Any]]:
+    """The rows of FILES, one a file: `content` is None, or an iterator over the file's pieces.
+
+    The pieces are those between line ends, as many together as came in a batch. What was not taken of them when the
+    next row is asked for is passed over.
+    """
+    runs = (run for batch in batches for run in _runs(batch))
+    for _, same in groupby(runs, key=lambda run: run[0]["path"]):
+        row, piece = next(same)
+        rest = (more for _, more in same)  # noqa: B031 - taken once
+        yield row | {"content": None if piece is None else chain([piece], rest)}
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], bytes | None]]:
+    """Successive rows of one file as one row, and their content with the line ends between."""
+    if not batch.num_rows:
+        return
+    content = batch.column("content")
+    ends = pc.run_end_encode(batch.column("path")).run_ends.to_pylist()
+    starts = [0, *ends[:-1]]
+    rows = batch.select([name for name in batch.schema.names if name != "content"]).take(pa.array(starts)).to_pylist()
+    for row, start, end in zip(rows, starts, ends, strict=True):
+        lines = content.slice(start, end - start)
+        if end - start > 1:
+            lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, end - start], pa.int32()), lines), b"\n")
+        yield row, lines[0].as_py()
+
+
+def open_row(row: dict[str, Any]) -> BinaryIO:
+    """The stored bytes of the file of a row of `rows_of`, from its start.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+    if row["content"] is None:
+        return _open_local(row["path"])
+    first = next(row["content"])
+    return io.BytesIO(first) if len(first) == row["size"] else Pieces(chain([first], row["content"]), row["size"])  # type: ignore[return-value]
+
+
+def in_one_place(raw: BinaryIO) -> BinaryIO:
+    """The same bytes in a file that can seek: one that came in pieces is written to the worker's own disk first.
+
+    Raises:
+        StoppedError: if not all of it came.
+        OSError: if the disk is full.
+    """
+    if raw.seekable():
+        return raw
+    disk = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]  # Spark sets it for its workers
+    written = TemporaryFile(dir=disk or None)  # noqa: SIM115 - the caller closes it
+    try:
+        with raw:
+            shutil.copyfileobj(raw, written, PIECE)
+    except BaseException:
+        written.close()
+        raise
+    written.seek(0)
+    return written
+
+
+def _open_local(uri: str) -> BinaryIO:
+    if is_remote(uri):  # `list_files` leaves no such file, but for hidden ones too long to be handed over
+        raise OSError(f"{uri}: Spark passes over names that begin with _ or a point; rename it")
+    return open(unquote(urlsplit(uri).path), "rb", buffering=0)  # noqa: PTH123 - the caller closes it

@@ -1,0 +1,236 @@
+"""Files of any file system that Spark reads, of any length and name, give what the same files give on this machine."""
+
+import bz2
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from nddup.errors import NddupError
+from nddup.reading.reference_lists import guess_layout
+from nddup.reading.split_records import Pieces
+from nddup.reading.streams import StoppedError
+from nddup.run.collection import find_files, read_contents, read_records
+from nddup.run.job import run_job
+from nddup.run.metrics import Metrics
+from nddup.run.progress import Progress
+from nddup.run.state import Job
+from nddup.settings.load import build_config
+from nddup.spark.evaluating.list_tables import read_list
+from nddup.spark.reading import hadoop_files
+from nddup.spark.schemas import FILES
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import MemoryStore
+
+DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """What Spark gives of a file: the bytes between line ends, the mark taken off, no empty line at the end."""
+    lines = data.split(b"\n")
+    lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
+    return lines if lines[-1] else lines[:-1]
+
+
+def rows(name: str, data: bytes) -> list[dict[str, Any]]:
+    """The rows of FILES of one file that came line by line."""
+    known = {"path": name, "source": name, "compression": "", "most": 0, "size": len(data), "task": 0}
+    return [known | {"content": line} for line in lines_of(data)]
+
+
+@given(DATA, st.integers(1, 5))
+def test_pieces_are_the_file(data: bytes, size: int) -> None:
+    """Whatever lies between its line ends, and however few bytes are taken at a time."""
+    stream = Pieces(lines_of(data), len(data))
+
+    taken = b"".join(iter(lambda: stream.read(size), b""))
+
+    assert taken == data.removeprefix(b"\xef\xbb\xbf")
+
+
+def test_missing_pieces_are_said() -> None:
+    """After what came: a reader that was cut off, or a file that was longer a moment ago."""
+    stream = io.BufferedReader(Pieces([b"abc", b"def"], 20), 4)
+
+    assert stream.read(7) == b"abc\ndef"
+    with pytest.raises(StoppedError, match="7 of 20 bytes came") as stopped:
+        stream.read(1)
+    assert stopped.value.reason == "damaged"
+
+
+@given(st.lists(DATA, min_size=1, max_size=4), st.integers(1, 7), st.integers(0, 3))
+def test_the_rows_of_a_task_are_its_files(files: list[bytes], width: int, untaken: int) -> None:
+    """Files follow each other, within a batch and across batches; of one nothing may be taken."""
+    files = [b"x" + data for data in files]
+    table = pa.Table.from_pylist(
+        [row for n, data in enumerate(files) for row in rows(str(n), data)], schema=to_arrow_schema(FILES)
+    )
+    found = {}
+    for row in hadoop_files.rows_of(iter(table.to_batches(max_chunksize=width))):
+        if row["path"] != str(untaken):
+            found[row["path"]] = hadoop_files.open_row(row).read()
+
+    assert found == {str(n): data for n, data in enumerate(files) if n != untaken}
+
+
+def test_what_came_in_pieces_can_be_sought_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet is read from its end: it is written to the worker's disk, and gone when it is closed."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/none")
+    data = b"ab\ncd" * 1000
+    [row] = hadoop_files.rows_of(iter([pa.RecordBatch.from_pylist(rows("a", data), schema=to_arrow_schema(FILES))]))
+
+    with hadoop_files.in_one_place(hadoop_files.open_row(row)) as file:
+        file.seek(-4, io.SEEK_END)
+        assert file.read() == data[-4:]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [("a.WARC.GZ", ".gz"), ("a%20b.parquet", ".parquet"), ("part-0", ""), ("a.b c", ""), (".gz", ""), ("x.d/part", "")],
+)
+def test_the_ending_of_a_name_is_one_a_codec_can_claim(name: str, ending: str) -> None:
+    """From the last point, and nothing that Hadoop's settings would read otherwise."""
+    assert hadoop_files._ending(f"s3a://bucket/folder.gz/{name}") == ending  # noqa: SLF001
+
+
+# In Spark ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def remote(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The folder under a URI `s3a://` of another file system, where a file of 300 bytes is a long one.
+
+    The file system is Hadoop's view of a folder: it proves that Spark's own readers open the files, not S3's ways.
+    """
+    monkeypatch.setattr(hadoop_files, "FETCHED_BYTES", 300)
+    hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+    store = f"fetched{crc32(str(tmp_path).encode())}"  # Hadoop keeps a file system by its name
+    options = {
+        "fs.s3a.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+        "fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+        f"fs.viewfs.mounttable.{store}.link.{tmp_path}": tmp_path.as_uri(),
+    }
+    for key, value in options.items():
+        hadoop.set(key, value)
+    yield f"s3a://{store}{tmp_path}"
+    for key in options:
+        hadoop.unset(key)
+
+
+def write_files(folder: Path) -> None:
+    """Compressed and plain, of every container, with and without endings, damaged and cut: nearly all of them long."""
+    folder.mkdir()
+    texts = [" ".join(f"word{(n * 7 + i) % 40}" for i in range(30)) for n in range(12)]
+    lines = "".join(json.dumps({"id": f"l{n}", "text": text}) + "\n" for n, text in enumerate(texts)).encode()
+    table = "id,text\r\n" + "".join(f'c{n},"{text}\n\r\nx"\r\n' for n, text in enumerate(texts))
+    pages = b"".join(
+        b"WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://w/%d\r\nContent-Type: text/html\r\n"
+        b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (n, len(text), text.encode())
+        for n, text in enumerate(texts)
+    )
+    files = {
+        "a b[1].jsonl.gz": gzip.compress(lines),
+        "cut.jsonl.bz2": bz2.compress(lines.replace(b"l", b"m"), 1)[:-40],
+        "part-00000": zstandard.compress(lines.replace(b'"l', b'"p')),
+        "TABLE.CSV": b"\xef\xbb\xbf" + table.encode(),
+        "pages.warc": pages,
+        "pages.warc.gz": gzip.compress(pages.replace(b"http://w", b"http://z")),
+        "plain.jsonl.gz": lines.replace(b'"l', b'"n'),
+        "long.jsonl": lines.replace(b'"l', b'"o') + b'{"id": "long", "text": "' + b"y" * 5000 + b'"}\n',
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    columns = {"id": [f"q{n}" for n in range(12)], "text": texts}
+    pq.write_table(pa.table(columns), folder / "table.parquet", compression="none")
+
+
+def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
+    """The records of these inputs with all that is told of them, and their contents, as a run reads them."""
+    config = build_config({"input": {"max_record": 2000}}, origin="test")
+    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    collection = find_files(Storage(spark), list(inputs), config)
+    assert not collection.unread
+    collection = collection.read_whole({"long.jsonl"})  # as it is once a record of it was found missing
+    found, _ = read_records(spark, collection, rule=job.rule, max_expansion=200)
+    contents = read_contents(spark, collection, rule=job.rule, max_expansion=200)
+    return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
+
+
+def test_files_of_another_file_system_are_read_as_local_ones(spark: SparkSession, tmp_path: Path, remote: str) -> None:
+    """Long and short, compressed, WARC, CSV, Parquet, a record too long, a wrong ending: every file is read."""
+    write_files(tmp_path / "in")
+    (tmp_path / "in" / "_hidden").write_bytes(gzip.compress(b'{"id": "h", "text": "' + b"a b c " * 20 + b'"}'))
+
+    here = records(spark, f"{tmp_path}/in", f"{tmp_path}/in/_hidden")
+    there = records(spark, f"{remote}/in", f"{remote}/in/_hidden")
+
+    assert there == here
+    assert len(here[0]) > 12 * 7
+    assert sum("reason='too large'" in row for row in here[0]) == 1
+    assert sum("reason='damaged'" in row for row in here[0]) == 1
+    assert not any("unreadable" in row for row in here[0])
+
+
+def test_a_compressed_list_of_another_file_system_is_read(spark: SparkSession, tmp_path: Path, remote: str) -> None:
+    """A reference list is fetched as collection files are."""
+    lines = [f"{n * 7919 % 1000}\t{n * 104_729 % 1000}" for n in range(300)]
+    packed = gzip.compress("\n".join(lines).encode())
+    (tmp_path / "truth.tsv.gz").write_bytes(packed)
+    layout = guess_layout(lines, kind="pairs", delimiter=None, header=False, score=None)
+
+    entries = read_list(spark, f"{remote}/truth.tsv.gz", layout, compression="gzip", size=len(packed))
+
+    assert sorted(row["members"] for row in entries.collect()) == sorted(line.split("\t") for line in lines)
+
+
+def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_path: Path, remote: str) -> None:
+    """A worker's word: all such files are named, the run is no result; asked for, they are rejects."""
+    write_files(tmp_path / "in")
+    for name in ("_a.gz", "_b.gz"):  # Spark passes over such names, and they are too long to be handed over
+        shutil.copy(tmp_path / "in" / "a b[1].jsonl.gz", tmp_path / name)
+    inputs, output = [f"{remote}/{name}" for name in ("_a.gz", "_b.gz", "in/TABLE.CSV")], tmp_path / "out"
+
+    with pytest.raises(NddupError, match=r"^files that cannot be read: 2, input.max_unreadable 0: _a.gz .*; _b.gz "):
+        run_job(spark, inputs, str(output), build_config({}, origin="test"))
+    assert not (output / "_COMPLETE").exists()
+
+    metrics = run_job(
+        spark, inputs, str(output), build_config({"input": {"max_unreadable": 2}}, origin="test"), resume=True
+    )
+    assert metrics["resumed"]
+    assert metrics["stages"]["sketch"]["rejected"]["unreadable"] == 2
+
+
+def test_a_file_that_the_driver_cannot_open_fails_the_run_before_it_begins(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written, and an earlier result is left."""
+    read_head = Storage.read_head
+
+    def refuse(self: Storage, path: str, size: int) -> bytes:
+        if "secret" in path:
+            raise NddupError(f"{path}: cannot be read (denied)")
+        return read_head(self, path, size)
+
+    monkeypatch.setattr(Storage, "read_head", refuse)
+    for name in ("secret-1", "secret-2", "open"):
+        (tmp_path / f"{name}.jsonl").write_text('{"id": "1", "text": "a"}\n')
+
+    with pytest.raises(NddupError, match=r"cannot be read: 2, .* secret-1.jsonl \(.*denied\)\); secret-2.jsonl "):
+        run_job(spark, [str(tmp_path)], f"{tmp_path}/out", build_config({}, origin="test"))
+
+    assert not (tmp_path / "out").exists()
