@@ -7,12 +7,14 @@ import argparse
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.redaction import clean
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 LATER = ("index",)
@@ -35,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
     """Wrong use is one line and exit status 2."""
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"nddup: {message} (see {self.prog} --help)\n")
+        sys.stderr.write(f"nddup: {clean(message)} (see {self.prog} --help)\n")
         sys.exit(2)
 
 
@@ -70,14 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
         return _fail("interrupted; the output is not a result", 1)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told in one line
         if os.environ.get("NDDUP_DEBUG"):
-            raise
+            sys.stderr.write(clean(traceback.format_exc()))
+            return 1
         return _fail(f"{_reason(error)} (NDDUP_DEBUG=1 shows the trace)", 1)
 
 
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write("nddup: " + " ".join(message.split()) + "\n")
+    sys.stderr.write("nddup: " + " ".join(clean(message).split()) + "\n")
     return status
 
 

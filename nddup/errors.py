@@ -1,8 +1,13 @@
 """The errors nddup raises on purpose. Each also derives from the builtin a caller would guess."""
 
+from nddup.redaction import clean
+
 
 class NddupError(Exception):
-    """Base class: catch this to catch everything nddup raises on purpose."""
+    """Base class: catch this to catch everything nddup raises on purpose. Its message holds no secrets."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(clean(str(message)))
 
 
 class ConfigError(NddupError, ValueError):
@@ -14,7 +19,7 @@ class SchemaError(NddupError, TypeError):
 
 
 class OutputError(NddupError, OSError):
-    """The output folder exists already, is not a run, is unfinished or cannot be written."""
+    """The output folder exists already, is not a run, is unfinished, in use, or cannot be written."""
 
 
 class IncompatibleSketchError(NddupError, ValueError):

@@ -15,11 +15,13 @@ STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.n
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "sketching", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays"}
+GROUND = {"errors", "arrays", "redaction", "metrics"}
 WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"redaction"},
+    "redaction": set(),
+    "metrics": set(),
     "arrays": set(),
     "reading": GROUND,
     "sketching": GROUND,
@@ -46,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
-WITHOUT_SPARK = {"errors", "arrays", "tables", "settings", "explaining"} | PURE
+WITHOUT_SPARK = {"errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining"} | PURE
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count"}

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError
 from nddup.reading.reference_lists import Kind, Layout, LayoutError, guess_layout
 from nddup.reading.streams import compression_of, expand_head
+from nddup.redaction import drop_login
 from nddup.results.evaluation import FORMAT, Band, csv_line, nice_step, numbers, resemblance_curve, score_curve
 from nddup.settings.derive import kind_of
 from nddup.settings.schema import Config
@@ -33,7 +34,8 @@ from nddup.spark import schemas
 from nddup.spark.evaluating import compare_lists as stage
 from nddup.spark.evaluating import list_tables as lists
 from nddup.storage.files import InputFile, Storage
-from nddup.storage.run_folder import RunFolder, versions
+from nddup.storage.run_folder import RunFolder
+from nddup.storage.versions import versions
 from nddup.verifying.pair_counts import Agreement
 
 LISTED = 20_000_000
@@ -125,7 +127,7 @@ class _Comparison:
         said |= compared.pop("list") | {"counted": is_counted}
         if layout.kind == "groups":
             said["repeated"] = None
-        return {"format": FORMAT, "versions": versions(), "path": truth, "list": said, **compared}
+        return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": said, **compared}
 
     def forget(self) -> None:
         """Free what was kept."""

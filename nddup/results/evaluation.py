@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
+from nddup.redaction import drop_login
 from nddup.verifying.pair_counts import Agreement
 
 Band = tuple[int | None, list[int]]
@@ -140,6 +141,7 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
         known = [_ratio(side["recall_of_known"]) for side in (pairs, clusters)]
         lines.append(f"  {'recall of known ids':<24}{known[0]:>16}{known[1]:>16}")
     lines.append("")
+    run = drop_login(run)
     for name, written in evaluation["lists"].items():
         where = f"in {run}/{written['file']}" if written["file"] else "not listed"
         lines.append(f"  {name.replace('_', ' ')}: {written['rows']:,} of {written['of']:,} {where}")

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
+from nddup.redaction import drop_login
 from nddup.results.summary import headline, notes
 from nddup.storage.run_folder import RunFolder
 
@@ -26,8 +27,8 @@ def summarise(metrics: dict[str, Any], path: str, *, report: str | None = None) 
     body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}\n" for line in headline(metrics))
     said = "".join(f"  note: {note}\n" for note in notes(metrics))
     rule = "─" * WIDTH + "\n"
-    return f"{rule}{body}{rule}{said}  {seconds:.1f} s, results in {path}\n" + (
-        f"  report: {report}\n" if report else ""
+    return f"{rule}{body}{rule}{said}  {seconds:.1f} s, results in {drop_login(path)}\n" + (
+        f"  report: {drop_login(report)}\n" if report else ""
     )
 
 

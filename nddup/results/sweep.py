@@ -18,11 +18,14 @@ import yaml
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, OutputError
+from nddup.redaction import hide_setting
 from nddup.results.evaluate import evaluate_run
 from nddup.results.evaluation import csv_line
 from nddup.run.job import run_job
-from nddup.settings.load import build_config
+from nddup.run.progress import say
+from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
+from nddup.storage.claim import Claim
 from nddup.storage.files import Storage
 
 MOST = 1_000
@@ -57,7 +60,7 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{origin}: not YAML: {yaml_reason(error)}") from error
     if not isinstance(values, dict) or not values:
         raise ConfigError(f"{origin}: expected lines such as `sketch.size: [100, 200]`")
     lists = {key: value if isinstance(value, list) else [value] for key, value in _flat(values, origin)}
@@ -69,6 +72,7 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
             point.config = build_config(_with(base, point.settings), origin=origin)
         except ConfigError as error:
             point.refused = str(error)
+        point.settings = {key: hide_setting(key, value) for key, value in point.settings.items()}
     if not any(point.config for point in points):
         raise ConfigError(points[0].refused)
     return points
@@ -100,6 +104,19 @@ def run_sweep(  # noqa: PLR0913 - the options of the command
     storage = Storage(spark)
     if storage.exists(output):
         raise OutputError(f"--output {output}: exists already; give another folder")
+    claim = Claim(storage, output)
+    claim.take(say)
+    try:
+        _run_points(spark, inputs, output, points, truth=truth, keeps_runs=keeps_runs)
+    finally:
+        claim.release()
+
+
+def _run_points(  # noqa: PLR0913 - as `run_sweep`
+    spark: SparkSession, inputs: list[str], output: str, points: Sequence[Point], *, truth: str | None, keeps_runs: bool
+) -> None:
+    """Run each point and write the tables after it."""
+    storage = Storage(spark)
     for number, point in enumerate(points, 1):
         if point.config is not None:
             folder = f"{output}/runs/{number:04}"

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
-from nddup.run.checkpoint import CheckpointStore
-from nddup.run.collection import find_files
+from nddup.run.collection import Collection, find_files
 from nddup.run.lexicons import NOTE, note_of, take_saved
 from nddup.run.metrics import Metrics
 from nddup.run.pipeline import read_kept, require_readable, run_stages
-from nddup.run.progress import LogFormat, Progress
+from nddup.run.progress import LogFormat, Progress, say
 from nddup.run.report_texts import store_texts
 from nddup.run.session import set_to, settings_for
 from nddup.run.state import Job, settings_of
@@ -24,8 +24,11 @@ from nddup.settings.schema import Config
 from nddup.spark.exports import as_xml, invert_sketches
 from nddup.spark.reading.splits import number_texts
 from nddup.spark.schemas import TEXTS
+from nddup.storage.checkpoint import CheckpointStore
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore, RunFolder, Store, versions
+from nddup.storage.run_folder import RunFolder
+from nddup.storage.session_tables import MemoryStore, Store
+from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -73,7 +76,8 @@ def run_job(  # noqa: PLR0913 - what the command line takes
 
     Raises:
         ConfigError: for an input that is missing or cannot be understood.
-        OutputError: if `output` exists (and is not to be overwritten), is no run, or cannot be written.
+        OutputError: if `output` exists (and is not to be overwritten), is no run, cannot be written, or another run
+            works there.
         NddupError: if the rejects pass `input.max_rejects`, files that cannot be read `input.max_unreadable`, or
             anything a stated limit. The folder then has no `_COMPLETE`.
     """
@@ -81,18 +85,25 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     source = find_files(storage, inputs, config)
     require_readable(source.unread, config.input.max_unreadable)  # before anything is written
     folder = RunFolder(spark, output)
-    files = source.listing.files
     described: dict[str, Any] = {
         "paths": [storage.full_path(path) for path in inputs],
-        "files": {file.source: [file.size, file.modified] for file in files},
+        "files": {file.source: [file.size, file.modified] for file in source.listing.files},
     }
     if config.lexicon.saved is not None:
         take_saved(spark, config.lexicon.saved, derive.words_of(config))  # before anything is written
         described["paths"].append(storage.full_path(config.lexicon.saved))
-    if folder.start(settings=settings_of(config), inputs=described, overwrite=overwrite, resume=resume):
-        return folder.open()
-    counted = Metrics(spark)
-    job = Job(spark, config, folder, Progress(spark, form=log_format, facts=counted.facts), counted)
+    begin: dict[str, Any] = {"settings": settings_of(config), "inputs": described, "say": partial(say, form=log_format)}
+    with folder:  # no other run works there meanwhile
+        if folder.start(**begin, overwrite=overwrite, resume=resume):
+            return folder.open()
+        counted = Metrics(spark)
+        progress = Progress(spark, form=log_format, facts=counted.facts)
+        return _make_all(Job(spark, config, folder, progress, counted), folder, source)
+
+
+def _make_all(job: Job, folder: RunFolder, source: Collection) -> dict[str, Any]:
+    """Every table and file of a run in its folder; the metrics."""
+    config, files = job.config, source.listing.files
     run_stages(job, source)
     folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
     if config.output.context:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.run.collection import Collection, read_group, whole_files
-from nddup.run.state import Job
+from nddup.run.state import Job, settings_of
 from nddup.settings.derive import words_of
 from nddup.settings.schema import Config
 from nddup.sketching.words.lexicon import LexiconRule
@@ -114,5 +114,5 @@ def count_in_passing() -> dict[str, Column]:
 def note_of(config: Config, counted: dict[str, int]) -> str:
     """The text of `lexicon.json`: by what settings and versions it was made, and what was counted."""
     words = words_of(config)
-    note = {"made_by": words and words.lexicon.key, **counted, "taken_from": config.lexicon.saved}
+    note = {"made_by": words and words.lexicon.key, **counted, "taken_from": settings_of(config)["lexicon"]["saved"]}
     return json.dumps(note, indent=2, ensure_ascii=False) + "\n"

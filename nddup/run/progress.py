@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 
 from nddup import tables
+from nddup.redaction import clean
 
 logger = logging.getLogger("nddup")
 BAR = 24
@@ -71,7 +72,7 @@ class Progress:
         try:
             yield notes
         except BaseException as error:
-            words = " ".join(str(error).split())[:LONGEST]
+            words = " ".join(clean(str(error)).split())[:LONGEST]
             self._say(name, started, "failed", {"error": f"{type(error).__name__}: {words}"})
             raise
         finally:
@@ -81,7 +82,7 @@ class Progress:
             self._spark.sparkContext.setLocalProperty(DESCRIPTION, outside)  # type: ignore[arg-type] # None: unset
         self._say(name, started, "done", self._facts(name))
         seconds = time.monotonic() - started
-        text = f"{name:<10} {seconds:7.1f} s  {', '.join(notes)}"
+        text = f"{name:<10} {seconds:7.1f} s  {clean(', '.join(notes))}"
         if self._is_terminal:
             sys.stderr.write(f"\r\033[K  {text}\n")
             sys.stderr.flush()
@@ -116,6 +117,14 @@ class Progress:
             seconds = time.monotonic() - started
             sys.stderr.write(f"\r\033[K  {name:<10} {seconds:7.1f} s  {bar} {finished}/{total} tasks")
             sys.stderr.flush()
+
+
+def say(text: str, *, form: LogFormat = "text") -> None:
+    """Log a line about the run as a whole."""
+    if form == "json":
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        text = json.dumps({"time": now, "event": "notice", "text": clean(text)}, ensure_ascii=False)
+    logger.warning("%s", clean(text))
 
 
 class _StandardError(logging.Handler):

@@ -22,7 +22,8 @@ from nddup.settings.load import build_config
 from nddup.spark import schemas
 from nddup.spark.reading.text_scan import Wanted, list_shown, name_texts
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore, RunFolder
+from nddup.storage.run_folder import RunFolder
+from nddup.storage.session_tables import MemoryStore
 
 CHARACTERS = 20_000
 """Of a text; what follows is not stored."""

@@ -14,6 +14,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
+from nddup.redaction import IN_PLANS, follow
 
 RUNTIME = {
     # Arrow batches by bytes, not rows: a record may be 20 MB, a sketch is under 2 KB.
@@ -23,6 +24,9 @@ RUNTIME = {
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
 """Set on any session a job runs in, also one made by spark-submit; who sets one of them himself has his way."""
+
+START = {"spark.redaction.string.regex": IN_PLANS}
+"""Set on a session that does not run yet."""
 
 PINNED = {
     # Columns are called `group`, `left`, `first`: with the words of SQL reserved, conditions on them are no SQL.
@@ -71,7 +75,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
     builder = SparkSession.builder.appName("nddup")
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     is_new = not submitted and SparkSession.getActiveSession() is None
-    options = settings_for(settings)
+    options = {**START, **settings_for(settings)}
     said: list[str] = []
     if is_new:
         where = master or "local[*]"
@@ -94,6 +98,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSe
     for key, value in settings_for(settings).items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
+    follow(spark.sparkContext.getConf().getAll())  # secrets that spark-submit or its files set
     return spark
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.edges import Cost
+from nddup.redaction import hide_settings
 from nddup.run import memory
 from nddup.run.collection import Collection
 from nddup.run.metrics import Metrics
@@ -18,7 +19,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reading import sketch_scan
-from nddup.storage.run_folder import Store
+from nddup.storage.session_tables import Store
 from nddup.tables import table_called
 
 Making = Callable[[], Iterator[DataFrame]]
@@ -120,12 +121,12 @@ class Job:
 
     def _settings(self, sections: Sequence[str]) -> dict[str, Any]:
         """The settings that decide what is in a table."""
-        chosen = {section: getattr(self.config, section).model_dump() for section in sections}
+        chosen = hide_settings({section: getattr(self.config, section).model_dump() for section in sections})
         for limit in ("max_rejects", "max_unreadable"):  # they say when to stop, not what comes out
             chosen.get("input", {}).pop(limit, None)
         return chosen
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """The settings of a run as plain values."""
-    return config.model_dump()
+    """The settings of a run as plain values, without secrets."""
+    return hide_settings(config.model_dump())

@@ -5,6 +5,7 @@ refused with what was expected. `spark` goes to the session unchanged, under Spa
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from nddup.errors import ConfigError
+from nddup.redaction import follow, hide_setting
 from nddup.settings.derive import find_conflicts
 from nddup.settings.schema import Config
 
@@ -43,6 +45,7 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     """
     prepared = dict(values)
     if isinstance(prepared.get("spark"), Mapping):
+        follow(prepared["spark"].items())
         prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
     try:
         config = Config.model_validate(prepared)
@@ -62,10 +65,19 @@ def _read_yaml(path: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{path}: not YAML: {yaml_reason(error)}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
     return {section: {} if content is None else content for section, content in values.items()}
+
+
+def yaml_reason(error: Exception) -> str:
+    """Why a text is not YAML, and where; not what stands there, for it may be a secret."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return type(error).__name__
+    said = ", ".join(part for part in (error.context, error.problem) if part)
+    place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"{said} ({place})")
 
 
 def _read_value(text: str) -> object:
@@ -88,7 +100,7 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
 
 def _spark_text(value: object, key: object, origin: str) -> str:
     if not isinstance(value, (str, int, float)):
-        raise ConfigError(f"{origin}: {key}: expected a text or a number, got {value!r}")
+        raise ConfigError(f"{origin}: {key}: expected a text or a number, got {hide_setting(str(key), value)!r}")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.redaction import drop_login
 
 RUN = "_RUN.json"
 """The file that tells a run's folder: below an INPUT such a folder holds results, not documents."""
@@ -66,7 +67,7 @@ class Storage:
             for status in self._walk(root, skipped):
                 uri = re.sub("^file:/+", "file:/", str(status.getPath().toUri().toString()))  # as Spark spells it
                 if uri in found:
-                    repeated.append(uri)
+                    repeated.append(drop_login(uri))
                     continue
                 found[uri] = (base if root.isDirectory() else base.rpartition("/")[0], status)
         sources = _distinct_sources({uri: (base, _decoded(status)) for uri, (base, status) in found.items()})
@@ -107,14 +108,14 @@ class Storage:
     def is_within(self, path: str, folder: str) -> bool:
         """Whether a path is a folder or lies in it."""
         inner, outer = (self._qualified(text) for text in (path, folder))
-        if [inner.getScheme(), inner.getAuthority()] != [outer.getScheme(), outer.getAuthority()]:
+        if _system_of(inner) != _system_of(outer):
             return False
         within, around = str(inner.getPath()).rstrip("/"), str(outer.getPath()).rstrip("/")
         return within == around or within.startswith(around + "/")
 
     def full_path(self, path: str) -> str:
-        """A path as a URI, with its file system and from the root."""
-        return str(self._qualified(path).toString())
+        """A path as a URI, with its file system and from the root, without user and password."""
+        return drop_login(str(self._qualified(path).toString()))
 
     def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
         where = self._path(path)
@@ -125,6 +126,13 @@ class Storage:
         where = self._path(path)
         system = where.getFileSystem(self._hadoop)
         return sorted(str(s.getPath().getName()) for s in system.listStatus(where)) if system.exists(where) else []
+
+    def times(self, path: str) -> dict[str, int]:
+        """When each file in a folder was last written, by name: milliseconds of the file system's clock."""
+        where = self._path(path)
+        system = where.getFileSystem(self._hadoop)
+        found = system.listStatus(where) if system.exists(where) else []
+        return {str(status.getPath().getName()): int(status.getModificationTime()) for status in found}
 
     def sizes(self, path: str) -> dict[str, int]:
         """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
@@ -227,6 +235,11 @@ class Storage:
                 yield from self._walk(child, skipped, below=True)
 
 
+def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI
+    """The file system of a URI: scheme, host and port, whoever logs in."""
+    return drop_login(f"{uri.getScheme()}://{uri.getRawAuthority() or ''}/")
+
+
 def _decoded(status: Any) -> str:  # noqa: ANN401
     return str(status.getPath().toUri().getPath())
 
@@ -242,7 +255,7 @@ def _distinct_sources(paths: dict[str, tuple[str, str]]) -> dict[str, str]:
         clashing = [uri for uris in taken.values() if len(uris) > 1 for uri in uris]
         growing = [uri for uri in clashing if depth[uri] < paths[uri][0].count("/")]
         if not growing:
-            return {uri: (uri if uri in clashing else name) for uri, name in names.items()}
+            return {uri: (drop_login(uri) if uri in clashing else name) for uri, name in names.items()}
         for uri in growing:
             depth[uri] += 1
 

@@ -1,17 +1,20 @@
-"""Where the tables of a run are kept: a folder for a job, Spark's own storage for a notebook.
+"""Where the tables of a job are kept: a folder for each run.
 
-A run's folder:
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
-    duplicates.txt  metrics.json  kept/                     what is written from them
+    duplicates.txt  metrics.json  kept/ …                   what is written from them: `OUTPUTS`
     _stages/NAME.json                                       of each table fingerprint, counts, files; written after it
     _stages/NAME/                                           working tables
-    _RUN.json                                               this is a run: versions, settings, inputs
+    _RUN.json                                               this is a run: versions, settings, inputs, no secrets
+    _CLAIM-*                                                a run works here (`nddup.storage.claim`)
     _COMPLETE                                               written last; without it nothing here is a result
 
-A table's fingerprint is SHA-256 over its name, the package's code, the settings that reach it and the fingerprints of
-the tables it reads (the first: paths, sizes and times of the input files). Equal fingerprint, equal table: a resumed
-run takes the tables of an earlier attempt whose fingerprint is the one it would give them, and makes the others.
+A table's fingerprint is SHA-256 over its name, `versions()`, the settings that reach it and the fingerprints of the
+tables it reads (the first: paths, sizes and times of the input files). Equal fingerprint, equal table: a resumed run
+takes the tables of an earlier attempt whose fingerprint is the one it would give them, and makes the others.
+
+A resumed run first removes all `OUTPUTS`, also those of `report` and `evaluate`, unless the folder holds its finished
+result. At its end it removes the tables that it neither found nor made.
 
 Nothing relies on renaming. A table counts from the moment when its note is there, written after its last file, whole,
 and naming every file of it with its size; a note that cannot be read, or files that differ from it, count as nothing.
@@ -19,85 +22,35 @@ and naming every file of it with its size; a note that cannot be read, or files 
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
-import pyspark
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-import nddup
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.sketching.min_s import SKETCH_FORMAT
-from nddup.sketching.tokens import TOKEN_TABLE_VERSION
+from nddup.redaction import hide_settings
 from nddup.spark.schemas import local_table, schema_of
+from nddup.storage.claim import PREFIX, Claim, Say
 from nddup.storage.files import RUN, Storage
+from nddup.storage.session_tables import Kept
+from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
 COMPLETE, STAGES = "_COMPLETE", "_stages"
 IN_SIGHT = frozenset([*RESULTS, "kept", "lexicon"])
 """What lies in the folder itself; working tables lie in `_stages`."""
 
+OUTPUTS = frozenset(
+    ["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json", "evaluation.json", "evaluation", "report"]
+)
+"""What is written beside the tables, by the run and by commands that read it."""
+
 LAYOUT = 1
 """Version of the folder's layout."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A table of an earlier attempt, and what was counted while it was made."""
-
-    table: DataFrame
-    counted: Mapping[str, Any]
-
-
-class Store(Protocol):
-    """Keeps a table so that it is computed once: found, or written and then sealed."""
-
-    def find(
-        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
-        """The table as an earlier attempt left it, if this one would make the same; None if it is to be made."""
-
-    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """Compute `table` and keep it in the place of an earlier one; the DataFrame given back reads what was kept."""
-
-    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Say that the table is whole, and what was counted while it was made."""
-
-    def drop(self, name: str) -> None:
-        """Forget a working table that nothing reads any more."""
-
-
-class MemoryStore:
-    """Tables in Spark's block storage, on disk of the executors, as long as something refers to them."""
-
-    def find(
-        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
-        """Nothing: a session begins empty."""
-        del name, schema, settings, reads
-        return None
-
-    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """As `Store.write`. One action.
-
-        A checkpoint, for it forgets how the table was made. The plan of a table that is only persisted holds the plan
-        of every table under it, once for each time it is read: doubling stage by stage, it fills the driver's memory.
-        """
-        del name
-        return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-
-    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Nothing: what is written is whole."""
-
-    def drop(self, name: str) -> None:
-        """As `Store.drop`: Spark frees a checkpoint by itself."""
 
 
 class RunFolder:
@@ -107,14 +60,36 @@ class RunFolder:
         self._spark = spark
         self._storage = Storage(spark)
         self.path = path.rstrip("/")
+        self._claim = Claim(self._storage, self.path)
         self._fingerprints: dict[str, str] = {}
         self._readers: dict[str, list[str]] = {}
         self._started: dict[str, float] = {}
 
+    def __enter__(self) -> Self:
+        """As a context, the folder is given back at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give up the claim of `start`."""
+        self._claim.release()
+
     def start(
-        self, *, settings: Mapping[str, Any], inputs: Mapping[str, Any], overwrite: bool = False, resume: bool = False
+        self,
+        *,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+        overwrite: bool = False,
+        resume: bool = False,
+        say: Say = logging.getLogger("nddup").warning,
     ) -> bool:
-        """Claim the folder and say in it what the run is.
+        """Claim the folder, until it is left as a context, and say in it what the run is.
+
+        Args:
+            settings: of the run, without secrets.
+            inputs: what it reads.
+            overwrite: replace a run that is there.
+            resume: finish a run that is there.
+            say: takes a line where the run before was killed and its claim is taken over.
 
         Returns:
             Whether it holds the finished result of the same inputs, settings and code already, and `resume` is set:
@@ -122,27 +97,27 @@ class RunFolder:
 
         Raises:
             OutputError: if it holds anything and neither `overwrite` nor `resume` is set, if what it holds is not a
-                run, or an input.
+                run, or an input, or if another run works there.
         """
-        there = self._storage.children(self.path) if self._storage.exists(self.path) else []
-        if there and not overwrite and not resume:
-            raise OutputError(
-                f"--output {self.path}: exists already; give another folder, or --overwrite to replace it,"
-                " or --resume to finish it"
-            )
-        if there and RUN not in there:
-            raise OutputError(f"--output {self.path}: holds files that are no run of nddup; it is not overwritten")
         for path in inputs.get("paths", []):
             if self._storage.is_within(path, self.path):
                 raise OutputError(f"--output {self.path}: holds INPUT {path}, which would be removed")
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         self._fingerprints["input"] = _digest(inputs)
-        if resume and COMPLETE in there and self._reads_as(RUN, text) and self._is_sound():
+
+        there = self._look(may_change=overwrite or resume)
+        if resume and self._is_result(there, text):
             return True
+        self._claim.take(say)
+        there = self._look(may_change=overwrite or resume)  # another run may have ended there meanwhile
+        if resume and self._is_result(there, text):
+            self._claim.release()
+            return True
+
         # The marker goes first, so that a half-removed run is no result; the name of a run stays, so that it is one.
         for name in sorted(there, key=lambda name: name != COMPLETE):
-            if name == COMPLETE or (overwrite and name != RUN):
+            if name == COMPLETE or name in OUTPUTS or (overwrite and name != RUN):
                 self._storage.remove(self._at(name))
         self._storage.write_text(self._at(RUN), text)
         self._storage.make_folder(self._at(STAGES))
@@ -173,13 +148,19 @@ class RunFolder:
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """As `Store.write`: Parquet. What was said of an earlier table of this name is taken back first."""
+        self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         where = self._place(name)
         table.select(*schema.fieldNames()).write.mode("overwrite").parquet(where)
         return self._spark.read.schema(schema).parquet(where)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """As `Store.seal`: writes the note."""
+        """As `Store.seal`: writes the note.
+
+        Raises:
+            NddupError: if another run took the folder over.
+        """
+        self._claim.check()
         self._fingerprints[name] = self._fingerprint(name, settings, reads)
         note = {
             "fingerprint": self._fingerprints[name],
@@ -193,6 +174,7 @@ class RunFolder:
 
     def clear(self, name: str) -> None:
         """Remove files beside the tables, and what was said of them."""
+        self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         self._storage.remove(self._place(name))
 
@@ -205,7 +187,14 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Write `metrics.json`, and the marker that makes the run a result."""
+        """Write `metrics.json`, remove tables that this run did not make, and write the marker that makes it a result.
+
+        Raises:
+            NddupError: if another run took the folder over.
+        """
+        self._claim.check()
+        for name in sorted(IN_SIGHT - self._fingerprints.keys()):
+            self.clear(name)
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
         self._storage.write_text(self._at(COMPLETE), "")
 
@@ -214,7 +203,10 @@ class RunFolder:
         self._storage.remove(self._at(name))
 
     def write_text(self, name: str, text: Any) -> None:  # noqa: ANN401 - a text or pieces of one
-        """A text file beside the tables."""
+        """A text file beside the tables, one of `OUTPUTS`."""
+        if name.partition("/")[0] not in OUTPUTS:
+            raise ValueError(f"{name} is not in OUTPUTS: a resumed run would leave it as it is")
+        self._claim.check()
         self._storage.write_text(self._at(name), text)
 
     def read_text(self, name: str) -> str:
@@ -234,6 +226,8 @@ class RunFolder:
         if COMPLETE not in there:
             raise OutputError(f"{self.path}: the run did not finish; what it holds is not a result")
         metrics: dict[str, Any] = json.loads(self.read_text("metrics.json"))
+        if "settings" in metrics:  # earlier versions wrote secrets as well
+            metrics["settings"] = hide_settings(metrics["settings"])
         made, known = metrics["versions"]["sketch_format"], versions()["sketch_format"]
         if made != known:
             raise IncompatibleSketchError(
@@ -255,8 +249,25 @@ class RunFolder:
     def _place(self, name: str) -> str:
         return self._at(name if name in IN_SIGHT else f"{STAGES}/{name}")
 
+    def _look(self, *, may_change: bool) -> list[str]:
+        """The names in the folder, without claims; OutputError where this run may not write to it."""
+        there = self._storage.children(self.path) if self._storage.exists(self.path) else []
+        there = [name for name in there if not name.startswith(PREFIX)]
+        if there and not may_change:
+            raise OutputError(
+                f"--output {self.path}: exists already; give another folder, or --overwrite to replace it,"
+                " or --resume to finish it"
+            )
+        if there and RUN not in there:
+            raise OutputError(f"--output {self.path}: holds files that are no run of nddup; it is not overwritten")
+        return there
+
+    def _is_result(self, there: Sequence[str], header: str) -> bool:
+        """Whether the folder holds the finished result of a run with this header."""
+        return COMPLETE in there and self._reads_as(RUN, header) and self._is_sound()
+
     def _fingerprint(self, name: str, settings: Mapping[str, Any], reads: Sequence[str]) -> str:
-        return _digest([name, code_fingerprint(), settings, {read: self._fingerprints[read] for read in reads}])
+        return _digest([name, versions(), settings, {read: self._fingerprints[read] for read in reads}])
 
     def _note(self, name: str) -> dict[str, Any]:
         """The note of a table; empty where there is none, or none that can be read to its end."""
@@ -281,26 +292,6 @@ class RunFolder:
         with suppress(OutputError, ValueError):
             return self._storage.read_text(self._at(name)) == text
         return False
-
-
-def versions() -> dict[str, str]:
-    """What made a run: the sketch format is the one that must agree for sketches to be compared."""
-    return {
-        "nddup": nddup.__version__,
-        "spark": pyspark.__version__,
-        "sketch_format": f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}",
-        "code": code_fingerprint(),
-    }
-
-
-@cache
-def code_fingerprint() -> str:
-    """SHA-256 over the package's source files, 16 hex digits: another code, another fingerprint."""
-    digest = hashlib.sha256()
-    root = Path(nddup.__file__).parent
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.txt")]):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _digest(value: object) -> str:

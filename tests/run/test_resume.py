@@ -66,7 +66,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(spark: SparkSession, pages: Path, output: Path, **changed: dict[str, Any]) -> dict[str, Any]:
+def run(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, Any]) -> dict[str, Any]:
     """Begin or resume the run; its metrics."""
     settings = SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
     return run_job(spark, [str(pages)], str(output), build_config(settings, origin="test"), resume=True)
@@ -205,3 +205,19 @@ def test_a_result_is_not_made_again(
         metrics = run(spark, pages, pages.parent / "undisturbed")
 
     assert counts(metrics) == undisturbed[1]
+
+
+def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_path: Path) -> None:
+    """Context, kept documents, evaluation and report go when a run is resumed with other settings, without them."""
+    out, ours = tmp_path / "out", {"input": {"max_record": 64_000}}
+    run(spark, pages, out, output={"context": True}, **ours)
+    assert (out / "context.fimi").exists()
+    (out / "report").mkdir()
+    (out / "evaluation.json").write_text("{}")
+
+    run(spark, pages, out, output={"context": True}, **ours)
+    assert (out / "evaluation.json").exists()
+    run(spark, pages, out, output={"kept": "none"}, pairs={"threshold": 0.7}, **ours)
+
+    assert not {"context.fimi", "kept", "report", "evaluation.json"} & {path.name for path in out.iterdir()}
+    assert not list(out.glob("_CLAIM*"))

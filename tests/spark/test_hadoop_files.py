@@ -33,7 +33,7 @@ from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
 from nddup.spark.schemas import FILES
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore
+from nddup.storage.session_tables import MemoryStore
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
 

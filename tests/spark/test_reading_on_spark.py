@@ -18,7 +18,7 @@ from nddup.settings.load import build_config
 from nddup.spark.pairing import collapse
 from nddup.spark.schemas import REJECTS
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore
+from nddup.storage.session_tables import MemoryStore
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]

@@ -23,7 +23,7 @@ from nddup.spark.reading.sketch_scan import parse_chunks
 from nddup.spark.reading.unsplit_files import read_batches
 from nddup.spark.schemas import CHUNKS, FILES
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore
+from nddup.storage.session_tables import MemoryStore
 
 MAX_RECORD = 10_000
 WHOLE = {

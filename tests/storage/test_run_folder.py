@@ -8,19 +8,29 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.errors import IncompatibleSketchError, OutputError
+from nddup.errors import IncompatibleSketchError, NddupError, OutputError
 from nddup.spark.schemas import KEEP
-from nddup.storage import run_folder as module
-from nddup.storage.run_folder import MemoryStore, RunFolder, code_fingerprint, versions
+from nddup.storage import versions as module
+from nddup.storage.claim import PREFIX
+from nddup.storage.run_folder import OUTPUTS, RunFolder
+from nddup.storage.session_tables import MemoryStore
+from nddup.storage.versions import versions
+from tests.storage.test_claim import holder
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 
 
 def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> RunFolder:
-    """A folder that a run has claimed."""
+    """A folder that a run has claimed; its claim is forgotten, as if its process had ended."""
     folder = RunFolder(spark, str(path))
     folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
+    folder.__exit__()
     return folder
+
+
+def names(path: Path) -> set[str]:
+    """What lies in a folder, hidden files apart."""
+    return {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
 
 
 def save(folder: RunFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
@@ -45,18 +55,13 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     path = tmp_path / "out"
     folder = started(spark, path)
     kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
-    before = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+    before = names(path)
 
     folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
     folder.finish({"versions": versions()})
 
     assert before == {"_RUN.json", "_stages", "keep"}
-    assert {entry.name for entry in path.iterdir() if not entry.name.startswith(".")} == {
-        *before,
-        "duplicates.txt",
-        "metrics.json",
-        "_COMPLETE",
-    }
+    assert names(path) == {*before, "duplicates.txt", "metrics.json", "_COMPLETE"}
     assert [row["doc_id"] for row in kept.collect()] == ["a"]
     assert folder.open() == {"versions": versions()}
     assert folder.table("keep").schema == KEEP
@@ -67,24 +72,24 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
 def test_fingerprints_follow_all_that_a_table_is_made_of(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other settings, inputs, code or upstream tables: another fingerprint; all equal: the same, anywhere."""
+    """Other settings, inputs, code, libraries, Python or upstream tables: another fingerprint; equal: the same."""
     first = fingerprints(started(spark, tmp_path / "a"), size=1)
     same = fingerprints(started(spark, tmp_path / "b"), size=1)
     settings = fingerprints(started(spark, tmp_path / "c"), size=2)
     changed = {**INPUTS, "files": {"a.xml": [10, 2]}}
     inputs = fingerprints(started(spark, tmp_path / "d", changed), size=1)
-    monkeypatch.setattr(module, "code_fingerprint", lambda: "other code")
-    code = fingerprints(started(spark, tmp_path / "e"), size=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "code_fingerprint", lambda: "other code")
+        code = fingerprints(started(spark, tmp_path / "e"), size=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "library_versions", lambda: {"selectolax": "0.0.1"})
+        library = fingerprints(started(spark, tmp_path / "f"), size=1)
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.0")
+    python = fingerprints(started(spark, tmp_path / "g"), size=1)
 
     assert first == same
-    for other in (settings, inputs, code):
+    for other in (settings, inputs, code, library, python):
         assert not set(first) & set(other)
-
-
-def test_the_fingerprint_of_the_code_is_stable() -> None:
-    """16 hex digits, the same at every call."""
-    assert code_fingerprint() == code_fingerprint()
-    assert len(bytes.fromhex(code_fingerprint())) == 8
 
 
 def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) -> None:
@@ -129,16 +134,17 @@ def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> 
     folder.write_text("duplicates.txt", "old")
     folder.finish({})
 
-    folder.start(settings={}, inputs=INPUTS, overwrite=True)
+    with folder:
+        folder.start(settings={}, inputs=INPUTS, overwrite=True)
 
-    names = {entry.name for entry in (tmp_path / "out").iterdir() if not entry.name.startswith(".")}
-    assert names == {"_RUN.json", "_stages"}
+    assert names(tmp_path / "out") == {"_RUN.json", "_stages"}
 
 
 def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path) -> None:
     """The kept documents of a run may be the next run's input, but not into the same folder."""
     folder = started(spark, tmp_path / "out")
-    folder.write_text("kept/part", "mine")
+    (tmp_path / "out" / "kept").mkdir()
+    (tmp_path / "out" / "kept" / "part").write_text("mine")
     inputs = {"paths": [f"{tmp_path}/out/kept"], "files": {}}
 
     with pytest.raises(OutputError, match=r"holds INPUT .*/kept, which would be removed"):
@@ -178,8 +184,8 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
 
 def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
     """The names of what another attempt at the run would make again, of a table and one made of it."""
-    folder = RunFolder(spark, str(path))
-    folder.start(settings={}, inputs=INPUTS, resume=True)
+    with RunFolder(spark, str(path)) as folder:
+        folder.start(settings={}, inputs=INPUTS, resume=True)
     found = {
         "keep": folder.find("keep", KEEP, settings=settings, reads=["input"]),
         "again": folder.find("again", KEEP, settings={}, reads=["keep"]),
@@ -259,21 +265,100 @@ def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession
     folder.finish({})
     again = RunFolder(spark, str(tmp_path / "out"))
 
-    assert again.start(settings={}, inputs=INPUTS, resume=True)
-    assert (tmp_path / "out" / "_COMPLETE").exists()
-    assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
-    assert not (tmp_path / "out" / "_COMPLETE").exists()
-    again.finish({})
+    with again:
+        assert again.start(settings={}, inputs=INPUTS, resume=True)
+        assert (tmp_path / "out" / "_COMPLETE").exists()
+        assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+        assert not (tmp_path / "out" / "_COMPLETE").exists()
+        assert again.has("keep", settings={}, reads=["input"])
+        again.finish({})
     next((tmp_path / "out" / "keep").glob("part-*")).unlink()
     assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
 
 
 def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSession, tmp_path: Path) -> None:
     """All that may be left of it is its name, half-written; it is a run all the same."""
-    for name, mode in (("resumed", "resume"), ("replaced", "overwrite")):
+    for name, resume in (("resumed", True), ("replaced", False)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "_RUN.json").write_text('{"layo')
 
-        RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, **{mode: True})
+        with RunFolder(spark, str(tmp_path / name)) as folder:
+            folder.start(settings={}, inputs=INPUTS, resume=resume, overwrite=not resume)
 
         assert json.loads((tmp_path / name / "_RUN.json").read_text())["inputs"] == INPUTS
+
+
+def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """A resumed run removes what was written from other tables, and in the end the tables that it does not make."""
+    folder = started(spark, tmp_path / "out")
+    empty = spark.createDataFrame([], KEEP)
+    for name in ("keep", "kept", "lexicon", "records"):
+        save(folder, name, empty, ["input"])
+    for name in OUTPUTS:
+        folder.write_text(f"{name}/part" if "." not in name else name, "{}")
+    folder.finish({})
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    assert names(tmp_path / "out") >= OUTPUTS
+
+    with RunFolder(spark, str(tmp_path / "out")) as again:
+        assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+        during = names(tmp_path / "out")
+        assert again.has("keep", settings={}, reads=["input"])
+        again.write_text("duplicates.txt", "new")
+        again.finish({})
+
+    assert not during & OUTPUTS
+    assert names(tmp_path / "out") == {
+        "_RUN.json", "_stages", "_COMPLETE", "metrics.json", "duplicates.txt", "keep", "notes.txt"
+    }  # fmt: skip
+    assert {"keep.json", "records.json"} <= names(tmp_path / "out" / "_stages")
+    assert not {"kept.json", "lexicon.json"} & names(tmp_path / "out" / "_stages")
+
+
+def test_only_known_outputs_are_written(spark: SparkSession, tmp_path: Path) -> None:
+    """What is not listed would outlive a change of settings."""
+    with pytest.raises(ValueError, match=r"other.txt is not in OUTPUTS"):
+        started(spark, tmp_path / "out").write_text("other.txt", "")
+
+
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Neither resumed nor replaced while its process lives; after kill -9 at once."""
+    out, said = tmp_path / "out", list[str]()
+    folder = started(spark, out)
+    folder.write_text("duplicates.txt", "mine")
+    folder.finish({})
+    before = names(out)
+    start: dict[str, Any] = {"settings": {"size": 1}, "inputs": INPUTS, mode: True, "say": said.append}
+    with holder(out) as process:
+        with pytest.raises(OutputError, match=f"another run works there, process {process.pid} on "):
+            RunFolder(spark, str(out)).start(**start)
+        assert {name for name in names(out) if not name.startswith(PREFIX)} == before
+        assert sum(name.startswith(PREFIX) for name in names(out)) == 1
+
+    with RunFolder(spark, str(out)) as second:
+        assert not second.start(**start)
+        assert "taken over from process" in said[-1]
+        assert "_COMPLETE" not in names(out)
+    assert not any(name.startswith(PREFIX) for name in names(out))
+
+
+def test_a_run_that_lost_its_folder_stops(spark: SparkSession, tmp_path: Path) -> None:
+    """Before it writes a table, seals it, writes a file or finishes."""
+    empty = spark.createDataFrame([], KEEP)
+    with RunFolder(spark, str(tmp_path / "out")) as folder:
+        folder.start(settings={}, inputs=INPUTS)
+        save(folder, "keep", empty, ["input"])
+        next((tmp_path / "out").glob(f"{PREFIX}*")).unlink()
+
+        for step in (
+            lambda: folder.write("keep", empty, KEEP),
+            lambda: folder.seal("keep", settings={}, reads=["input"], counted={}),
+            lambda: folder.clear("keep"),
+            lambda: folder.write_text("duplicates.txt", ""),
+            lambda: folder.finish({}),
+        ):
+            with pytest.raises(NddupError, match="was taken over by another run"):
+                step()
+
+    assert names(tmp_path / "out") == {"_RUN.json", "_stages", "keep"}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
+from nddup.redaction import drop_login
 from nddup.results.report.data import chunks
 from nddup.results.report.gather import gather
 from nddup.results.report.write import write_report
@@ -30,4 +31,4 @@ def report_run(spark: SparkSession, run: str, *, asked: Iterable[str] = ()) -> s
     shown = gather(spark, folder, folder.open(), asked)
     folder.remove("report")
     write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
-    return f"{folder.path}/report/index.html"
+    return f"{drop_login(folder.path)}/report/index.html"

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
+from nddup.redaction import drop_login
 from nddup.results.report.shown import (
     CELLS,
     CLUSTERS,
@@ -71,7 +72,7 @@ def gather(spark: SparkSession, folder: RunFolder, metrics: Mapping[str, Any], a
     if missing:
         texts = pa.concat_tables([texts, _read_again(spark, folder, missing)])
     return Shown(
-        path=folder.path,
+        path=drop_login(folder.path),
         metrics=metrics,
         clusters=clusters,
         listed=listed,

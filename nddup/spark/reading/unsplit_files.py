@@ -16,6 +16,7 @@ from nddup.reading.containers import CONTAINERS, read_container
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject, parse_record
 from nddup.reading.streams import Chunk, Expanded, StoppedError, cut_stream
+from nddup.redaction import clean
 from nddup.spark.reading.hadoop_files import in_one_place, open_row, rows_of
 from nddup.spark.reading.sketch_scan import Found, Rule, contents_of, sketch_found
 from nddup.spark.schemas import CONTENTS, FILES, RECORDS, require
@@ -85,7 +86,7 @@ def read_file(row: dict[str, Any], head: FileHead, max_record: int) -> Iterator[
         raw = open_row(row)
         raw = in_one_place(raw) if head.format.kind == "parquet" else raw
     except OSError as error:
-        yield Reject("unreadable", str(error).splitlines()[0], ""), b""
+        yield Reject("unreadable", clean(str(error)).splitlines()[0], ""), b""
         return
     except StoppedError as error:
         yield Reject(error.reason, str(error), ""), b""

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import Kept
+from nddup.storage.session_tables import Kept
 
 
 class CheckpointStore:

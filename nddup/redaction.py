@@ -1,0 +1,102 @@
+"""What is never written down: secrets among Spark's settings, and the user and password of a URI.
+
+A setting is a secret by Spark's own rule: `spark.redaction.regex` is found in its key or its value. What the setting
+names is added to Spark's default. Values of such settings are remembered, so that a message of Java or Hadoop that
+quotes one can be cleaned as well.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+RULE = "spark.redaction.regex"
+DEFAULT = "(?i)secret|password|token|access[.]?key|credential"
+"""Spark's default in 4.3."""
+
+HIDDEN = "*********(redacted)"
+"""Stands for a secret, as in Spark."""
+
+IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
+"""For `spark.redaction.string.regex`: user and password of a URI in a query plan, as the event log holds them."""
+
+LEAST_REMEMBERED = 6
+"""Letters of a value that is replaced wherever it occurs: a shorter one is part of common words."""
+
+CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+"""What stands before the @ of these URIs is the name of a container."""
+
+_SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
+# Up to the last @ before the path; or a password with a slash in it, which Java refuses and quotes. A port is none.
+_LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
+_LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
+_ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
+
+_patterns: dict[str, re.Pattern[str]] = {DEFAULT: re.compile(DEFAULT)}
+_remembered: set[str] = set()
+
+
+def follow(settings: Iterable[tuple[str, object]]) -> None:
+    """Apply the rule that Spark's settings give, from now on, and remember the secrets among them."""
+    given = [(str(key), str(value)) for key, value in settings]
+    for key, value in given:
+        if key == RULE and value not in _patterns:
+            try:
+                _patterns[value] = re.compile(value)
+            except re.error:  # a form of Java's own: then every setting may be a secret
+                _patterns[value] = re.compile("")
+    for key, value in given:
+        if _is_secret(key) and len(value) >= LEAST_REMEMBERED:
+            _remembered.add(value)
+
+
+def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
+    """The value of one setting by its full key, as it may be written down.
+
+    Example:
+        >>> hide_setting("spark.hadoop.fs.s3a.secret.key", "abc"), hide_setting("lexicon.saved", "ftp://me:abc@host/a")
+        ('*********(redacted)', 'ftp://host/a')
+    """
+    is_of_spark = key.startswith("spark.")
+    if is_of_spark and (_is_secret(key) or _is_secret(str(value))):
+        return HIDDEN
+    return drop_login(value) if isinstance(value, str) else value
+
+
+def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """All sections of settings, as they may be written down."""
+    return {
+        section: {key: hide_setting(key if section == "spark" else f"{section}.{key}", value)
+                  for key, value in values.items()}
+        for section, values in settings.items()
+    }  # fmt: skip
+
+
+def drop_login(uri: str) -> str:
+    """A URI without user and password; any other text as it is.
+
+    Example:
+        >>> [drop_login(uri) for uri in ("ftp://me:abc@host:21/a@b", "hdfs://host:8020/a@b", "abfs://box@account/a")]
+        ['ftp://host:21/a@b', 'hdfs://host:8020/a@b', 'abfs://box@account/a']
+    """
+    return _LOGIN.sub(_without_login, uri)
+
+
+def clean(text: str) -> str:
+    """A message without secrets: those remembered, values of settings that are secrets, logins of URIs.
+
+    Example:
+        >>> clean("no ftp://me:abc@host/a: fs.s3a.secret.key=abc is wrong")
+        'no ftp://host/a: fs.s3a.secret.key=*********(redacted) is wrong'
+    """
+    for secret in sorted(_remembered, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    text = _ASSIGNMENT.sub(lambda found: f"{found[1]}{found[2]}{HIDDEN}" if _is_secret(found[1]) else found[0], text)
+    return _LOGIN_IN_TEXT.sub(_without_login, text)
+
+
+def _is_secret(text: str) -> bool:
+    return any(pattern.search(text) for pattern in _patterns.values())
+
+
+def _without_login(found: re.Match[str]) -> str:
+    return found[0] if found[1].lower() in CONTAINER_SCHEMES else f"{found[1]}://"

@@ -1,0 +1,61 @@
+"""How a stage keeps its tables: in a run's folder (`run_folder`), or here in Spark's own storage, for a notebook."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table of an earlier attempt, and what was counted while it was made."""
+
+    table: DataFrame
+    counted: Mapping[str, Any]
+
+
+class Store(Protocol):
+    """Keeps a table so that it is computed once: found, or written and then sealed."""
+
+    def find(
+        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
+    ) -> Kept | None:
+        """The table as an earlier attempt left it, if this one would make the same; None if it is to be made."""
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """Compute `table` and keep it in the place of an earlier one; the DataFrame given back reads what was kept."""
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """Say that the table is whole, and what was counted while it was made."""
+
+    def drop(self, name: str) -> None:
+        """Forget a working table that nothing reads any more."""
+
+
+class MemoryStore:
+    """Tables in Spark's block storage, on disk of the executors, as long as something refers to them."""
+
+    def find(
+        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
+    ) -> Kept | None:
+        """Nothing: a session begins empty."""
+        del name, schema, settings, reads
+        return None
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """As `Store.write`. One action.
+
+        A checkpoint, for it forgets how the table was made. The plan of a table that is only persisted holds the plan
+        of every table under it, once for each time it is read: doubling stage by stage, it fills the driver's memory.
+        """
+        del name
+        return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """Nothing: what is written is whole."""
+
+    def drop(self, name: str) -> None:
+        """As `Store.drop`: Spark frees a checkpoint by itself."""

@@ -1,0 +1,75 @@
+"""What made a run: the code, the versions of the libraries that shape its tables, Python and Spark.
+
+All of it is in the fingerprint of every table (`run_folder`): a resumed run does not mix what two versions made.
+"""
+
+import hashlib
+import platform
+import secrets
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import pyspark
+
+import nddup
+from nddup.sketching.min_s import SKETCH_FORMAT
+from nddup.sketching.tokens import TOKEN_TABLE_VERSION
+
+SHAPING = (
+    "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse", "scipy",
+    "selectolax", "stop-words", "zstandard",
+)  # fmt: skip
+"""Libraries that decide records, texts, tokens, sketches or sets."""
+
+SOURCES = (".py", ".txt", ".npz")
+"""Files of the package that decide what it does: code, word lists, tables of characters."""
+
+
+def versions() -> dict[str, str]:
+    """What made a run: the sketch format is the one that must agree for sketches to be compared."""
+    return {
+        "nddup": nddup.__version__,
+        "spark": pyspark.__version__,
+        "sketch_format": f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}",
+        "code": code_fingerprint(),
+        "python": platform.python_version(),  # its codecs and its unicodedata decide texts
+        **library_versions(),
+    }
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """The installed version of each of `SHAPING`."""
+    return {name: _version_of(name) for name in SHAPING}
+
+
+@cache
+def code_fingerprint() -> str:
+    """SHA-256 over the package's source files, 16 hex digits; from a folder and from a zip the same.
+
+    Code that cannot be read is like no other: each process then has a fingerprint of its own, and nothing is reused.
+    """
+    digest, read = hashlib.sha256(), 0
+    for name, content in sorted(_read_sources(files("nddup"))):
+        digest.update(name.encode() + b"\0" + content)
+        read += name.endswith(".py")
+    return digest.hexdigest()[:16] if read else secrets.token_hex(8)
+
+
+def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of the sources at or below a folder."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _read_sources(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(SOURCES):
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _version_of(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # copied without what tells its version
+        return "unknown"

@@ -1,0 +1,77 @@
+"""What made a run: code and libraries, wherever they lie."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nddup.storage import versions as module
+from nddup.storage.versions import SHAPING, code_fingerprint, versions
+from tests.places import ROOT
+
+ELSEWHERE = {"pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
+"""Dependencies that decide no table: small results, settings, `truth`. Spark's version is told apart."""
+
+
+def from_zip(path: Path) -> str:
+    """The fingerprint as a program sees it that imports the package from a zip, as after `--py-files`."""
+    code = "import nddup.storage.versions as v; assert '.zip' in v.__file__; print(v.code_fingerprint())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=path.parent, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def pack(path: Path, *, but: str = "", suffixes: tuple[str, ...] = (".py", ".txt", ".npz")) -> Path:
+    """The package as a zip; with a line more in the file `but`."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted((ROOT / "nddup").rglob("*")):
+            if file.suffix in suffixes:
+                name = str(file.relative_to(ROOT))
+                archive.writestr(name, file.read_bytes() + (b"\n# more\n" if name == but else b""))
+    return path
+
+
+def test_the_fingerprint_of_the_code_is_stable() -> None:
+    """16 hex digits, the same at every call."""
+    assert code_fingerprint() == code_fingerprint()
+    assert len(bytes.fromhex(code_fingerprint())) == 8
+
+
+def test_code_in_a_zip_is_told_apart(tmp_path: Path) -> None:
+    """The same code has the same fingerprint as in its folder; another line, another one."""
+    assert from_zip(pack(tmp_path / "same.zip")) == code_fingerprint()
+    assert from_zip(pack(tmp_path / "other.zip", but="nddup/spark/reading/sketch_scan.py")) != code_fingerprint()
+
+
+def test_code_that_cannot_be_read_is_like_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where only compiled code is there, no run takes another's tables."""
+    monkeypatch.setattr(module, "files", lambda _: tmp_path)
+
+    assert code_fingerprint.__wrapped__() != code_fingerprint.__wrapped__()
+
+
+def test_every_dependency_is_decided_upon() -> None:
+    """A library of pyproject.toml is in the fingerprints, or it is listed here as one that shapes no table."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
+
+    assert set(SHAPING) | ELSEWHERE == names
+    assert not set(SHAPING) & ELSEWHERE
+
+
+def test_versions_name_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its number, and Python's own."""
+    found = versions()
+
+    assert set(SHAPING) <= found.keys()
+    assert found["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    assert all(re.match(r"\d+[.]", found[name]) for name in SHAPING)
+    monkeypatch.setattr(module, "library_versions", lambda: {"lxml": "other"})
+    assert versions() != found
