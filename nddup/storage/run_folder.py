@@ -40,6 +40,7 @@ from nddup.storage.session_tables import Kept
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
+logger = logging.getLogger("nddup")
 COMPLETE, STAGES = "_COMPLETE", "_stages"
 IN_SIGHT = frozenset([*RESULTS, "kept", "lexicon"])
 """What lies in the folder itself; working tables lie in `_stages`."""
@@ -80,7 +81,7 @@ class RunFolder:
         inputs: Mapping[str, Any],
         overwrite: bool = False,
         resume: bool = False,
-        say: Say = logging.getLogger("nddup").warning,
+        say: Say = logger.warning,
     ) -> bool:
         """Claim the folder, until it is left as a context, and say in it what the run is.
 
