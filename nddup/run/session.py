@@ -124,9 +124,8 @@ def workers_find_us() -> bool:
     """
     asked = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({OUR_DAEMON!r}) is None)"
     try:
-        answer = subprocess.run(  # noqa: S603 - the Python that Spark starts, and a program of ours
-            [os.environ["PYSPARK_PYTHON"], "-c", asked], capture_output=True, check=False
-        )
+        python = [os.environ["PYSPARK_PYTHON"], "-c", asked]
+        answer = subprocess.run(python, capture_output=True, check=False)  # noqa: S603 - what Spark itself starts
     except OSError:
         return False
     return answer.returncode == 0

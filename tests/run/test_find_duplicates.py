@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from nddup import find_duplicates
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.run.job import Tables, run_job
+from nddup.run.session import set_to
 from nddup.settings.load import build_config
 
 TEXT = [f"word{number}" for number in range(60)]
@@ -21,7 +23,7 @@ TEXTS = {
     "far": " ".join(reversed(TEXT)),
     "empty": "",
 }
-SETTINGS = {"pairs": {"threshold": 0.7}}
+SETTINGS: dict[str, Any] = {"pairs": {"threshold": 0.7}}
 BY_ID = {
     "documents": ["doc_id", "n_tokens", "n_features", "content_fingerprint", "group", "sketch"],
     "pairs": ["doc_a", "doc_b", "overlap", "resemblance", "star"],
@@ -135,3 +137,48 @@ def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, A
         find_duplicates(table, **arguments)
 
     assert str(caught.value).startswith(said)
+
+
+def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, collection: DataFrame) -> None:
+    """Nothing of a run stays in the caller's session, whether it ends or fails."""
+    mine = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    with set_to(spark, {mine: "77"}):
+        before = dict(spark.conf.getAll)
+        keys: dict[str, Any] = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
+
+        tables = find_duplicates(collection, id="name", text="body", **keys)
+        after = dict(spark.conf.getAll)
+        empty = collection.withColumn("body", F.lit(None))
+        with pytest.raises(NddupError):
+            find_duplicates(empty, id="name", text="body", input={"max_rejects": 0.1})
+
+        assert before == after == dict(spark.conf.getAll)
+        assert tables.keep.count() == len(TEXTS)
+
+
+def test_what_a_session_cannot_change_is_refused_in_one_line(collection: DataFrame) -> None:
+    """A setting of executors that run already."""
+    with pytest.raises(ConfigError, match=r"^spark\.executor\.memory=9g: .*$"):
+        find_duplicates(collection, id="name", text="body", spark={"spark.executor.memory": "9g"})
+
+
+def persisted(spark: SparkSession) -> dict[int, Any]:
+    """What executors hold, by its number."""
+    return dict(spark.sparkContext._jsc.getPersistentRDDs())  # noqa: SLF001
+
+
+def test_tables_in_a_folder_outlive_the_executors(
+    spark: SparkSession, collection: DataFrame, found: Tables, tmp_path: Path
+) -> None:
+    """All blocks that executors hold are lost: the tables are those of a call that lost none."""
+    folder, others = tmp_path / "checkpoint", set(persisted(spark))
+
+    tables = find_duplicates(collection, id="name", text="body", checkpoint=str(folder), **SETTINGS)
+    for number, held in persisted(spark).items():
+        if number not in others:
+            held.unpersist(True)  # noqa: FBT003 - Java has no names
+
+    for name in BY_ID:
+        assert shown(getattr(tables, name), ["*"]) == shown(getattr(found, name), ["*"])
+    [own] = folder.iterdir()
+    assert {path.name for path in own.iterdir()} == set(BY_ID) | {"rejects", "false_components"}

@@ -1,5 +1,6 @@
 """Blocks: what is packed is what is unpacked, in the partition it was sent to."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from nddup.arrays import Ragged, take_rows
+from nddup.errors import SchemaError
 from nddup.matching.prefix_filter import partition_of
 from nddup.spark import blocks as exchange_module
 from nddup.spark.blocks import (
@@ -251,6 +253,53 @@ def test_probes_go_to_every_owner_in_pieces(lists: list[list[int]]) -> None:
         assert {name: values.tolist() for name, values in apart.items()} == {
             name: values.tolist() for name, values in together.items()
         }
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_wide_cells_are_read_as_well_as_narrow_ones(start: int) -> None:
+    """Spark sends cells with ends of 64 bits where `useLargeVarTypes` is set: the values are the same."""
+    batch = pack({"a": np.int64}, np.array([0, 1, 1], np.int32), {"a": np.array([10, 11, 12])}, partitions=2)
+    wide = batch.set_column(1, "a", batch.column("a").cast(pa.large_binary()))
+
+    assert unpack([wide.slice(start)], {"a": np.int64})["a"].tolist() == [10, 11, 12][start:]
+
+    lists = [[1], [2, 3], [], [4]]
+    rows = list_column(pa.array(lists, pa.large_list(pa.int64())).slice(start))
+    assert rows.values.tolist() == [value for row in lists[start:] for value in row]
+
+
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string(), pa.binary(8), pa.int64()])
+def test_blocks_of_another_type_are_refused(kind: pa.DataType) -> None:
+    """What lies in the buffers of a type that is not known is never guessed."""
+    batch = pa.RecordBatch.from_arrays([pa.nulls(2, kind)], names=["a"])
+
+    with pytest.raises(
+        SchemaError, match=f"^blocks: column 'a' should be binary or large_binary, got {re.escape(str(kind))}$"
+    ):
+        unpack([batch], {"a": np.int64})
+
+
+def test_a_block_of_half_a_value_is_refused() -> None:
+    """Bytes of another layout are not cut to fit."""
+    batch = pa.RecordBatch.from_arrays([pa.array([b"1234567"], pa.binary())], names=["a"])
+
+    with pytest.raises(SchemaError, match=r"^blocks: column 'a' holds 7 bytes, no whole number of int64$"):
+        unpack([batch], {"a": np.int64})
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_view(pa.int64()), pa.large_list_view(pa.int64()), pa.list_(pa.int32()), pa.list_(pa.int64(), 2)]
+)
+def test_lists_of_another_type_are_refused(kind: pa.DataType) -> None:
+    """The offsets of a view are no ends, and numbers of four bytes are not read as half as many of eight."""
+    with pytest.raises(SchemaError, match=r"^a column of numbers should be list<int64> or large_list<int64>, got .*$"):
+        list_column(pa.array([[1, 2], [3, 4]], kind))
+
+
+def test_a_null_among_the_numbers_is_refused() -> None:
+    """It would be read as some number or other."""
+    with pytest.raises(SchemaError, match=r"^a column of numbers holds a null among them$"):
+        list_column(pa.array([[1, None]], pa.list_(pa.int64())))
 
 
 def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:

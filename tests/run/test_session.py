@@ -1,0 +1,111 @@
+"""The session: settings that are restored or refused, and where the workers' parent is one of ours."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError
+from nddup.run.session import PINNED, RUNTIME, set_to, settings_for, workers_find_us
+from scripts.standalone import HOME, SHORT_LIVED
+from tests.places import ROOT
+
+BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+"""A Python in which nothing is installed."""
+
+LIBRARIES = Path(np.__file__).parents[1]
+SIZE = "spark.sql.shuffle.partitions"
+
+
+def test_settings_are_restored_whatever_happens(spark: SparkSession) -> None:
+    """What was set is set again, what was not set is not set, and what Spark refuses changes nothing."""
+    before, unset = spark.conf.get(SIZE), "spark.sql.session.localRelationCacheThreshold"
+
+    def fail_in_between() -> None:
+        with set_to(spark, {SIZE: "7", unset: "1234"}):
+            assert (spark.conf.get(SIZE), spark.conf.get(unset)) == ("7", "1234")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_in_between()
+
+    with pytest.raises(ConfigError) as caught, set_to(spark, {SIZE: "7", "spark.executor.memory": "1g", unset: "1"}):
+        pytest.fail("a running session cannot change this")
+
+    assert str(caught.value).startswith("spark.executor.memory=1g: ")
+    assert "\n" not in str(caught.value)
+    assert (spark.conf.get(SIZE), spark.conf.get(unset, None)) == (before, None)
+
+
+@pytest.mark.parametrize("key", PINNED)
+def test_what_the_stages_count_on_is_not_to_be_changed(key: str) -> None:
+    """One line says which setting, what it should be, and what it is."""
+    other = "false" if PINNED[key] == "true" else "true"
+
+    with pytest.raises(ConfigError) as caught:
+        settings_for({key: other})
+
+    assert str(caught.value) == f"{key}: nddup works with {PINNED[key]} only, got {other}"
+    assert settings_for({key: PINNED[key].upper(), "spark.x": "y"})["spark.x"] == "y"
+    assert settings_for({}) == {**RUNTIME, **PINNED}
+
+
+def test_a_setting_that_is_given_wins() -> None:
+    """What is only a default gives way."""
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+    assert settings_for({key: "5"})[key] == "5"
+
+
+@pytest.mark.parametrize(
+    ("python", "path", "finds"),
+    [(BARE, ROOT, True), (BARE, LIBRARIES, False), (sys.executable, ROOT, True), ("/no/such/python", ROOT, False)],
+)
+def test_our_daemon_is_for_workers_that_can_load_it(
+    python: Path | str, path: Path, *, finds: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That this program found the package, by `sys.path` or a zip, says nothing of the workers."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(path))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+
+    assert workers_find_us() is finds
+
+
+JOB = """
+from nddup.session import start_session
+from nddup.stages.exchange import with_rows
+
+spark = start_session(master=None, settings={"spark.ui.enabled": "false"})
+theirs = spark.range(4).mapInArrow(lambda batches: (batch for batch in batches), "id long").count()
+ours = spark.range(4).mapInArrow(with_rows, "id long").count()
+print(f"rows {theirs} {ours}")
+"""
+
+
+def test_code_that_comes_as_py_files_breaks_no_task(tmp_path: Path) -> None:
+    """The parent of the workers starts before these files reach them; nothing is asked of it that it cannot load."""
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as packed:
+        for path in [*(ROOT / "nddup").rglob("*.py"), *(ROOT / "nddup").rglob("*.txt")]:
+            packed.write(path, path.relative_to(ROOT))
+    (tmp_path / "job.py").write_text(JOB)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(LIBRARIES),
+        "SPARK_HOME": str(HOME),
+        "PYSPARK_PYTHON": str(BARE),
+        "PYSPARK_DRIVER_PYTHON": str(BARE),
+        "SPARK_SUBMIT_OPTS": SHORT_LIVED,
+    }
+
+    submitted = subprocess.run(
+        [HOME / "bin" / "spark-submit", "--master", "local[1]", "--py-files", "code.zip", "job.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+    assert "rows 4 4" in submitted.stdout, submitted.stderr[-3000:]
