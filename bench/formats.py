@@ -214,8 +214,9 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
     """Read, parse, strip, and unless told otherwise sketch and fingerprint, in one process, without Spark."""
     documents, texts = 0, []
     for group in found.groups:
-        for file, compression in group.files:
+        for file, compression, _ in group.files:
             row = {"path": file.path, "source": file.source, "compression": compression, "most": 1 << 40}
+            row["content"] = None
             for record_, _ in read_file(row, group.head, job.rule.max_record):
                 if not isinstance(record_, Record):
                     continue

@@ -181,8 +181,7 @@ def _profile(path: Path, head: FileHead, rule: Rule) -> None:
                 "value": pa.array(part, pa.binary()),
                 "source": [path.name] * len(part),
                 "split": pa.array([0] * len(part), pa.int64()),
-                "split_end": pa.array([size] * len(part), pa.int64()),
-                "file_size": pa.array([size] * len(part), pa.int64()),
+                "ends_open": [True] * len(part),
             }
         )
         for part in (chunks[start : start + 500] for start in starts)
