@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
 from nddup.run.collection import read_texts
-from nddup.run.pairing import save_pairs
+from nddup.run.pairing import save_pairs, take_documents
 from nddup.run.report_texts import reopen_inputs
 from nddup.run.state import Job
-from nddup.settings.schema import PairsConfig
+from nddup.settings.derive import found_exactly
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
 from nddup.spark.evaluating import edit_pairs as stage
-from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.reading.text_scan import Wanted, name_texts
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
@@ -38,6 +39,7 @@ class Truth:
     """What a reference list was made of, and what was found."""
 
     similarity: float
+    measure: str
     least: float
     documents: int
     cut_texts: int
@@ -50,9 +52,10 @@ class Truth:
 
     def lines(self) -> list[str]:
         """In words, a line each."""
+        measure = "a resemblance" if self.measure == "resemblance" else "an overlap"
         said = [
             f"edit similarity at least {self.similarity}: {self.pairs:,} pairs of {self.documents:,} documents",
-            f"compared: {self.candidates:,} pairs whose sketches have a resemblance of at least {self.least}",
+            f"compared: {self.candidates:,} pairs whose sketches have {measure} of at least {self.least}",
         ]
         if self.sampled:
             said.append(
@@ -98,10 +101,12 @@ def make_truth(  # noqa: PLR0913 - the options of the command
     if storage.exists(output):
         raise OutputError(f"--output {output}: exists already; give another file")
     folder = RunFolder(spark, run)
-    metrics = folder.open()
+    folder.open()
     job = reopen_inputs(spark, folder)
     documents = folder.table("documents")
-    pairs = _find_candidates(job, documents, metrics["stages"]["pairs"], least).persist(StorageLevel.DISK_ONLY)
+    job.config = settings_of_candidates(job.config, least)
+    take_documents(job, documents)
+    pairs = save_pairs(job).persist(StorageLevel.DISK_ONLY)
     texts = _read_texts(job, documents).persist(StorageLevel.DISK_ONLY)
     found = stage.measure_pairs(pairs, texts, similarity=similarity).persist(StorageLevel.DISK_ONLY)
     try:
@@ -114,6 +119,7 @@ def make_truth(  # noqa: PLR0913 - the options of the command
             raise AssertionError  # an aggregate without groups has one row
         made = Truth(
             similarity=similarity,
+            measure=job.config.pairs.measure,
             least=least,
             documents=about["n"],
             cut_texts=about["cut"],
@@ -131,13 +137,21 @@ def make_truth(  # noqa: PLR0913 - the options of the command
     return made
 
 
-def _find_candidates(job: Job, documents: DataFrame, counts: dict[str, int], least: float) -> DataFrame:
-    """PAIRS of the same sketches at a lower resemblance, by the functions of the job."""
-    pairs = PairsConfig(measure="resemblance", threshold=least, max_postings=job.config.pairs.max_postings)
-    job.config = job.config.model_copy(update={"pairs": pairs})
-    job.tables = {"documents": documents, "nodes": name_nodes(documents, policy=job.config.keep.policy)}
-    job.metrics.counts |= {name: counts[name] for name in ("distinct_sketches", "postings")}
-    return save_pairs(job)
+def settings_of_candidates(config: Config, least: float) -> Config:
+    """The settings of a run, changed so that its sketches give every pair with at least this resemblance.
+
+    Sketches whose size follows the length show no resemblance: of these it is the share of the larger one.
+
+    Raises:
+        ConfigError: if `least` is no share.
+    """
+    sketch = found_exactly(config.sketch)
+    pairs = {
+        "measure": "resemblance" if sketch.growth == "fixed" else "overlap",
+        "threshold": float(least),
+        "max_postings": config.pairs.max_postings,
+    }
+    return build_config({**config.model_dump(), "sketch": sketch.model_dump(), "pairs": pairs}, origin="--candidates")
 
 
 def _read_texts(job: Job, documents: DataFrame) -> DataFrame:

@@ -29,8 +29,24 @@ LEAST_GAIN = 0.02
 MOST_ROUNDS = 20
 
 
+def take_documents(job: Job, documents: DataFrame) -> None:
+    """Begin with the DOCUMENTS of a finished run: their nodes, and all that pairing asks of them. One action."""
+    job.tables = {"documents": documents, "nodes": name_nodes(job, documents)}
+    counted = documents.agg(*(count.alias(name) for name, count in collapse.count_sketches().items())).collect()[0]
+    job.metrics.counts |= {name: int(count or 0) for name, count in counted.asDict().items()}
+
+
+def name_nodes(job: Job, documents: DataFrame) -> DataFrame:
+    """NODES of the documents, by the policy and the kind of the job."""
+    return collapse.name_nodes(documents, policy=job.config.keep.policy, levels=job.levels)
+
+
 def save_pairs(job: Job) -> DataFrame:
-    """PAIRS of the documents in `job.tables`, under the settings of the job; needs `documents`, `nodes`, two counts."""
+    """PAIRS of the documents in `job.tables`, under the settings of the job.
+
+    Needs `documents`, `nodes`, and the counts of `collapse.count_sketches`: a run has them from its documents, and
+    `take_documents` gives them.
+    """
     config, threshold = job.config, job.threshold
     sketches = collapse.distinct_sketches(job.tables["documents"], levels=job.levels)
     partitions = _partitions(job, job.metrics.counts["postings"])

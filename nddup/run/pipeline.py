@@ -19,7 +19,7 @@ from nddup.errors import NddupError
 from nddup.run.clustering import save_clusters
 from nddup.run.collection import Collection, read_contents, read_records, sources_cut_short
 from nddup.run.lexicons import find_lexicon
-from nddup.run.pairing import save_pairs
+from nddup.run.pairing import name_nodes, save_pairs
 from nddup.run.session import set_to, splitting
 from nddup.run.state import Job, Making
 from nddup.spark import schemas
@@ -134,7 +134,7 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
     _count_rejects(job)
-    nodes = collapse.name_nodes(job.tables["documents"], policy=job.config.keep.policy, levels=job.levels)
+    nodes = name_nodes(job, job.tables["documents"])
     short = collapse.count_short(job.threshold.least_size)
     job.save("nodes", nodes, "keep", "pairs", "sketch", reads=("documents",), **short)
 

@@ -28,6 +28,9 @@ RUN: Final = 8
 WEIGHT_OF_MISSED: Final = 0.95
 """Where bands are chosen: candidates are verified, so those that come in vain cost only time."""
 
+EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
+"""For a kind whose pairs are found by keys, the one that takes the same sketches and finds every pair."""
+
 SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
 """Keys of `sketch` that are about shingles."""
 
@@ -105,6 +108,18 @@ def finder_of(config: Config) -> Finder | None:
     if finder == "bands":
         return Finder(*bands_of(config))
     return Finder(0, config.sketch.rows or RUN) if finder == "runs" else None
+
+
+def found_exactly(sketch: SketchConfig) -> SketchConfig:
+    """The settings of a kind that takes the same sketches and compares every pair that may be near.
+
+    Keys by which sketches meet, and pairs that are not compared, fall away; the sketches are not made again by these.
+    """
+    exact = EXACT.get(sketch.kind, sketch.kind)
+    permutation = sketch.permutation if exact == sketch.kind else None
+    return sketch.model_copy(
+        update={"kind": exact, "permutation": permutation, "bands": None, "rows": None, "verify": True}
+    )
 
 
 def find_conflicts(config: Config) -> list[str]:

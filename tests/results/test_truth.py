@@ -3,8 +3,10 @@
 import csv
 import json
 import random
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +15,10 @@ from pyspark.sql import SparkSession
 from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
-from nddup.errors import NddupError
-from nddup.results.truth import make_truth
+from nddup.errors import ConfigError, NddupError
+from nddup.results.truth import make_truth, settings_of_candidates
 from nddup.run.job import run_job
+from nddup.settings.derive import finder_of, kind_of, threshold_of
 from nddup.settings.load import build_config
 
 SIMILARITY = 0.8
@@ -91,6 +94,42 @@ def test_the_list_holds_the_pairs_that_are_alike(
     assert (made.sampled_pairs, made.sampled_found) == (len(every), len(rows))
     assert f"{len(missed):,} of {len(every):,} are not in this list" in comments[2]
     assert f"reference{len(rows):>31,}" in capsys.readouterr().out
+
+
+OF_KINDS: list[dict[str, Any]] = [
+    {"sketch": {"kind": "min-s"}},
+    {"sketch": {"kind": "min-s", "growth": "linear"}, "pairs": {"measure": "overlap", "threshold": 12}},
+    {"sketch": {"kind": "super", "rows": 4}},
+    {"sketch": {"kind": "min-perm", "tagged": False}},
+    {"sketch": {"kind": "minhash", "bands": 20, "rows": 10, "permutation": "affine"}},
+    {"sketch": {"kind": "minhash", "verify": False}, "clusters": {"mode": "partition"}},
+    {"sketch": {"kind": "mod-m"}, "pairs": {"measure": "containment"}, "clusters": {"mode": "components"}},
+    {"sketch": {"kind": "mod-pow2"}, "clusters": {"mode": "partition"}},
+    {"sketch": {"kind": "i-match"}, "pairs": {"measure": "overlap", "threshold": 1}},
+]
+
+
+@pytest.mark.parametrize("settings", OF_KINDS, ids=lambda settings: settings["sketch"]["kind"])
+def test_candidates_are_all_that_are_so_near(settings: dict[str, Any]) -> None:
+    """Of every kind: found exactly, compared, from the same sketches; of sizes that grow, a share of the larger."""
+    before = build_config(settings, origin="test")
+
+    config = settings_of_candidates(before, 0.4)
+
+    kind, threshold = kind_of(config.sketch), threshold_of(config)
+    assert kind.is_exact
+    assert finder_of(config) is None
+    assert config.sketch.verify
+    assert (Fraction(threshold.numerator, threshold.denominator), threshold.is_count) == (Fraction(2, 5), False)
+    assert threshold.measure == ("resemblance" if config.sketch.growth == "fixed" else "overlap")
+    assert (kind.estimate, kind.sample(config.sketch.size)) == (
+        kind_of(before.sketch).estimate, kind_of(before.sketch).sample(before.sketch.size))  # fmt: skip
+
+
+def test_a_wrong_share_of_candidates_is_refused_in_a_line() -> None:
+    """More decimals than are compared exactly."""
+    with pytest.raises(ConfigError, match=r"--candidates.*at most nine decimals"):
+        settings_of_candidates(build_config({}, origin="test"), 0.12345678901)
 
 
 def test_changed_inputs_are_refused(spark: SparkSession, finished: Path, tmp_path: Path) -> None:

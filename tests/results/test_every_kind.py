@@ -1,0 +1,290 @@
+"""Every command on a finished run of every kind: each ends well, and what it says is held against the run's tables.
+
+A run is made by `nddup sweep` over a grid of one point, and shared by the other commands. `NDDUP_DEBUG` is set, so that
+whatever is raised and is no error of nddup's own comes out as it is.
+"""
+
+import csv
+import json
+import random
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from rapidfuzz.distance import Levenshtein
+
+from nddup.cli import main
+from nddup.settings.load import build_config
+from nddup.sketching.kinds import KINDS
+
+SIMILARITY = 0.8
+Pair = tuple[str, str]
+
+RUNS: dict[str, dict[str, Any]] = {
+    "min-s": {
+        "sketch.kind": "min-s", "sketch.size": 30, "pairs.measure": "overlap", "pairs.threshold": 12,
+        "clusters.support": 20, "keep.policy": "first-id", "output.kept": "jsonl",
+    },
+    "min-s growing": {
+        "sketch.kind": "min-s", "sketch.size": 4, "sketch.growth": "logarithmic", "pairs.measure": "overlap",
+        "clusters.mode": "cover", "output.texts": 0, "output.report": False,
+    },
+    "super": {"sketch.kind": "super", "sketch.size": 30, "sketch.rows": 4},
+    "min-perm": {
+        "sketch.kind": "min-perm", "sketch.size": 20, "sketch.tagged": False, "pairs.measure": "overlap",
+        "clusters.mode": "components",
+    },
+    "minhash": {"sketch.kind": "minhash", "sketch.size": 30, "sketch.bands": 10, "sketch.rows": 3},
+    "minhash unseen": {"sketch.kind": "minhash", "sketch.size": 30, "sketch.verify": False,
+                       "clusters.mode": "partition"},
+    "mod-m": {"sketch.kind": "mod-m", "sketch.modulus": 2, "output.context": True},
+    "mod-m containment": {
+        "sketch.kind": "mod-m", "sketch.modulus": 2, "pairs.measure": "containment", "clusters.mode": "components",
+    },
+    "mod-pow2": {"sketch.kind": "mod-pow2", "sketch.size": 25, "clusters.mode": "partition"},
+    "lexicon": {"sketch.kind": "lexicon", "lexicon.high": 1.0, "pairs.measure": "overlap"},
+    "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
+    "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
+}  # fmt: skip
+"""Every kind, measure and mode of clusters at least once."""
+
+SHARED = {"shingle.length": 2, "pairs.threshold": 0.6}
+"""Settings of all runs that do not say otherwise; shingles only where the kind has them."""
+
+
+def test_every_kind_measure_and_mode_is_run() -> None:
+    """A kind that is added must be added here."""
+    configs = [build_config(nested(settings_of(name)), origin=name) for name in RUNS]
+
+    assert {config.sketch.kind for config in configs} == set(KINDS)
+    assert {config.pairs.measure for config in configs} == {"resemblance", "overlap", "containment"}
+    assert {config.clusters.mode for config in configs} == {"all", "cover", "partition", "components"}
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """The settings of a run by their keys."""
+    settings = SHARED | RUNS[name]
+    if KINDS[settings["sketch.kind"]].is_of_words:
+        del settings["shingle.length"]
+    return settings
+
+
+def nested(settings: dict[str, Any]) -> dict[str, Any]:
+    """Keys with a point as sections."""
+    sections: dict[str, Any] = {}
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        sections.setdefault(section, {})[name] = value
+    return sections
+
+
+def texts() -> dict[str, str]:
+    """Families of edited texts, one that grows, copies, other blanks, short and empty texts, loners: 28 documents."""
+    draw = random.Random(5)  # noqa: S311 - texts
+
+    def words(number: int) -> list[str]:
+        return ["".join(draw.choice("bdfgklmnprstvz") + draw.choice("aeiou") for _ in range(4)) for _ in range(number)]
+
+    found: dict[str, str] = {}
+    for family in range(3):
+        base = words(60)
+        for version in range(4):
+            edited = list(base)
+            edited[10 + 5 * version : 12 + 5 * version] = words(2)
+            found[f"f{family}v{version}"] = " ".join(edited)
+    grown = words(160)
+    found |= {f"grown{n}": " ".join(grown[: 40 * n]) for n in (1, 2, 3, 4)}
+    found |= {f"copy{n}": found["f0v0"] for n in range(3)} | {"blanks": found["f1v1"].replace(" ", "\n  ")}
+    found |= {"short1": "three short words", "short2": "three short words", "empty1": "", "empty2": " "}
+    return found | {f"alone{n}": " ".join(words(50)) for n in range(4)}
+
+
+class Run(NamedTuple):
+    """A finished run: its folder, its input, and the same settings as `--set` takes them."""
+
+    folder: Path
+    pages: Path
+    options: list[str]
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """A table."""
+        rows: list[dict[str, Any]] = pq.read_table(self.folder / table).to_pylist()
+        return rows
+
+    def metrics(self) -> dict[str, Any]:
+        """What was counted."""
+        metrics: dict[str, Any] = json.loads((self.folder / "metrics.json").read_text())
+        return metrics
+
+    def pairs(self) -> set[Pair]:
+        """The near-duplicates."""
+        return {(row["doc_a"], row["doc_b"]) for row in self.rows("pairs")}
+
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Do a command, which must end well; what it said."""
+    monkeypatch.setenv("NDDUP_DEBUG", "1")
+
+    def run_command(*arguments: object) -> str:
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out
+
+    return run_command
+
+
+@pytest.fixture(scope="module")
+def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """The run of a name in `RUNS`, made once, by `nddup sweep`."""
+    del spark  # the commands take the session that runs
+    inputs = tmp_path_factory.mktemp("inputs")
+    pages = inputs / "pages.jsonl"
+    lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts().items()]
+    pages.write_text("\n".join([*lines, '{"id": "torn", "text": "half a rec']) + "\n")
+
+    @cache
+    def make(name: str) -> Run:
+        settings = settings_of(name)
+        options = [part for key, value in settings.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+        folder = tmp_path_factory.mktemp("run")
+        (folder / "grid.yaml").write_text(f"sketch.kind: [{settings['sketch.kind']}]\n")
+        command = ["sweep", str(pages), "--grid", str(folder / "grid.yaml"), "--output", str(folder / "sweep")]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("NDDUP_DEBUG", "1")
+            assert main([*command, "--keep-runs", *options]) == 0
+        return Run(folder / "sweep" / "runs" / "0001", pages, options)
+
+    return make
+
+
+def swept(run: Run, say: Say, tmp_path: Path) -> None:
+    """The row of the point has the numbers of the run's tables; the other commands find their run where it was made."""
+    del say, tmp_path
+    with (run.folder.parents[1] / "sweep.csv").open() as file:
+        (row,) = csv.DictReader(file)
+
+    assert row["refused"] == ""
+    for name in ("documents", "pairs", "clusters"):
+        assert int(row[name]) == len(run.rows(name))
+    assert int(row["kept"]) == sum(line["kept"] for line in run.rows("keep"))
+    assert len(run.pairs()) > 3
+    assert run.metrics()["records"] == len(texts()) + 1
+
+
+def shown(run: Run, say: Say, tmp_path: Path) -> None:
+    """The summary, each cluster with its members, a document of a pair, one of no pair, an empty one."""
+    del tmp_path
+    clusters = run.rows("clusters")
+    first, second = min(run.pairs())
+
+    assert f"near-duplicate pairs {len(run.pairs()):>13,}" in say("show", run.folder)
+    cluster = max(clusters, key=lambda row: row["size"])
+    said = say("show", run.folder, "--cluster", cluster["cluster_id"])
+    assert [line.split()[-2] for line in said.splitlines()[1:-1]] == cluster["members"]
+    assert f"  {second}\n" in say("show", run.folder, "--doc", first)
+    assert "  kept\n" in say("show", run.folder, "--doc", "alone1")
+    assert "0 tokens" in say("show", run.folder, "--doc", "empty1")
+
+
+def checked(run: Run, say: Say, tmp_path: Path) -> None:
+    """Every promise holds."""
+    del tmp_path
+    said = say("check", run.folder, "--max-rejects", "0.5")
+
+    assert said.endswith("every promise holds\n")
+    assert "BROKEN" not in said
+
+
+def evaluated(run: Run, say: Say, tmp_path: Path) -> None:
+    """Against a list of pairs: the five numbers are those of Python's sets."""
+    names, found = sorted(texts()), run.pairs()
+    reference = {*sorted(found)[::2], (names[0], names[5]), (names[3], "unknown")}
+    (tmp_path / "pairs.csv").write_text("id_a,id_b\n" + "".join(f"{a},{b}\n" for a, b in reference))
+
+    say("evaluate", run.folder, "--truth", tmp_path / "pairs.csv")
+    said = json.loads((run.folder / "evaluation.json").read_text())["pairs"]
+
+    assert (said["reference"], said["found"], said["common"]) == (len(reference), len(found), len(reference & found))
+    assert said["unique_to_reference"] == len(reference - found)
+    assert said["unique_to_run"] == len(found - reference)
+
+
+def listed(run: Run, say: Say, tmp_path: Path) -> None:
+    """The list is that of all pairs whose texts are alike; those that share no feature are counted."""
+    plain = {name: " ".join(text.split()) for name, text in texts().items()}
+    alike = {(a, b) for a, b in combinations(sorted(plain), 2) if plain[a] and plain[b]
+             and Levenshtein.normalized_similarity(plain[a], plain[b]) >= SIMILARITY}  # fmt: skip
+    options = ("--similarity", SIMILARITY, "--candidates", 0.05, "--sample", len(plain))
+
+    said = say("truth", run.folder, "--output", tmp_path / "truth.csv", *options)
+    lines = [line for line in (tmp_path / "truth.csv").read_text().splitlines() if not line.startswith("#")]
+    found = {(row["id_a"], row["id_b"]) for row in csv.DictReader(lines)}
+
+    assert found <= alike
+    assert f" {len(alike - found):,} of {len(alike):,} are not in this list" in said
+    if run.metrics()["settings"]["sketch"]["kind"] != "i-match":  # two texts may share none of its few signatures
+        assert found == alike
+
+
+def reported(run: Run, say: Say, tmp_path: Path) -> None:
+    """The page is there, and has the clusters of the run; the texts of one are read again."""
+    del tmp_path
+    cluster = run.rows("clusters")[0]
+
+    said = say("report", run.folder, "--cluster", cluster["cluster_id"])
+
+    assert said == f"report in {run.folder}/report/index.html\n"
+    data = "".join(path.read_text() for path in sorted((run.folder / "report").rglob("*.js")))
+    assert all(member in data for member in cluster["members"])
+    assert cluster["cluster_id"] in data
+
+
+def explained(run: Run, say: Say, tmp_path: Path) -> None:
+    """What the settings mean, the kind and the threshold named."""
+    del tmp_path
+    settings = run.metrics()["settings"]
+
+    said = say("explain", *run.options)
+
+    assert f"sketch: {settings['sketch']['kind']}, " in said
+    assert f"pairs: {settings['pairs']['measure']} at least {settings['pairs']['threshold']:g}" in said
+
+
+def inspected(run: Run, say: Say, tmp_path: Path) -> None:
+    """The inputs under the run's settings: as many documents, and the reject."""
+    del tmp_path
+    assert f"{len(texts())} documents, 1 malformed" in say("inspect", run.pages, *run.options)
+
+
+def resumed(run: Run, say: Say, tmp_path: Path) -> None:
+    """The run is finished: nothing is made again, the summary is printed."""
+    del tmp_path
+    before = (run.folder / "metrics.json").stat().st_mtime_ns
+
+    said = say("run", run.pages, "--output", run.folder, "--resume", *run.options)
+
+    assert (run.folder / "metrics.json").stat().st_mtime_ns == before
+    assert f"results in {run.folder}\n" in said
+    assert ("  report: " in said) == run.metrics()["settings"]["output"]["report"]
+
+
+COMMANDS = {"sweep": swept, "show": shown, "check": checked, "evaluate": evaluated, "truth": listed,
+            "report": reported, "explain": explained, "inspect": inspected, "run": resumed}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", RUNS)
+def test_every_command_on_every_kind(
+    run_of: Callable[[str], Run], say: Say, tmp_path: Path, name: str, command: str
+) -> None:
+    """What each must say is in the docstring of its function."""
+    COMMANDS[command](run_of(name), say, tmp_path)
