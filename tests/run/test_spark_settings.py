@@ -8,7 +8,7 @@ from pyspark.sql import Row, SparkSession
 
 from nddup import find_duplicates
 from nddup.run.session import PINNED, set_to
-from nddup.spark.schemas import TABLES
+from nddup.tables import RESULTS
 
 WORDS = [f"word{number}" for number in range(60)]
 TEXTS = {"a": WORDS, "b": WORDS, "c": [*WORDS, "more"], "d": ["less", *WORDS[:-1]], "e": WORDS[::-1], "f": []}
@@ -62,7 +62,7 @@ def tables(spark: SparkSession, settings: Mapping[str, str]) -> dict[str, list[s
     frame = spark.createDataFrame([(name, " ".join(words)) for name, words in TEXTS.items()], "id string, text string")
     given: dict[str, Any] = {"pairs.threshold": 0.7, "spark": dict(settings)}
     found = find_duplicates(frame, **given)
-    names = [name for name in TABLES if name != "texts"]
+    names = [name for name in RESULTS if name != "texts"]
     return {name: sorted(map(shown, getattr(found, name).toLocalIterator())) for name in names}
 
 
