@@ -79,7 +79,7 @@ def test_our_daemon_is_for_workers_that_can_load_it(
 
 JOB = """
 from nddup.session import start_session
-from nddup.stages.exchange import with_rows
+from nddup.spark.blocks import with_rows
 
 spark = start_session(master=None, settings={"spark.ui.enabled": "false"})
 theirs = spark.range(4).mapInArrow(lambda batches: (batch for batch in batches), "id long").count()
