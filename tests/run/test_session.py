@@ -78,7 +78,7 @@ def test_our_daemon_is_for_workers_that_can_load_it(
 
 
 JOB = """
-from nddup.session import start_session
+from nddup.run.session import start_session
 from nddup.spark.blocks import with_rows
 
 spark = start_session(master=None, settings={"spark.ui.enabled": "false"})
