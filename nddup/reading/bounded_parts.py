@@ -94,7 +94,7 @@ def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
     is_instruction = data[at] == _QUESTION
     sign = _QUESTION if is_instruction else data[at + 1] if at + 1 < len(data) else _DASH
     sign = _CLOSING if sign == _OPENING else sign
-    if sign != _QUESTION and sign != _DASH and sign != _CLOSING:  # noqa: PLR1714, SIM109
+    if sign != _QUESTION and sign != _DASH and sign != _CLOSING:  # noqa: PLR1714
         return at
 
     run = 0
