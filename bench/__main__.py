@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion",
-    "scale", "memory", "fuzz", "report",
+    "scale", "memory", "records", "fuzz", "report",
 )  # fmt: skip
 
 
@@ -19,7 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--small", action="store_true", help="small inputs: does it work, not how fast it is")
     parser.add_argument("--cores", type=int, default=2, help="local[N] (default 2)")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
-    parser.add_argument("--megabytes", type=int, help="reading, formats: MB of input (default 500 and 100)")
+    parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")

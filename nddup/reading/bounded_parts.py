@@ -59,7 +59,7 @@ def _count(data: NDArray[np.uint8], is_xml: bool) -> int:  # noqa: FBT001 - a ke
         at += 1
         sign = data[at]
 
-        if sign == _BANG or sign == _QUESTION:  # noqa: PLR1714, SIM109
+        if sign in (_BANG, _QUESTION):
             parts += not is_xml or (at + 1 < len(data) and data[at + 1] == _OPENING)
             at = _after_hidden(data, at) if is_xml else at
         elif (sign != _SLASH) if is_xml else (sign == _SLASH or ord("a") <= sign | 0x20 <= ord("z")):
@@ -74,7 +74,7 @@ def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
     attributes, is_apart, last = 0, False, 0
     while at < len(data) and data[at] != _GREATER:
         byte = data[at]
-        if last == _EQUALS and (byte == _QUOTE or byte == _APOSTROPHE):  # noqa: PLR1714, SIM109
+        if last == _EQUALS and byte in (_QUOTE, _APOSTROPHE):
             at += 1
             while at < len(data) and data[at] != byte:
                 at += 1
@@ -82,7 +82,7 @@ def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
         elif byte <= _BLANK or byte == _SLASH:
             is_apart = True
         else:
-            attributes += is_apart and byte != _EQUALS and last != _EQUALS  # noqa: PLR1714 - kernels have no `in` over two types
+            attributes += is_apart and byte != _EQUALS and last != _EQUALS  # noqa: PLR1714 - as numba knows it
             is_apart, last = False, byte
         at += 1
     return attributes, at
@@ -94,7 +94,7 @@ def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
     is_instruction = data[at] == _QUESTION
     sign = _QUESTION if is_instruction else data[at + 1] if at + 1 < len(data) else _DASH
     sign = _CLOSING if sign == _OPENING else sign
-    if sign != _QUESTION and sign != _DASH and sign != _CLOSING:  # noqa: PLR1714
+    if sign not in (_QUESTION, _DASH, _CLOSING):
         return at
 
     run = 0

@@ -10,7 +10,7 @@ from nddup.mining.components import label_components
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
-from nddup.reading import markup
+from nddup.reading import bounded_parts, markup
 from nddup.sketching import lsh_keys, min_s, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
@@ -38,6 +38,7 @@ def compile_kernels() -> None:
     rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
     TermCounts(rule).add(text, sizes)
     WordSketcher(WordRule("i-match", rule), ids).sketch(text, sizes)
+    bounded_parts.count_parts(b"<p>", is_xml=False)
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
         finder.keys(Ragged(offsets, ids))

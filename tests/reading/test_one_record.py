@@ -1,0 +1,135 @@
+"""The memory of one record: at most so many bytes for each of its own, and so much for its tags, in every format."""
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser
+
+from bench.records import CASES, peaks_of
+from nddup.reading import parquet_rows
+from nddup.reading.bounded_parts import MAX_PARTS, count_parts, has_too_many
+from nddup.reading.containers import container_head, read_container
+from nddup.reading.detect import read_head
+from nddup.reading.markup import strip_markup
+from nddup.reading.records import Record, Reject, parse_record
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")
+MEGABYTES, PER_BYTE, FOR_PARTS = 9, 36, 400
+"""As docs/operations.md says: bytes for a byte of a record, and MB for tags and attributes."""
+
+USUAL = ("prose", "Cyrillic", "with an emoji")
+HOSTILE = [(kind, filling) for kind in CASES for filling in CASES[kind][2] if filling not in USUAL]
+PIECES = ["<", ">", "/", "p", "<p>", "<b a=1 c>", "</p>", '"', "'", "=", " ", "a", "<!--", "-->", "<![CDATA[", "]]>"]
+XML_PIECES = ["<b>", "</b>", "<b/>", "<b c='1 2' d=\"'\"/>", "<!-- <b> -->", "<![CDATA[<b>]]>", "<?a <b>?>", "a"]
+
+
+@LINUX
+def test_the_memory_of_a_record() -> None:
+    """9 MB of anything stay within what is said, read or not; of nothing but tags no tree is made: it took 560 MB."""
+    for (kind, filling), (peak, outcome) in peaks_of(HOSTILE, MEGABYTES).items():
+        has_parts = "tag" in filling or filling == "attributes"
+        assert peak < (FOR_PARTS if has_parts else MEGABYTES * PER_BYTE) * 1e6, (kind, filling)
+        assert outcome in ("read", "too large", "malformed"), (kind, filling)
+        assert peak < MEGABYTES * 8e6 or filling != "empty tags", kind
+
+
+def test_a_record_of_too_many_tags() -> None:
+    """In XML it is a reject that says so; a page keeps its words."""
+    head = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
+    many = b"<b/>" * MAX_PARTS
+
+    found = parse_record(b"<doc><id>1</id><text>" + many + b"</text>", head, is_last=False)
+
+    assert isinstance(found, Reject)
+    assert (found.reason, found.detail) == ("too large", "more than 1,048,576 tags and attributes in a record")
+    assert strip_markup(b"one" + many + b"<p title='no'>two &amp; &#1103;").split() == ["one", "two", "&", "я"]
+
+
+def test_what_only_looks_like_tags_is_text() -> None:
+    """In comments and CDATA sections of XML; text with as many equal signs and blanks is no tag."""
+    head = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
+    section = b"<![CDATA[" + b"<b>" * MAX_PARTS + b"]]><!-- " + b"<b>" * MAX_PARTS + b" -->"
+
+    found = parse_record(b"<doc><id>1</id><text>" + section + b"</text>", head, is_last=False)
+
+    assert isinstance(found, Record)
+    assert found.fields == ("<b>" * MAX_PARTS,)
+    assert not has_too_many(b"a = b < c " * MAX_PARTS, is_xml=False)
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_no_part_is_missed(page: str) -> None:
+    """The count is at least that of the elements and attributes a parser makes."""
+    html = f"<html><head></head><body>{page}</body></html>"
+    made = LexborHTMLParser(html).css("*")
+
+    assert count_parts(html.encode(), is_xml=False) >= sum(1 + len(node.attributes) for node in made)
+
+
+@given(st.lists(st.sampled_from(XML_PIECES)))
+def test_parts_of_xml_are_counted_as_they_are(pieces: list[str]) -> None:
+    """Elements and attributes, and a CDATA section as one part."""
+    page = "".join(pieces)
+    try:
+        root = etree.fromstring(f"<r>{page}</r>")
+    except etree.XMLSyntaxError:
+        return
+    made = sum(1 + len(node.attrib) for node in root.iter("b")) + page.count("<![CDATA[")
+
+    assert count_parts(page.encode(), is_xml=True) == made
+
+
+def read(data: bytes, *, most: int | None = None, max_record: int = 1 << 20) -> list[Record | Reject]:
+    """The records of a Parquet file."""
+    head = container_head(data[:16], "a", None, {"id": None, "url": None, "content": None, "charset": None})
+    assert head is not None
+    raw = io.BytesIO(data)
+    return list(read_container(raw, head, source="a", compression="", limit=most, max_record=max_record))
+
+
+def parquet(text: pa.Array, **options: object) -> bytes:
+    """A file of some texts under one id."""
+    data = io.BytesIO()
+    pq.write_table(pa.table({"id": ["1"] * len(text), "text": text}), data, compression="zstd", **options)
+    return data.getvalue()
+
+
+def test_a_dictionary_is_not_expanded_by_hundreds() -> None:
+    """1 KB of a file, 500 texts of 1 MB: what Arrow holds at a time is a few of them, not 500 MB."""
+    data = parquet(pa.array(["a " * 500_000] * 500))
+    assert len(data) < 2_000
+    before, most = pa.total_allocated_bytes(), 0
+
+    head = container_head(data[:16], "a", None, {"id": None, "url": None, "content": None, "charset": None})
+    assert head is not None
+    for found in read_container(io.BytesIO(data), head, source="a", compression="", limit=None, max_record=1 << 20):
+        assert isinstance(found, Record)
+        most = max(most, pa.total_allocated_bytes() - before)
+
+    assert most < 20_000_000
+
+
+def test_values_far_beyond_the_limit_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary, or plain values, longer than twice the limit: a reject that says how many rows were promised."""
+    monkeypatch.setattr(parquet_rows, "_read_row", lambda *_: pytest.fail("decoded"))
+    for data in (parquet(pa.array(["a" * 5_000] * 7)), parquet(pa.array(["a" * 5_000] * 7), use_dictionary=False)):
+        (found,) = read(data, max_record=1_000)
+
+        assert isinstance(found, Reject)
+        assert found.reason == "too large"
+        assert found.detail.endswith("row group 1 of 1: 0 of its 7 rows are read; the file has 7")
+
+
+def test_a_small_file_does_not_become_a_large_collection() -> None:
+    """Past `input.max_expansion` the rest is a reject."""
+    found = read(parquet(pa.array(["a" * 5_000] * 500)), most=100_000)
+
+    assert len(found) == 22
+    assert isinstance(found[-1], Reject)
+    assert found[-1].detail == "expands to more than 100,000 bytes (input.max_expansion); 500 rows are promised"
