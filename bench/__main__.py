@@ -26,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--records", help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000)"
     )
+    parser.add_argument("--parts", help="fuzz: some of records,values,settings,resumes, with commas; all by default")
     return parser
 
 

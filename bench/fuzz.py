@@ -1,4 +1,10 @@
-"""Fuzz: damaged files of every format through head reading, cutting, parsing and text; nothing may raise or hang."""
+"""Fuzz: whatever is read, nothing may raise but what it promises, nor hang.
+
+records   damaged files of every format through head reading, cutting, parsing and text: here
+values    heads, declarations, lists, containers, markup (`fuzz_values`)
+settings  YAML and `--set` (`fuzz_settings`)
+resumes   runs that are killed, damaged and resumed, on Spark (`fuzz_resumes`)
+"""
 
 import argparse
 import bz2
@@ -10,77 +16,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from bench.fuzz_resumes import fuzz_resumes
+from bench.fuzz_samples import MOST_BYTES, mutate
+from bench.fuzz_settings import fuzz_settings
+from bench.fuzz_values import fuzz_repeats, fuzz_values
 from bench.recording import BUILD, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead, FormatError
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, record_text
+from nddup.run.session import start_session
 
 SEED = 1
-MOST_BYTES = 8_192
-"""Of a sample: its front, as many whole records as fit, and what ends it."""
 SLOW = 1.0
 """Seconds; a record of some kilobytes that takes longer is a fault."""
 AGAIN = 8
 """One file in so many is read twice, and the results compared."""
-
-TOKENS = (
-    *(
-        b"<!--",
-        b"-->",
-        b"<![CDATA[",
-        b"]]>",
-        b"<?",
-        b"?>",
-        b"<!DOCTYPE r [",
-        b"]>",
-        b"<",
-        b">",
-        b"</",
-        b"/>",
-        b'"',
-        b"'",
-    ),
-    *(
-        b"&",
-        b"&amp;",
-        b"&x;",
-        b"&lt;br&gt;",
-        b"&#xD800;",
-        b"&#0;",
-        b"&#",
-        b"&nbsp;",
-        b"<p>",
-        b"<b>",
-        b"<script>",
-        b"\0",
-    ),
-    *(
-        b"\xed\xa0\x80",
-        b"\xff",
-        b"\xfe\xff",
-        b"\xef\xbb\xbf",
-        b"\x1b$B",
-        b"\n",
-        b"\r\n",
-        b"\x85",
-        b" ",
-        b"=",
-        b"{",
-        b"}",
-    ),
-    *(b"[", b"\\ud800", b"\\", b"</doc>", b"</DOC>", b"<DOC>", b"<DOCNO>", b"</DOCHDR>", b"<TEXT>", b"</document>"),
-    *(
-        b"<document>",
-        b"<content encoding='base64'>",
-        b"encoding='base64'",
-        b" xmlns='u'",
-        b" xmlns:p='u'",
-        b"<p:a>",
-        b"x:y",
-    ),
-)
 
 
 @dataclass
@@ -92,34 +46,6 @@ class Findings:
     outcomes: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0
     slowest_at: str = ""
-
-
-def mutate(data: bytes, others: Sequence[bytes], choose: random.Random) -> bytes:
-    """Damage a file in one to eight places: bits, cuts, repetitions, swaps, insertions, parts of other files."""
-    damaged = bytearray(data)
-    for _ in range(choose.choice((1, 1, 2, 3, 5, 8))):
-        size = len(damaged)
-        low, high = sorted((choose.randrange(size + 1), choose.randrange(size + 1)))
-        high = min(high, low + choose.choice((1, 4, 60, 500, size)))
-        kind = choose.randrange(8)
-        if kind == 0 and size:
-            damaged[low % size] ^= 1 << choose.randrange(8)
-        elif kind == 1:
-            del damaged[low:high]
-        elif kind == 2:  # noqa: PLR2004 - the kinds of damage are numbered
-            damaged[low:low] = damaged[low:high] * choose.choice((1, 1, 2, 20))
-        elif kind == 3:  # noqa: PLR2004
-            middle = choose.randint(low, high)
-            damaged[low:high] = damaged[middle:high] + damaged[low:middle]
-        elif kind == 4:  # noqa: PLR2004
-            other = choose.choice(others)
-            start = choose.randrange(len(other))
-            damaged[low:low] = other[start : start + choose.choice((20, 200, 2000))]
-        elif kind == 5 and choose.randrange(4) == 0:  # noqa: PLR2004
-            del damaged[low:]
-        else:
-            damaged[low:low] = choose.choice(TOKENS) * choose.choice((1, 1, 1, 2, 50))
-    return bytes(damaged[: 16 * MOST_BYTES])
 
 
 def read_damaged(data: bytes, head: FileHead, findings: Findings, name: str) -> list[Record | Reject | None]:
@@ -234,9 +160,58 @@ def front(data: bytes, head: FileHead) -> bytes:
     return data[: end + len(head.separator)]
 
 
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings of Spark for hundreds of runs over a few rows, as of the tests."""
+
+PARTS = {"records": (1_000_000, 20_000), "values": (1_000_000, 20_000), "settings": (10_000, 500), "resumes": (100, 3)}
+"""How many of each, in full and small."""
+
+
 def run(options: argparse.Namespace) -> None:
+    """Fuzz each part, and say what became of it."""
+    for part in options.parts.split(",") if options.parts else PARTS:
+        count = PARTS[part][options.small]
+        if part == "records":
+            run_records(options, int(options.records or count))
+        else:
+            run_other(options, part, count)
+
+
+def run_other(options: argparse.Namespace, part: str, count: int) -> None:
+    """Fuzz what is no record: a failure names its case and ends the run."""
+    started, cpu = time.monotonic(), time.process_time()
+    seen: dict[str, Any] = {}
+    if part == "values":
+        repeated = fuzz_repeats()
+        found = fuzz_values(count, SEED)
+        seen = {"repeated": repeated, "readers": dict(found.cases), "refused": dict(found.refused),
+                "slowest": round(found.slowest, 4), "slowest_at": found.slowest_at}  # fmt: skip
+    elif part == "settings":
+        seen = dict(fuzz_settings(count, SEED))
+    else:
+        session = start_session(master="local[2]", settings=SMALL)
+        with TemporaryDirectory() as folder:
+            seen = dict(fuzz_resumes(session, count, SEED, Path(folder)))
+        session.stop()
+    seconds, cpu = time.monotonic() - started, time.process_time() - cpu
+    rows = [[key, value] for key, value in seen.items() if not isinstance(value, dict)]
+    rows += [
+        [f"{key}: {name}", n] for key, value in seen.items() if isinstance(value, dict) for name, n in value.items()
+    ]
+    show(f"fuzz: {count:,} {part}, {seconds:,.0f} s, CPU {cpu:,.0f} s, 1 process", ["what", "count"], rows)
+    record("fuzz", options, part=part, cases=count, seconds=round(seconds), **seen)
+
+
+def run_records(options: argparse.Namespace, records: int) -> None:
     """Fuzz so many records, and say what became of them."""
-    records = int(options.records or (20_000 if options.small else 1_000_000))
     samples = load_samples(options.data)
     strip_markup("<b>" * 2000)  # compiled before the clock runs
     started = time.monotonic()

@@ -1,9 +1,11 @@
-"""What is damaged and repeated by `bench.fuzz_values`: sound samples, and the fragments that patterns look for."""
+"""What the fuzzers damage and repeat: sound samples, the fragments that patterns look for, and the damage."""
 
 import bz2
 import gzip
 import io
 import lzma
+import random
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,18 @@ def _pieces(text: str) -> tuple[bytes, ...]:
     r"""Fragments, between blanks; `~` is a blank in one, and `\\` begins an escape of Python's."""
     return tuple(piece.replace("~", " ").encode().decode("unicode_escape").encode("latin-1") for piece in text.split())
 
+
+MOST_BYTES = 8_192
+"""Of a sample: its front, as many whole records as fit, and what ends it."""
+
+TOKENS = _pieces(
+    r"""
+    <!-- --> <![CDATA[ ]]> <? ?> <!DOCTYPE~r~[ ]> < > </ /> " ' & &amp; &x; &lt;br&gt; &#xD800; &#0; &# &nbsp; <p> <b>
+    <script> \0 \xed\xa0\x80 \xff \xfe\xff \xef\xbb\xbf \x1b$B \n \r\n \x85 ~ = { } [ \\ud800 \\ </doc> </DOC> <DOC>
+    <DOCNO> </DOCHDR> <TEXT> </document> <document> <content~encoding='base64'> encoding='base64' ~xmlns='u'
+    ~xmlns:p='u' <p:a> x:y
+    """
+)
 
 HEADS = (
     b'<?xml version="1.0" encoding="koi8-r"?><!-- a --><r><doc><id>1</id><text>a</text></doc><doc a="b"/></r>',
@@ -84,3 +98,31 @@ def _parquet() -> bytes:
 PARQUET = (_parquet(),)
 PACKERS = (gzip.compress, bz2.compress, lzma.compress, zstandard.compress)
 PACKED = tuple(pack(b"<doc>a</doc>\n" * 200) for pack in PACKERS)
+
+
+def mutate(data: bytes, others: Sequence[bytes], choose: random.Random) -> bytes:
+    """Damage a file in one to eight places: bits, cuts, repetitions, swaps, insertions, parts of other files."""
+    damaged = bytearray(data)
+    for _ in range(choose.choice((1, 1, 2, 3, 5, 8))):
+        size = len(damaged)
+        low, high = sorted((choose.randrange(size + 1), choose.randrange(size + 1)))
+        high = min(high, low + choose.choice((1, 4, 60, 500, size)))
+        kind = choose.randrange(8)
+        if kind == 0 and size:
+            damaged[low % size] ^= 1 << choose.randrange(8)
+        elif kind == 1:
+            del damaged[low:high]
+        elif kind == 2:  # noqa: PLR2004 - the kinds of damage are numbered
+            damaged[low:low] = damaged[low:high] * choose.choice((1, 1, 2, 20))
+        elif kind == 3:  # noqa: PLR2004
+            middle = choose.randint(low, high)
+            damaged[low:high] = damaged[middle:high] + damaged[low:middle]
+        elif kind == 4:  # noqa: PLR2004
+            other = choose.choice(others)
+            start = choose.randrange(len(other))
+            damaged[low:low] = other[start : start + choose.choice((20, 200, 2000))]
+        elif kind == 5 and choose.randrange(4) == 0:  # noqa: PLR2004
+            del damaged[low:]
+        else:
+            damaged[low:low] = choose.choice(TOKENS) * choose.choice((1, 1, 1, 2, 50))
+    return bytes(damaged[: 16 * MOST_BYTES])

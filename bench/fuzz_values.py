@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from bench import fuzz_samples as made
-from bench.fuzz import TOKENS, mutate
+from bench.fuzz_samples import TOKENS, mutate
 from nddup.mining.fimi import read_fimi
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
 from nddup.reading.containers import container_head, read_container
@@ -43,6 +43,9 @@ ALLOWED, ALLOWED_A_BYTE = 0.25, 10e-6
 
 MOST_BYTES = 16_384
 """Of a case."""
+
+REPEATED_BYTES = 262_144
+"""Of a fragment over and over."""
 
 MAX_RECORD = 1 << 16
 
@@ -264,6 +267,22 @@ def warm_up() -> None:
         for sample in reader.samples:
             with suppress(*reader.refusals):
                 reader.read(sample, random.Random(0))  # noqa: S311
+
+
+def fuzz_repeats() -> int:
+    """Read each fragment of each reader over and over, alone and behind a sample; how many cases there were.
+
+    Raises:
+        RuntimeError: naming the case that fails.
+    """
+    warm_up()
+    seen = Seen()
+    for reader in READERS:
+        for fragment in reader.fragments:
+            for start in (b"", reader.samples[0]):
+                data = start + fragment * (REPEATED_BYTES // len(fragment))
+                read_case(f"{fragment!r} repeated", reader, data, random.Random(1), seen)  # noqa: S311
+    return seen.cases.total()
 
 
 def fuzz_values(cases: int, seed: int) -> Seen:

@@ -6,6 +6,7 @@ refused with what was expected. `spark` goes to the session unchanged, under Spa
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,16 @@ from nddup.errors import ConfigError
 from nddup.redaction import follow, hide_setting
 from nddup.settings.derive import find_conflicts
 from nddup.settings.schema import Config
+
+LONGEST = 1_000
+"""Characters of what is said of one key; a value may be of any length."""
+
+_VALUES = reprlib.Repr()
+_VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100
+_VALUES.maxlist = _VALUES.maxdict = 10
+
+_UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
+"""What YAML's reader raises; of values it takes for dates and numbers, Python's own errors."""
 
 
 def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
@@ -32,7 +43,7 @@ def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Con
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
-            raise ConfigError(f"--set {assignment}: expected section.key=value")
+            raise _refusal(f"--set {assignment}", ["expected section.key=value"])
         _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
     return build_config(values, origin="--set") if assignments else config
 
@@ -51,10 +62,10 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
         config = Config.model_validate(prepared)
     except ValidationError as error:
         lines = {_name(item): _explain(item) for item in error.errors()}  # of a union's two, the last
-        raise ConfigError(f"{origin}: " + "; ".join(lines.values())) from error
+        raise _refusal(origin, lines.values()) from error
     conflicts = find_conflicts(config)
     if conflicts:
-        raise ConfigError(f"{origin}: " + "; ".join(conflicts))
+        raise _refusal(origin, conflicts)
     return config
 
 
@@ -64,8 +75,8 @@ def _read_yaml(path: str) -> dict[str, Any]:
             values = yaml.safe_load(file) or {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {yaml_reason(error)}") from error
+    except _UNREADABLE as error:
+        raise _refusal(path, [f"not YAML: {yaml_reason(error)}"]) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
     return {section: {} if content is None else content for section, content in values.items()}
@@ -81,10 +92,10 @@ def yaml_reason(error: Exception) -> str:
 
 
 def _read_value(text: str) -> object:
-    """A value as YAML reads it; what YAML cannot read, such as the path `@id`, is text."""
+    """A value as YAML reads it; what YAML cannot read, such as the path `@id` or the date 2001-13-45, is text."""
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except _UNREADABLE:
         return text
 
 
@@ -93,15 +104,35 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
     if section == "spark":
         name = key
     if not name:
-        raise ConfigError(f"--set {key}: expected section.key=value, a section is one of {', '.join(_sections())}")
+        raise _refusal(f"--set {key}", [f"expected section.key=value, a section is one of {', '.join(_sections())}"])
     target = values.get(section)
     values[section] = {**(target if isinstance(target, dict) else {}), name: value}
 
 
 def _spark_text(value: object, key: object, origin: str) -> str:
     if not isinstance(value, (str, int, float)):
-        raise ConfigError(f"{origin}: {key}: expected a text or a number, got {hide_setting(str(key), value)!r}")
+        said = _shown(hide_setting(str(key), value))
+        raise _refusal(origin, [f"{key}: expected a text or a number, got {said}"])
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refusal(origin: str, said: Iterable[str]) -> ConfigError:
+    """The error whose one line names what was read and says what is wrong with each key."""
+    return ConfigError(f"{_line(origin)}: " + "; ".join(map(_line, said)))
+
+
+def _line(text: str) -> str:
+    """A text on one line, no longer than is read."""
+    short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in short)
+
+
+def _shown(value: object) -> str:
+    """A value as Python writes it, long ones with their middle left out: aliases of YAML can make it any length."""
+    try:
+        return _VALUES.repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return type(value).__name__
 
 
 def _sections() -> list[str]:
@@ -121,7 +152,7 @@ def _explain(item: Any) -> str:  # noqa: ANN401
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
         return f"{name}: unknown key; {hint}"
     message = item["msg"].removeprefix("Value error, ")
-    return f"{name}: {message}" + ("" if item["type"] == "value_error" else f", got {item['input']!r}")
+    return f"{name}: {message}" + ("" if item["type"] == "value_error" else f", got {_shown(item['input'])}")
 
 
 def _keys_of(section: str) -> list[str]:

@@ -13,6 +13,9 @@ LANGUAGES = (
 )  # fmt: skip
 """Those of `nddup.sketching.words.stemming`, which loads the libraries."""
 
+MOST_BYTES = (1 << 31) - 1
+"""Of a record."""
+
 SIZES = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 
 
@@ -38,6 +41,14 @@ def parse_size(value: int | str) -> int:
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _fits_a_table(cls, value: object) -> object:
+        """Spark's counts have 64 bits."""
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise ValueError("expected a number of fewer than 19 digits")
+        return value
 
 
 class InputConfig(_Section):
@@ -82,7 +93,10 @@ class InputConfig(_Section):
     @field_validator("max_record")
     @classmethod
     def _bytes(cls, value: int | str) -> int:
-        return parse_size(value)
+        size = parse_size(value)
+        if size > MOST_BYTES:
+            raise ValueError(f"must be less than 2GB, which Java holds in one piece, got {value!r}")
+        return size
 
 
 class ShingleConfig(_Section):

@@ -3,9 +3,15 @@
 `python -m bench fuzz` does the same for millions of records.
 """
 
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from bench.fuzz import SLOW, Findings, damaged_files, front, fuzz, read_damaged
+from bench.fuzz_resumes import fuzz_resumes
+from bench.fuzz_settings import fuzz_settings
+from bench.fuzz_values import ALLOWED, ALLOWED_A_BYTE, MOST_BYTES, READERS, fuzz_values
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS
 from tests.reading.test_formats import GOLDEN, MEDIAWIKI
@@ -54,3 +60,26 @@ def test_a_sample_is_cut_at_a_record() -> None:
     assert len(cut) < 20_000
     assert cut.endswith(b"</doc>")
     assert all(read_damaged(cut, read_head(cut), Findings(), ""))
+
+
+def test_fragments_repeated_and_damaged_values() -> None:
+    """Heads, declarations, lists, containers, markup: no reader raises more than it promises, none takes too long."""
+    seen = fuzz_values(3_000, 1)
+
+    assert set(seen.cases) == {reader.name for reader in READERS}
+    assert seen.slowest < ALLOWED + ALLOWED_A_BYTE * 2 * MOST_BYTES, seen.slowest_at
+
+
+def test_any_setting_is_accepted_or_refused_in_one_line() -> None:
+    """YAML and assignments, sound and not."""
+    outcomes = fuzz_settings(300, 1)
+
+    assert outcomes["accepted"] > 30
+    assert outcomes["refused"] > 100
+
+
+def test_killed_and_damaged_runs_are_resumed(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever was left, the same tables."""
+    seen = fuzz_resumes(spark, 2, 1, tmp_path)
+
+    assert seen["resumes"] == 2

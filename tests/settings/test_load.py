@@ -246,6 +246,38 @@ def test_sizes_that_mean_nothing_are_refused(text: str, said: str) -> None:
     assert refusal(f"input.max_record={text}") == f"--set: input.max_record: {said}"
 
 
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("input.min_tokens=2001-13-45", "valid integer, got '2001-13-45'"),
+        ("sketch.size=0b_", "valid integer, got '0b_'"),
+        ("pairs.max_postings=" + "9" * 5_000, "valid integer, got '999"),
+        ("pairs.max_postings=0x" + "f" * 5_000, "expected a number of fewer than 19 digits"),
+        ("clusters.max_sets=9223372036854775808", "expected a number of fewer than 19 digits"),
+        ("input.max_record=2GB", "less than 2GB"),
+        ("sketch.size=" + "[" * 2_000, "valid integer, got '[[["),
+        ("input.id=[&a [x, x], &b [*a, *a], &c [*b, *b], &d [*c, *c], &e [*d, *d], [*e, *e]]", "valid string"),
+        ("sketch.size=\x1b[31m\u2028", "\\x1b[31m\\u2028"),
+        ("sketch.\x07=1", "sketch.\\x07: unknown key"),
+        ("sketch." + "x" * 9_999, "unknown key"),
+    ],
+    ids=["date", "binary", "digits", "hexadecimal", "64 bits", "Java's", "deep", "aliases", "controls", "key", "long"],
+)
+def test_whatever_is_typed_is_refused_in_a_line_that_can_be_read(assignment: str, said: str) -> None:
+    """What YAML's reader fails at is text; what is said of it is printable and short."""
+    message = refusal(assignment)
+
+    assert message.isprintable()
+    assert len(message) < 1_200
+    assert said in message or len(assignment) > 9_999
+
+
+@pytest.mark.parametrize("text", ["sketch: " + "[" * 2_000, "a: 2001-13-45", "a: 0b_", "a: " + "9" * 5_000])
+def test_a_file_that_yaml_fails_at_is_refused(tmp_path: Path, text: str) -> None:
+    """Its reader raises Python's own errors for dates, numbers and depth."""
+    assert "not YAML" in refusal(path=written(tmp_path, text))
+
+
 def test_spark_keys_mean_the_same_in_a_file_and_on_the_command_line(tmp_path: Path) -> None:
     """`spark: {spark.sql.x: 8}` and `--set spark.sql.x=8` give Spark the same text."""
     by_file = load_config(written(tmp_path, "spark:\n  spark.sql.x: 8\n  spark.y: true\n"))

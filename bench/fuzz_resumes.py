@@ -1,0 +1,193 @@
+"""Fuzz resuming: a run is killed at random, its folder damaged, and resumed: tables, texts and counts are the same.
+
+A kill comes before, amid or after anything the driver writes or removes. Damage is what a kill, a full disk or a hand
+leaves: files and folders gone, cut, grown, or overwritten with something of another length. (Of a table Spark reads
+what has the name and the size of what was written: bytes turned within a file are found by no resuming.)
+"""
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql import SparkSession
+
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from nddup.spark.schemas import TABLES
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import RunFolder
+
+SETTINGS: dict[str, Any] = {
+    "shingle": {"length": 2},
+    "sketch": {"size": 20},
+    "pairs": {"threshold": 0.5},
+    "output": {"kept": "jsonl"},
+}
+UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
+MOST_KILLS = 3
+"""Of a run, before it is let end."""
+
+
+class KilledError(BaseException):
+    """The driver ends here; nothing catches it."""
+
+
+def write_pages(folder: Path) -> None:
+    """Families of three, two and one, equal pages and a broken line."""
+    words = random.Random(1)  # noqa: S311 - pages, not secrets
+    lines = ["{broken\n"]
+    for size, changes in [(3, 1), (2, 1), (2, 0), (1, 0), (1, 0)]:
+        base = [f"w{words.randrange(1000)}" for _ in range(30)]
+        for _ in range(size):
+            page = list(base)
+            for _ in range(changes):
+                page[words.randrange(30)] = f"x{words.randrange(1000)}"
+            lines.append(json.dumps({"id": str(len(lines)), "text": " ".join(page)}) + "\n")
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("".join(lines[:6]))
+    (folder / "b.jsonl").write_text("".join(lines[6:]))
+
+
+def result(spark: SparkSession, output: Path) -> dict[str, Any]:
+    """Tables as sorted rows, the texts beside them, what was counted."""
+    folder = RunFolder(spark, str(output))
+    metrics = folder.open()
+    tables: dict[str, Any] = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
+    return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text(), "counts": _counts(metrics)}
+
+
+def _counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    if isinstance(value, dict):
+        return {key: _counts(item) for key, item in value.items() if key not in UNMEASURED}
+    return value
+
+
+@contextmanager
+def killed_at(step: int, choose: random.Random) -> Iterator[list[int]]:
+    """Kill the driver at its so many-th writing or removing; the list holds how many there were."""
+    steps = [0]
+
+    def killed(real: Callable[..., Any], amid: Callable[..., None]) -> Callable[..., Any]:
+        def act(*arguments: Any) -> Any:  # noqa: ANN401
+            steps[0] += 1
+            if steps[0] == step:
+                amid(choose, partial(real, *arguments), *arguments)
+                raise KilledError
+            return real(*arguments)
+
+        return act
+
+    with ExitStack() as patches:
+        for owner, name, amid in (
+            (Storage, "write_text", _write_some),
+            (Storage, "remove", _remove_or_not),
+            (RunFolder, "write", _write_some_files),
+        ):
+            patches.enter_context(patch.object(owner, name, killed(getattr(owner, name), amid)))
+        yield steps
+
+
+def _write_some(choose: random.Random, write: Callable[[], None], _: Storage, path: str, *__: object) -> None:
+    """Nothing, all, or the beginning of a text."""
+    if choose.randrange(4):
+        write()
+        data = Path(path).read_bytes()
+        Path(path).write_bytes(data[: choose.randrange(len(data) + 1)])
+        Path(path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
+
+
+def _remove_or_not(choose: random.Random, remove: Callable[[], None], *_: object) -> None:
+    if choose.randrange(2):
+        remove()
+
+
+def _write_some_files(
+    choose: random.Random, write: Callable[[], None], folder: RunFolder, name: str, *_: object
+) -> None:
+    """Any of the files of a table."""
+    write()
+    for part in [*Path(folder._place(name)).iterdir()]:  # noqa: SLF001
+        if choose.randrange(2):
+            part.unlink()
+
+
+def damage(output: Path, choose: random.Random) -> str:
+    """Damage one thing in a run's folder, whose mark as a run stays; what was done."""
+    there = sorted(path for path in output.rglob("*") if path.name != "_RUN.json" and not path.name.endswith(".crc"))
+    if not there:
+        return "nothing"
+    path = choose.choice(there)
+    if path.is_dir():
+        shutil.rmtree(path)
+        return f"{path.relative_to(output)} removed"
+    data = path.read_bytes()
+    kind = choose.choice(("removed", "cut", "grown", "overwritten"))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    if kind == "removed" or (kind == "cut" and not data):
+        path.unlink()
+    elif kind == "cut":
+        path.write_bytes(data[: choose.randrange(len(data))])
+    elif kind == "grown":
+        path.write_bytes(data + b"\0")
+    else:
+        path.write_bytes(choose.randbytes(len(data) + 1 + choose.randrange(100)))
+    return f"{path.relative_to(output)} {kind}"
+
+
+def disturb(spark: SparkSession, whole: Path, output: Path, choose: random.Random, steps: int) -> Iterator[str]:
+    """Leave a run's folder as kills and damage do, begun anew or finished before; say each time what was done."""
+    shutil.rmtree(output, ignore_errors=True)
+    is_finished = choose.randrange(3) == 0
+    if is_finished:
+        shutil.copytree(whole, output)
+    for _ in range(choose.randrange(1, MOST_KILLS + 1)):
+        if output.exists() and choose.randrange(2):
+            yield damage(output, choose)
+        if is_finished and choose.randrange(2):
+            continue
+        step = choose.randrange(1, steps + 1)
+        with killed_at(step, choose), suppress(KilledError):
+            _run(spark, whole, output)
+        yield f"killed at {step}"
+    if choose.randrange(2):
+        yield damage(output, choose)
+
+
+def _run(spark: SparkSession, whole: Path, output: Path) -> None:
+    run_job(spark, [str(whole.parent / "pages")], str(output), build_config(SETTINGS, origin="fuzz"), resume=True)
+
+
+def fuzz_resumes(spark: SparkSession, resumes: int, seed: int, folder: Path) -> Counter[str]:
+    """Resume so many killed or damaged runs, and compare each with the undisturbed one.
+
+    Raises:
+        RuntimeError: naming the run and what was done to it, where it fails or its result differs.
+    """
+    output, whole = folder / "run", folder / "whole"
+    write_pages(folder / "pages")
+    with killed_at(0, random.Random(0)) as steps:  # noqa: S311
+        _run(spark, whole, whole)
+    expected, seen = result(spark, whole), Counter[str]()
+    for number in range(resumes):
+        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same run again, from its number
+        done: list[str] = []
+        try:
+            for what in disturb(spark, whole, output, choose, steps[0]):
+                done.append(what)  # noqa: PERF402 - said as far as it came, where one fails
+            _run(spark, whole, output)
+            differs = [name for name, value in result(spark, output).items() if value != expected[name]]
+        except Exception as error:
+            raise RuntimeError(f"resume {number} of seed {seed}: {'; '.join(done)}: {error!r}") from error
+        if differs:
+            raise RuntimeError(f"resume {number} of seed {seed}: {'; '.join(done)}: {', '.join(differs)} differ")
+        seen.update("kills" if what.startswith("killed") else "damages" for what in done)
+        seen["resumes"] += 1
+    return seen
