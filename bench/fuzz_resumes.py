@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
-from nddup.spark.schemas import TABLES
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 2},
@@ -59,7 +59,7 @@ def result(spark: SparkSession, output: Path) -> dict[str, Any]:
     """Tables as sorted rows, the texts beside them, what was counted."""
     folder = RunFolder(spark, str(output))
     metrics = folder.open()
-    tables: dict[str, Any] = {name: sorted(map(repr, folder.table(name).collect())) for name in TABLES}
+    tables: dict[str, Any] = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
     return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text(), "counts": _counts(metrics)}
 
