@@ -143,7 +143,11 @@ CLUSTERS = Table(
         Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
         Column("support", "int", "features common to all members; may be 0 in the modes `partition` and `components`"),
         Column("size", "int", "members, at least 2"),
-        Column("members", "array<string>", "their ids, sorted"),
+        Column(
+            "members",
+            "array<string>",
+            "their ids, sorted, at most `clusters.max_listed`: where `size` is more, the table `members` has the rest",
+        ),
         Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
         Column(
             "coverage",
@@ -260,9 +264,10 @@ OFFSETS = _working(
 NODES = _working(
     "nodes",
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
-    " content_fingerprint binary",
+    " content_fingerprint binary, n long",
     "One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."
-    " `weight` is the size of the sketch times what one id stands for: who can contain whom.",
+    " `weight` is the size of the sketch times what one id stands for: who can contain whom. `n` documents"
+    " have the sketch.",
     "order the documents by the keep policy",
 )
 TERMS = _working(
@@ -336,6 +341,14 @@ SETS = _working(
     "A cluster as positions of nodes in component `ordinal`.",
     "mine maximal sets of each component",
 )
+NAMED = _working(
+    "named",
+    "set_id binary, doc_id string, cluster_id string, first_id string, support int, size int, members array<string>,"
+    " component string, coverage string",
+    "A row a member of a set (`doc_id`), and a row a cluster (`cluster_id`): its columns, and its first by policy. A"
+    " set of one document has no cluster.",
+    "name the clusters by their members",
+)
 
 WORKING = {
     "crowd": CROWD,
@@ -348,6 +361,7 @@ WORKING = {
     "listed": SETS,
     "covered": SETS,
     "matches": MATCHES,
+    "named": NAMED,
     "nodes": NODES,
     "offsets": OFFSETS,
     "records": RECORDS,

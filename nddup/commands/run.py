@@ -9,7 +9,7 @@ from nddup.commands.options import add_inputs, add_master, add_parser
 EPILOG = """what it leaves in DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
                                                               tables, Parquet
-  duplicates.txt                                              a cluster a line: ids, tab, common features
+  duplicates.txt                                              a cluster a line: ids, tab, common features; or its parts
   metrics.json                                                what was counted
   texts/ report/index.html                                    the run as a page, which opens from disk
 

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.results.evidence import INCIDENCES, Evidence, described
-from nddup.spark.checking import prove_clusters, prove_keep, prove_pairs
+from nddup.run.session import set_to
+from nddup.spark.checking import prove_clusters, prove_keep, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
 from nddup.storage.run_folder import RunFolder
 
@@ -144,7 +145,9 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
     clusters, placed, chosen = evidence.tables["clusters"], evidence.placed, evidence.chosen
     amount = described(len(chosen.sets), evidence.clusters, "clusters")
-    yield _find("clusters: id, size and order of members, none twice", tables.wrong_names(clusters))
+    yield _find(
+        "clusters: id, size and order of members, none twice", prove_names.wrong_names(clusters, evidence.recounted)
+    )
     sets, problems = prove_clusters.prove(chosen.sets, chosen.sketches, evidence.rule, evidence.support)
     yield _find("clusters: all pairs near-duplicates, support as said and enough", problems, amount=amount)
     added = prove_clusters.extend(evidence.sketches, chosen.names, chosen.cluster_ids, sets, evidence.rule)
@@ -166,7 +169,7 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     """Who must be in a cluster, and with whom, by the mode; in led families, with whom is not promised."""
     placed, amount = evidence.placed, evidence.amount
     if evidence.mode == "partition":
-        wrong = prove_clusters.wrong_stars(evidence.tables["clusters"], evidence.tables["keep"])
+        wrong = prove_keep.wrong_stars(evidence.tables["members"], evidence.tables["keep"])
         yield _find("clusters: each kept document with its duplicates, and no others", wrong)
         return
     led = evidence.led_nodes.select(F.col("node").alias("probe"))
@@ -235,8 +238,11 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:
-    lines = evidence.spark.read.text(f"{evidence.folder.path}/duplicates.txt", lineSep="\n")
-    yield _find("duplicates.txt: the clusters, line by line", tables.wrong_lines(evidence.tables["clusters"], lines))
+    with set_to(evidence.spark, prove_names.WHOLE_FILES):
+        pieces = evidence.spark.read.text(f"{evidence.folder.path}/duplicates.txt", lineSep="\t")
+        wrong = prove_names.wrong_lines(evidence.tables["clusters"], prove_names.read_lines(pieces))
+        found = _find("duplicates.txt: the clusters, line by line", wrong)
+    yield found
 
 
 STEPS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {

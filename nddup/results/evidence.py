@@ -16,7 +16,8 @@ from nddup.settings.derive import MODULUS, bands_of, kind_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import Bands
 from nddup.sketching.kinds import Kind
-from nddup.spark.checking import prove_clusters, prove_pairs
+from nddup.spark import heavy_keys
+from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS
@@ -138,6 +139,7 @@ class Evidence:
                 policy=self.config.keep.policy,
                 levels=levels,
                 is_contained=self.rule.is_containment,
+                is_large=self.metrics["equal_sketches"] + self.metrics["empty_sketches"] >= heavy_keys.HEAVY,
             )
         )
 
@@ -194,7 +196,12 @@ class Evidence:
     @cached_property
     def placed(self) -> DataFrame:
         """The nodes of each cluster."""
-        return self.keep(prove_clusters.place(self.tables["clusters"], self.docs))
+        return self.keep(prove_clusters.place(self.tables["clusters"], self.tables["members"], self.docs))
+
+    @cached_property
+    def recounted(self) -> DataFrame:
+        """The digest, size and first ids of each cluster, as its members give them."""
+        return prove_names.recount(self.tables["members"], max_listed=self.config.clusters.max_listed)
 
     @cached_property
     def keeping(self) -> DataFrame:
@@ -219,15 +226,13 @@ class Evidence:
         clusters = self.tables["clusters"]
         number = sample_size(self.clusters, self.totals[0])
         low = clusters.select("cluster_id", "support", "coverage").distinct().sort("cluster_id").limit(number)
-        grouped = (
-            self.placed.where("node is not null")
-            .drop("coverage")
-            .join(low, "cluster_id")
-            .groupBy("cluster_id", "support", "coverage")
-            .agg(F.sort_array(F.collect_list("node")).alias("nodes"))
-            .withColumn("so_far", F.sum(F.size("nodes")).over(Window.orderBy("cluster_id", "support", "coverage")))
-        )
-        rows = grouped.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.size("nodes"))).collect()
+        held = self.placed.where("node is not null").select("cluster_id", "node").join(low, "cluster_id")
+        of = ["cluster_id", "support", "coverage"]
+        counted = held.groupBy(*of).agg(F.count("*").alias("n"))
+        so_far = counted.withColumn("so_far", F.sum("n").over(Window.orderBy(*of)))
+        few = so_far.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.col("n"))).select(*of)
+        grouped = held.join(F.broadcast(few), of).groupBy(*of)
+        rows = grouped.agg(F.sort_array(F.collect_list("node")).alias("nodes")).collect()
         names = sorted({node for row in rows for node in row["nodes"]})
         at = {name: i for i, name in enumerate(names)}
         wanted = self.spark.createDataFrame([(name,) for name in names], "node string")

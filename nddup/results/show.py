@@ -60,7 +60,7 @@ def _show_cluster(folder: RunFolder, cluster: str) -> str:
         raise ConfigError(f"--cluster {cluster}: no such cluster in {folder.path}")
     members = folder.table("members").where(F.col("cluster_id") == cluster)
     chosen = {r["doc_id"] for r in members.where("representative").collect()}
-    first = row["members"][:SHOWN_IDS]
+    first = [r["doc_id"] for r in members.orderBy("doc_id").limit(SHOWN_IDS).collect()]
     described = _urls(folder, first)
     lines = [f"  {'*' if doc in chosen else ' '} {doc}  {described.get(doc) or ''}" for doc in first]
     more = [f"    … and {row['size'] - len(first):,} more"] if row["size"] > len(first) else []
@@ -86,7 +86,8 @@ def _show_document(folder: RunFolder, doc: str) -> str:
     lines += [f"  near      {r['resemblance']:.3f}  {r['overlap']:>6}  {r['other']}" for r in pairs[:SHOWN_IDS]]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
-    clusters = folder.table("clusters").where(F.array_contains("members", doc)).limit(SHOWN_IDS).collect()
+    own = folder.table("members").where(F.col("doc_id") == doc).select("cluster_id")
+    clusters = folder.table("clusters").join(own, "cluster_id").limit(SHOWN_IDS).collect()
     lines += [f"  cluster   {r['cluster_id']}  of {r['size']:,}, support {r['support']:,}" for r in clusters]
     return "\n".join([*lines, ""])
 

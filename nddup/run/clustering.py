@@ -2,7 +2,7 @@
 
 matches, nodes       --build_graph-->   graph; too large for one task: in rounds (`nddup.run.rounds`)
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
-sets, graph, nodes   --name, list-->    clusters, members
+sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from nddup.mining.cluster_modes import Budget
 from nddup.run.memory import PYTHON_MEMORY
 from nddup.run.rounds import build_large_graph
 from nddup.run.state import Job, Making
+from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
 from nddup.spark.pairing import collapse
 
@@ -37,13 +38,25 @@ def save_clusters(job: Job) -> None:
     reads = ("graph", "documents", "matches")
     sets = job.save("sets", lambda: _mine(job, matches), "clusters", "pairs", "sketch", reads=reads)
     least_size = max(job.threshold.least_size, config.support or 0)
-    named = cluster_names.name_clusters(sets, tables["graph"], tables["nodes"], least_size=least_size, mode=config.mode)
-    covered, led = (F.count_if(F.col("coverage") == coverage) for coverage in ("pairs", "documents"))
-    kept = job.save(
-        "clusters", named, "clusters", reads=("sets", "graph", "nodes"), covered_clusters=covered, led_clusters=led
+    named = cluster_names.name_sets(
+        sets,
+        tables["graph"],
+        tables["nodes"],
+        least_size=least_size,
+        mode=config.mode,
+        max_listed=config.max_listed,
+        by_weight=job.threshold.is_containment,
+        is_large=job.metrics.counts["equal_sketches"] >= heavy_keys.HEAVY,
     )
-    members = cluster_names.list_members(kept, tables["nodes"], by_weight=job.threshold.is_containment)
-    job.save("members", members, "keep", "pairs", reads=("clusters", "nodes"))
+    named = job.save("named", named, "clusters", "keep", "pairs", reads=("sets", "graph", "nodes"))
+    counts = {
+        "covered_clusters": F.count_if(F.col("coverage") == "pairs"),
+        "led_clusters": F.count_if(F.col("coverage") == "documents"),
+        "cut_clusters": F.count_if(F.col("size") > F.size("members")),
+    }
+    job.save("clusters", cluster_names.list_clusters(named), reads=("named",), **counts)
+    job.save("members", cluster_names.list_members(named), reads=("named",))
+    job.store.drop("named")
     _count_covered(job)
     support = config.support
     below = tables["pairs"].where(F.col("overlap") < support).count() if support else 0

@@ -1,6 +1,5 @@
 """A whole run: from INPUT paths to a finished folder, or from a DataFrame to tables in the session."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError, NddupError
 from nddup.run.collection import Collection, find_files
 from nddup.run.lexicons import NOTE, note_of, take_saved
+from nddup.run.listings import write_context, write_duplicates
 from nddup.run.metrics import Metrics
 from nddup.run.pipeline import read_kept, require_readable, run_stages
 from nddup.run.progress import LogFormat, Progress, say
@@ -21,7 +21,7 @@ from nddup.run.state import Job, settings_of
 from nddup.settings import derive
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
-from nddup.spark.exports import as_xml, invert_sketches
+from nddup.spark.exports import as_xml
 from nddup.spark.reading.splits import number_texts
 from nddup.spark.schemas import TEXTS
 from nddup.storage.checkpoint import CheckpointStore
@@ -30,9 +30,6 @@ from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_tables import MemoryStore, Store
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
-
-ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-"""In `duplicates.txt` these characters of an id are written so; all others as they are."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +102,9 @@ def _make_all(job: Job, folder: RunFolder, source: Collection) -> dict[str, Any]
     """Every table and file of a run in its folder; the metrics."""
     config, files = job.config, source.listing.files
     run_stages(job, source)
-    folder.write_text("duplicates.txt", _cluster_lines(job.tables["clusters"]))
+    write_duplicates(job, folder)
     if config.output.context:
-        lines = invert_sketches(job.tables["documents"]).toLocalIterator(prefetchPartitions=True)
-        folder.write_text("context.fimi", (row["value"] + "\n" for row in lines))
+        write_context(job, folder)
     _write_kept_once(job, folder)
     with job.progress.stage("texts") as notes, job.metrics.stage("texts"):
         store_texts(job)
@@ -210,12 +206,6 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
     else:
         line = F.coalesce("line", F.to_json(F.struct(*columns)))
         kept.select(line.alias("value")).write.text(path)
-
-
-def _cluster_lines(clusters: DataFrame) -> Iterator[str]:
-    """One cluster a line: member ids separated by tabs, and last the number of common features."""
-    for row in clusters.select("members", "support").sort("members").toLocalIterator():
-        yield ("\t".join([*(member.translate(ESCAPES) for member in row["members"]), str(row["support"])]) + "\n")
 
 
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:

@@ -36,9 +36,9 @@ def take_documents(job: Job, documents: DataFrame) -> None:
     job.metrics.counts |= {name: int(count or 0) for name, count in counted.asDict().items()}
 
 
-def name_nodes(job: Job, documents: DataFrame) -> DataFrame:
-    """NODES of the documents, by the policy and the kind of the job."""
-    return collapse.name_nodes(documents, policy=job.config.keep.policy, levels=job.levels)
+def name_nodes(job: Job, documents: DataFrame, *, is_large: bool = True) -> DataFrame:
+    """NODES of the documents, by the policy and the kind of the job; see `collapse.name_nodes`."""
+    return collapse.name_nodes(documents, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
 
 
 def save_pairs(job: Job) -> DataFrame:

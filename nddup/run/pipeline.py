@@ -22,7 +22,7 @@ from nddup.run.lexicons import find_lexicon
 from nddup.run.pairing import name_nodes, save_pairs
 from nddup.run.session import set_to, splitting
 from nddup.run.state import Job, Making
-from nddup.spark import schemas
+from nddup.spark import heavy_keys, schemas
 from nddup.spark.clustering import keep_list
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import sketch_scan
@@ -128,13 +128,14 @@ def _save_documents(job: Job, silent: DataFrame) -> None:
     placed = job.save("offsets", collapse.split_offsets(kept), "input", reads=("records",))
     numbered = collapse.number(kept, placed)
     repeats = collapse.find_repeats(numbered).persist(StorageLevel.DISK_ONLY)
-    rejects = collapse.gather_rejects(numbered, repeats, silent)
-    documents = collapse.collapse(numbered, repeats)
+    is_large = job.metrics.rows["records"] >= heavy_keys.HEAVY
+    rejects = collapse.gather_rejects(numbered, repeats, silent, is_large=is_large)
+    documents = collapse.collapse(numbered, repeats, is_large=is_large)
     job.save("documents", documents, "input", "shingle", "sketch", reads=("records",), **collapse.count_sketches())
     job.save("rejects", rejects, "input", reads=("records",))
     repeats.unpersist()
     _count_rejects(job)
-    nodes = name_nodes(job, job.tables["documents"])
+    nodes = name_nodes(job, job.tables["documents"], is_large=is_large)
     short = collapse.count_short(job.threshold.least_size)
     job.save("nodes", nodes, "keep", "pairs", "sketch", reads=("documents",), **short)
 

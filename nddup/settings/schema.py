@@ -243,6 +243,8 @@ class ClustersConfig(_Section):
         ge=1,
         description="search-node budget per component, plus 100 per distinct sketch: some seconds; likewise",
     )
+    # 10,000 ids of 60 bytes are a row of 600 KB; Spark's limit, a row of 2 GB, would be passed by some 35 million.
+    max_listed: int = Field(10_000, ge=1, description="ids in a row of `clusters`; the table `members` has all of them")
     support: int | None = Field(
         None,
         ge=1,

@@ -1,20 +1,28 @@
-"""What is written for other programs: the kept documents as ROMIP XML, and the inverted table of the sketches.
+"""What is written for other programs: documents as ROMIP XML, clusters as lines, the inverted table of the sketches.
 
-kept       --as_xml-->           lines    each partition a file that is whole XML
-documents  --invert_sketches-->  lines    `context.fimi`: one feature a line, the `doc_key`s that hold it
+kept       --as_xml-->           lines     each partition a file that is whole XML
+clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster a line
+           --number_clusters, spell_members-->  pieces  the same where a cluster has more members than its row lists
+documents  --invert_sketches-->  pieces    `context.fimi`: one feature a line, the `doc_key`s that hold it
+
+Pieces: a line may be longer than a row can be. So the text of a partition is cut into rows at a character of one byte
+that stands in it anyway, `end`, and written with that character after each row. Where `end` is no line's end, the file
+has one `end` too many, its last byte.
 """
 
 import base64
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from xml.sax.saxutils import escape
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.spark.schemas import DOCUMENTS, require
+from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, require
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -23,6 +31,9 @@ FIRST = (
     '<romip:dataset xmlns:romip="http://www.romip.ru/data/common"><collection>nddup</collection>'
 )
 LAST = "</romip:dataset>"
+ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+"""In `duplicates.txt` these characters of an id are written so; all others as they are."""
+
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold; in an id or an address they become U+FFFD."""
 
@@ -39,17 +50,107 @@ def as_xml(kept: DataFrame) -> DataFrame:
     return kept.select("doc_id", "url", "content").mapInArrow(_xml_lines, "value string")
 
 
-def invert_sketches(documents: DataFrame) -> DataFrame:
+def spell_clusters(clusters: DataFrame) -> DataFrame:
+    """One cluster a line: member ids separated by tabs, and last the number of common features.
+
+    Schema in:   CLUSTERS, all of whose rows list all members
+    Schema out:  value string, in the order of the members
+    Shuffles:  the clusters, for their order.    Actions:  Spark samples the range.
+    """
+    require(clusters, CLUSTERS, stage="output")
+    return clusters.orderBy("members", "cluster_id").select(_line().alias("value"))
+
+
+def number_clusters(clusters: DataFrame) -> DataFrame:
+    """The clusters in the order of the lines, by their listed members, then by id.
+
+    Schema in:   CLUSTERS
+    Schema out:  CLUSTERS, line long
+    Shuffles:  the clusters, for their order.    Actions:  Spark samples the range.
+    """
+    require(clusters, CLUSTERS, stage="output")
+    return clusters.orderBy("members", "cluster_id").withColumn("line", F.monotonically_increasing_id())
+
+
+def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
+    """The lines of `spell_clusters` as pieces, cut at tabs, of clusters with any number of members.
+
+    Schema in:   as `number_clusters` gives, and the same at each evaluation; MEMBERS
+    Schema out:  value string
+    Shuffles:  the lines, and the members of the clusters that do not list them, by range.
+    Actions:   Spark samples the range.
+    """
+    require(members, MEMBERS, stage="output")
+    nothing = F.lit(None).cast("string").alias("doc_id")
+    is_cut = F.col("size") > F.size("members")
+    whole = numbered.where(~is_cut).select("line", nothing, F.concat(_line(), F.lit("\n")).alias("text"))
+    cut = numbered.where(is_cut)
+    ids = members.join(F.broadcast(cut.select("cluster_id", "line")), "cluster_id")
+    spelled = ids.select("line", "doc_id", F.concat(_escaped(F.col("doc_id")), F.lit("\t")).alias("text"))
+    ends = cut.select("line", nothing, F.concat("support", F.lit("\n")).alias("text"))
+
+    parts = whole.unionByName(spelled).unionByName(ends).repartitionByRange("line")
+    in_order = parts.sortWithinPartitions("line", F.col("doc_id").asc_nulls_last())
+    return in_order.select("text").mapInArrow(partial(_cut_texts, end="\t"), "value string")
+
+
+def invert_sketches(documents: DataFrame, *, end: str = "\n") -> DataFrame:
     """The inverted table, in the form frequent-itemset programs read: an item is a `doc_key`, a line is a feature.
 
     Schema in:   DOCUMENTS
-    Schema out:  value string: keys ascending, blanks between; lines in the order of the features as signed numbers
-    Shuffles:  every feature of every sketch once, and the lines once, for their order.    Actions:  none.
+    Schema out:  value string: keys ascending, blanks between; lines in the order of the features as signed numbers;
+        cut at `end`: a line's end, or a blank where a feature may be in millions of documents
+    Shuffles:  every feature of every sketch once, by range.    Actions:  Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="output")
-    postings = documents.select("doc_key", F.explode("sketch").alias("feature"))
-    holders = postings.groupBy("feature").agg(F.sort_array(F.collect_list("doc_key")).alias("holders"))
-    return holders.orderBy("feature").select(F.array_join(F.col("holders").cast("array<string>"), " ").alias("value"))
+    postings = documents.select(F.explode("sketch").alias("feature"), "doc_key")
+    in_order = postings.repartitionByRange("feature").sortWithinPartitions("feature", "doc_key")
+    return in_order.mapInArrow(partial(_spell_postings, end=end), "value string")
+
+
+def _line() -> Column:
+    return F.concat_ws("\t", F.transform("members", _escaped), F.col("support").cast("string"))
+
+
+def _escaped(doc_id: Column) -> Column:
+    for character, spelled in ESCAPES:
+        doc_id = F.replace(doc_id, F.lit(character), F.lit(spelled))
+    return doc_id
+
+
+def _cut_texts(batches: Batches, *, end: str) -> Batches:
+    yield from _cut(("".join(batch.column(0).to_pylist()) for batch in batches), end)
+
+
+def _spell_postings(batches: Batches, *, end: str) -> Batches:
+    yield from _cut(_join_postings(batches), end)
+
+
+def _join_postings(batches: Batches) -> Iterator[str]:
+    """The lines of the postings, in texts of a batch each."""
+    last = None
+    for batch in batches:
+        features = np.asarray(batch.column("feature"))
+        if not len(features):
+            continue
+        is_same = np.append(features[0] == last, features[1:] == features[:-1])
+        between = np.where(is_same, " ", "\n").tolist()
+        between[0] = "" if last is None else between[0]
+        last = features[-1]
+        yield "".join(f"{mark}{key}" for mark, key in zip(between, batch.column("doc_key").to_pylist(), strict=True))
+    if last is not None:
+        yield "\n"
+
+
+def _cut(texts: Iterable[str], end: str) -> Batches:
+    """The text as rows that lack the `end` after each, for the writer to put it there."""
+    rest = ""
+    for text in texts:
+        row, found, rest = (rest + text).rpartition(end)
+        if found:
+            yield _values([row])
+    if rest:
+        yield _values([rest])
 
 
 def _xml_lines(batches: Batches) -> Batches:

@@ -42,6 +42,14 @@ def schema_of(declared: tables.Table) -> T.StructType:
     )
 
 
+NAMED = table(
+    "set_id binary, doc_id string, cluster_id string, first_id string, support int, size int, members array<string>,"
+    " component string, coverage string"
+)
+"""A row a member of a set (`doc_id`), and a row a cluster (`cluster_id`): its columns, and its first by policy. A set
+of one document has no cluster."""
+
+
 DOCUMENTS = schema_of(tables.DOCUMENTS)
 REJECTS = schema_of(tables.REJECTS)
 PAIRS = schema_of(tables.PAIRS)
@@ -72,6 +80,7 @@ PAIR_EDGES = schema_of(tables.PAIR_EDGES)
 STARS = schema_of(tables.STARS)
 REMOVED = schema_of(tables.REMOVED)
 SETS = schema_of(tables.SETS)
+NAMED = schema_of(tables.NAMED)
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

@@ -5,7 +5,7 @@ small text files, markers, removal.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,7 @@ class Storage:
         jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
         self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._jvm = jvm
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths: literal, folders recursive.
@@ -195,6 +196,48 @@ class Storage:
                 stream.close()
         except Exception as error:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
+
+    def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
+        """Write files one after another into one, by Java, replacing what is there.
+
+        Args:
+            paths: the files, in order.
+            target: the file to write.
+            without: bytes at the end of each that are left out.
+
+        Raises:
+            OutputError: if one cannot be read, or the target not be written.
+        """
+        try:
+            where = self._path(target)
+            into = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
+            try:
+                for part in map(self._path, paths):
+                    system = part.getFileSystem(self._hadoop)
+                    size = system.getFileStatus(part).getLen() - without
+                    stream = system.open(part)
+                    try:
+                        self._jvm.org.apache.commons.io.IOUtils.copyLarge(stream, into, 0, size)
+                    finally:
+                        stream.close()
+            finally:
+                into.close()
+        except Exception as error:
+            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, in a folder that is there.
+
+        Raises:
+            OutputError: if it cannot be moved.
+        """
+        try:
+            where = self._path(path)
+            is_moved = where.getFileSystem(self._hadoop).rename(where, self._path(target))
+        except Exception as error:
+            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
+        if not is_moved:
+            raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
         """Text as Hadoop's Path: a URI where it has a scheme and is one, else a literal name."""

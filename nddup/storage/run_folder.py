@@ -2,7 +2,7 @@
 
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
-    duplicates.txt  metrics.json  kept/ …                   what is written from them: `OUTPUTS`
+    duplicates.txt  metrics.json  kept/ …                   what is written from them: `OUTPUTS`; past 1 GB a folder
     _stages/NAME.json                                       of each table fingerprint, counts, files; written after it
     _stages/NAME/                                           working tables
     _RUN.json                                               this is a run: versions, settings, inputs, no secrets

@@ -155,6 +155,17 @@ def rename(row: Row, members: list[str]) -> None:
     row.update(size=len(members), cluster_id=hashlib.sha256(ended).hexdigest()[:16])
 
 
+def list_again(folder: Path) -> None:
+    """Make the table `members` of the rows of `clusters`."""
+    clusters = pq.ParquetDataset(folder / "clusters").read().to_pylist()
+
+    def listed(rows: list[Row]) -> None:
+        rows[:] = [{"cluster_id": row["cluster_id"], "doc_id": doc_id, "representative": doc_id == row["members"][0]}
+                   for row in clusters for doc_id in row["members"]]  # fmt: skip
+
+    rewrite(folder, "members", listed)
+
+
 def swap_ends(rows: list[Row]) -> None:
     """Write a pair with its larger id first."""
     row = of(rows)
@@ -202,7 +213,11 @@ DAMAGES: list[tuple[str, str, str, Damage]] = [
     ("clusters", "inside another", "clusters", inner_cluster),
     ("clusters", "every pair", "clusters", drop()),
     ("clusters", "component", "clusters", change("component", "f9")),
+    ("clusters", "id, size", "members", drop()),
+    ("clusters", "id, size", "clusters", change("members", lambda members: members[:-1])),
     ("members", "row by row", "members", drop()),
+    ("members", "row by row", "members", repeat()),
+    ("members", "row by row", "clusters", change("members", lambda members: [*members, "lone0"])),
     ("members", "one representative", "members", other_representative),
     ("members", "one representative", "members", change("representative", value=False, representative=True)),
     ("keep", "fit", "keep", change("reason", "near", reason="exact")),
@@ -251,6 +266,8 @@ def test_reports_a_damage(
     step, promise, table, change_rows = damage
     shutil.copytree(sound, tmp_path / "run")
     rewrite(tmp_path / "run", table, change_rows)
+    if change_rows in (lost_member, foreign_member, inner_cluster):
+        list_again(tmp_path / "run")
 
     report = check_run(spark, str(tmp_path / "run"), steps=[step])
 

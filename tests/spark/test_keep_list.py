@@ -39,11 +39,11 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
     """
     nodes = spark.createDataFrame(
         [
-            (0, "c", "a", 1, 9, 9, 5, bytearray(b"Y")),
-            (1, "a", "a", 1, 9, 9, 1, bytearray(b"X")),
-            (2, "b", "a", 1, 9, 9, 2, bytearray(b"X")),
-            (3, "d", "d", 3, 9, 9, 4, bytearray(b"Z")),
-            (4, "e", "e", 4, 9, 9, 4, bytearray(b"X")),
+            (0, "c", "a", 1, 9, 9, 5, bytearray(b"Y"), 3),
+            (1, "a", "a", 1, 9, 9, 1, bytearray(b"X"), 3),
+            (2, "b", "a", 1, 9, 9, 2, bytearray(b"X"), 3),
+            (3, "d", "d", 3, 9, 9, 4, bytearray(b"Z"), 1),
+            (4, "e", "e", 4, 9, 9, 4, bytearray(b"X"), 1),
         ],
         NODES,
     )
@@ -71,10 +71,10 @@ def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size
     """Two equal sketches of nine features are near-duplicates if nine are enough, and not if ten are needed."""
     nodes = spark.createDataFrame(
         [
-            (0, "a", "a", 0, 9, 9, 0, bytearray(b"X")),
-            (1, "b", "a", 0, 9, 9, 0, bytearray(b"X")),
-            (2, "x", "x", 2, 0, 0, 0, bytearray(b"")),
-            (3, "y", "x", 2, 0, 0, 0, bytearray(b"")),
+            (0, "a", "a", 0, 9, 9, 0, bytearray(b"X"), 2),
+            (1, "b", "a", 0, 9, 9, 0, bytearray(b"X"), 2),
+            (2, "x", "x", 2, 0, 0, 0, bytearray(b""), 2),
+            (3, "y", "x", 2, 0, 0, 0, bytearray(b""), 2),
         ],
         NODES,
     )
@@ -116,7 +116,17 @@ def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
     expected = {(name, head_of(name)) for name in node_of}
     nodes = spark.createDataFrame(
         [
-            (i, name, groups[node], node, 9, 9, policy[name], bytearray(name.encode()))
+            (
+                i,
+                name,
+                groups[node],
+                node,
+                9,
+                9,
+                policy[name],
+                bytearray(name.encode()),
+                list(node_of.values()).count(node),
+            )
             for i, (name, node) in enumerate(node_of.items())
         ],
         NODES,

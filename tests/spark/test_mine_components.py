@@ -1,6 +1,7 @@
 """Clusters of documents, by either miner, against the definition."""
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -13,7 +14,7 @@ from pyspark.sql import functions as F
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.run.job import find_duplicates
-from nddup.spark.clustering.cluster_names import list_members, list_places, name_clusters
+from nddup.spark.clustering.cluster_names import list_clusters, list_members, list_places, name_sets
 from nddup.spark.clustering.graph import build_graph
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
@@ -24,7 +25,7 @@ from nddup.spark.clustering.mine_components import (
     name_items,
 )
 from nddup.spark.clustering.problems import Sets, gather_problems
-from nddup.spark.schemas import CLUSTERS, MATCHES, NODES, SETS, SKETCHES, local_table
+from nddup.spark.schemas import GRAPH, MATCHES, NODES, SETS, SKETCHES, local_table
 
 SIZE = 20
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
@@ -125,8 +126,19 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
     group = {
         name: name if not sketches[name] else min(n for n in names if sketches[n] == sketches[name]) for name in names
     }
+    held = Counter(group.values())
     rows = [
-        (key, name, group[name], names.index(group[name]), len(sketches[name]), 0, -key, bytearray(b""))
+        (
+            key,
+            name,
+            group[name],
+            names.index(group[name]),
+            len(sketches[name]),
+            0,
+            -key,
+            bytearray(b""),
+            held[group[name]],
+        )
         for key, name in enumerate(names)
     ]
     return spark.createDataFrame(rows, NODES)
@@ -154,7 +166,8 @@ def mine(
     for fit, count, least in fits:
         frequent = list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count)
         sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
-    return name_clusters(sets, graph, nodes, least_size=threshold.numerator if threshold.is_count else 1)
+    least = threshold.numerator if threshold.is_count else 1
+    return list_clusters(name_sets(sets, graph, nodes, least_size=least, max_listed=10_000))
 
 
 def listed(clusters: DataFrame) -> list[Cluster]:
@@ -224,21 +237,23 @@ def test_past_the_budget_every_pair_is_still_covered(spark: SparkSession) -> Non
 
 def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
     """One member of each cluster is marked: the smallest `policy`, among equals the smallest id."""
+    rows = [("a", "a", 2), ("b", "a", 1), ("c", "a", 1), ("d", "d", 3), ("e", "d", 3)]
     nodes = spark.createDataFrame(
         [
-            (key, name, name, key, 9, 9, policy, bytearray(b""))
-            for key, (name, policy) in enumerate([("a", 2), ("b", 1), ("c", 1)])
+            (key, name, group, "ad".index(group), 9, 9, policy, bytearray(b""), 2 + (group == "a"))
+            for key, (name, group, policy) in enumerate(rows)
         ],
         NODES,
     )
-    clusters = spark.createDataFrame(
-        [("one", 9, 3, ["a", "b", "c"], "a", "all"), ("two", 9, 2, ["a", "c"], "a", "all")], CLUSTERS
-    )
+    sets, graph = (local_table(spark, schema) for schema in (SETS, GRAPH))
 
-    members = list_members(clusters, nodes).collect()
+    members = list_members(name_sets(sets, graph, nodes, least_size=9, max_listed=2)).collect()
 
     assert len(members) == 5
-    assert {(row.cluster_id, row.doc_id) for row in members if row.representative} == {("one", "b"), ("two", "c")}
+    assert {(row.cluster_id, row.doc_id) for row in members if row.representative} == {
+        (name_of(["a", "b", "c"]), "b"),
+        (name_of(["d", "e"]), "d"),
+    }
 
 
 def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> None:

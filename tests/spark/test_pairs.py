@@ -163,6 +163,7 @@ def expand_all(
             10,
             0,
             bytearray(b""),
+            len(members),
         )
         for node, members in enumerate(groups)
         for at, doc_id in enumerate(members)

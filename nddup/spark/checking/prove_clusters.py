@@ -32,15 +32,17 @@ JOINT = (*MAXIMAL, "documents")
 """Those that promise near-duplicates only, and enough features common to all."""
 
 
-def place(clusters: DataFrame, docs: DataFrame) -> DataFrame:
+def place(clusters: DataFrame, members: DataFrame, docs: DataFrame) -> DataFrame:
     """The nodes of each cluster, and how many documents of each are members.
 
-    Schema in:   CLUSTERS; doc_id, node, n
+    Schema in:   CLUSTERS; MEMBERS; doc_id, node, n
     Schema out:  cluster_id, component, coverage, node (null for members that are no documents), n, held
-    Shuffles:  the members on doc_id, then on (cluster, node).    Actions:  none.
+    Shuffles:  the members on their cluster, on doc_id, then on (cluster, node).    Actions:  none.
     """
-    members = clusters.select("cluster_id", "component", "coverage", F.explode("members").alias("doc_id"))
-    named = members.join(docs.select("doc_id", "node", "n"), "doc_id", "left")
+    rows = clusters.select("cluster_id", "component", "coverage").join(
+        members.select("cluster_id", "doc_id"), "cluster_id"
+    )
+    named = rows.join(docs.select("doc_id", "node", "n"), "doc_id", "left")
     return named.groupBy("cluster_id", "component", "coverage", "node", "n").agg(F.count("*").alias("held"))
 
 
@@ -133,17 +135,18 @@ def nested(placed: DataFrame, chosen: DataFrame) -> DataFrame:
     Schema in:   as `place` gives; cluster_id
     Shuffles:  on node, and on cluster_id.    Actions:  none.
     """
-    wholes = placed.groupBy("cluster_id").agg(F.collect_list("node").alias("nodes"))
     frequency = placed.groupBy("node").agg(F.count("*").alias("clusters"))
     mine = placed.join(F.broadcast(chosen), "cluster_id").join(frequency, "node")
-    rarest = mine.groupBy("cluster_id").agg(F.min_by("node", F.struct("clusters", "node")).alias("node"))
-    inner = rarest.join(wholes, "cluster_id")
-    others = placed.select(F.col("cluster_id").alias("outer_id"), "node").join(
-        wholes.toDF("outer_id", "outer_nodes"), "outer_id"
+    rarest = mine.groupBy("cluster_id").agg(
+        F.min_by("node", F.struct("clusters", "node")).alias("node"), F.count("*").alias("nodes")
     )
-    is_inside = F.size(F.array_except("nodes", "outer_nodes")) == 0
-    met = inner.join(others, "node").where((F.col("cluster_id") != F.col("outer_id")) & is_inside)
-    return met.select(problem("cluster_id", text(": lies inside "), "outer_id"))
+    others = placed.select(F.col("cluster_id").alias("outer_id"), "node")
+    met = rarest.join(others, "node").drop("node").where(F.col("cluster_id") != F.col("outer_id"))
+
+    inner = placed.select("cluster_id", "node")
+    shared = met.join(inner, "cluster_id").join(others, ["outer_id", "node"])
+    counted = shared.groupBy("cluster_id", "outer_id", "nodes").agg(F.count("*").alias("shared"))
+    return counted.where("shared = nodes").select(problem("cluster_id", text(": lies inside "), "outer_id"))
 
 
 def maximal_only(rows: DataFrame, placed: DataFrame) -> DataFrame:
@@ -173,19 +176,6 @@ def leaderless(placed: DataFrame, kept: DataFrame) -> DataFrame:
     with_kept = led.join(kept, "node", "left_semi").select("cluster_id").distinct()
     bare = led.select("cluster_id").distinct().join(with_kept, "cluster_id", "left_anti")
     return bare.select(problem("cluster_id", text(": holds no kept document")))
-
-
-def wrong_stars(clusters: DataFrame, keep: DataFrame) -> DataFrame:
-    """Where a partition is not that of the keep-list: each kept document with those whose `duplicate_of` it is.
-
-    Schema in:   CLUSTERS; KEEP
-    """
-    star = F.coalesce("duplicate_of", "doc_id").alias("star")
-    stars = keep.groupBy(star).agg(F.sort_array(F.collect_list("doc_id")).alias("members")).where("size(members) > 1")
-    had = clusters.select("members", F.lit(1).alias("had"))
-    met = stars.select("members", F.lit(1).alias("due")).join(had, "members", "full")
-    named = problem(F.col("members")[0], text(", …: "), F.when(F.col("due").isNull(), "no star").otherwise("missing"))
-    return met.where("due is null or had is null").select(named)
 
 
 def uncovered(truth: DataFrame, within: DataFrame, placed: DataFrame, probes: DataFrame) -> DataFrame:

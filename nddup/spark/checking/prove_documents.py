@@ -4,9 +4,8 @@ Each function gives its violations as one column, `problem`: the ids first, then
 that the promise holds. Nothing here runs: `nddup.results.check` counts.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from functools import partial, reduce
+from functools import reduce
 from operator import or_ as either
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.spark.heavy_keys import join_found
 from nddup.verifying.definitions import Rows
 from nddup.verifying.sketch_forms import Form, damaged_sketches
 
@@ -62,7 +62,9 @@ def level(size: int) -> Column:
     return F.when(above > 0, F.length(F.bin(above))).otherwise(F.lit(0)).cast("long")
 
 
-def regroup(documents: DataFrame, *, policy: str, levels: int = 0, is_contained: bool = False) -> DataFrame:
+def regroup(
+    documents: DataFrame, *, policy: str, levels: int = 0, is_contained: bool = False, is_large: bool = True
+) -> DataFrame:
     """Every document with the node it belongs to: the smallest doc_id of the documents with the same sketch.
 
     Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. `group` is not looked at.
@@ -72,21 +74,22 @@ def regroup(documents: DataFrame, *, policy: str, levels: int = 0, is_contained:
         policy: the keep policy.
         levels: s, where the modulus follows the number of features and is part of what an equal sketch is; else 0.
         is_contained: who contains more comes first, then the policy.
+        is_large: whether there are enough equal sketches for one to be that of most documents.
 
     Schema in:   DOCUMENTS
     Schema out:  DOCUMENTS, node string, n long (documents of the node), size int (features), level long,
         preference struct
-    Shuffles:  one, of whole documents.    Actions:  none.
+    Shuffles:  one of counts, one of whole documents.    Actions:  none.
     """
     at_level = level(levels) if levels else F.lit(0).cast("long")
     weight = F.size("sketch") * F.pow(F.lit(2.0), at_level).cast("long") if is_contained else None
     ids = F.concat_ws(",", at_level.cast("string"), F.col("sketch").cast("array<string>"))
     same = F.when(F.size("sketch") > 0, F.sha2(ids.cast("binary"), 256)).otherwise(F.concat(F.lit("="), "doc_id"))
-    window = Window.partitionBy("same")
+    named = documents.withColumn("same", same)
+    groups = named.groupBy("same").agg(F.min("doc_id").alias("node"), F.count("*").alias("n"))
+    found = join_found(named, groups.withColumn("held", F.col("n")), "same", by="doc_id", is_large=is_large)
     return (
-        documents.withColumn("same", same)
-        .withColumn("node", F.min("doc_id").over(window))
-        .withColumn("n", F.count("*").over(window))
+        found.withColumnRenamed("held", "n")
         .withColumn("size", F.size("sketch"))
         .withColumn("level", at_level)
         .withColumn("preference", prefer(policy, weight))
@@ -166,16 +169,19 @@ def wrong_groups(docs: DataFrame) -> DataFrame:
 
 
 def wrong_members(tables: Tables) -> DataFrame:
-    """(cluster, document) that are not once in `clusters` and once in `members`."""
-    listed = tables["clusters"].select("cluster_id", F.explode("members").alias("doc_id"), F.lit(1).alias("n"))
-    rows = listed.unionAll(tables["members"].select("cluster_id", "doc_id", F.lit(1 << 20)))
-    counted = rows.groupBy("cluster_id", "doc_id").agg(F.sum("n").alias("n")).where(F.col("n") != (1 << 20) + 1)
-    return counted.select(
-        problem(
-            "cluster_id", text(" "), "doc_id", text(": "), F.col("n") % (1 << 20), text(" times in clusters, "),
-            F.shiftright("n", 20), text(" in members"),
-        )
-    )  # fmt: skip
+    """Clusters with another number of rows in `members` than they say, rows of no cluster or twice, listed ids lost."""
+    clusters, members = tables["clusters"], tables["members"]
+    counted = members.groupBy("cluster_id").agg(F.count("*").alias("rows"))
+    met = clusters.select("cluster_id", "size").join(counted, "cluster_id", "full")
+    uneven = met.where(~F.col("size").eqNullSafe(F.col("rows"))).select(
+        problem("cluster_id", text(": size "), "size", text(", "), "rows", text(" rows in members"))
+    )
+    twice = members.groupBy("cluster_id", "doc_id").agg(F.count("*").alias("n")).where("n > 1")
+    listed = clusters.select("cluster_id", F.explode("members").alias("doc_id"))
+    lost = listed.join(members.select("cluster_id", "doc_id"), ["cluster_id", "doc_id"], "left_anti")
+    return uneven.unionAll(
+        twice.select(problem("cluster_id", text(" "), "doc_id", text(": "), "n", text(" times in members")))
+    ).unionAll(lost.select(problem("cluster_id", text(" "), "doc_id", text(": listed, not in members"))))
 
 
 def wrong_representatives(tables: Tables, docs: DataFrame) -> DataFrame:
@@ -190,50 +196,6 @@ def wrong_representatives(tables: Tables, docs: DataFrame) -> DataFrame:
     return found.where(~F.coalesce(is_right, F.lit(False))).select(
         problem("cluster_id", text(": "), "n", text(" representatives, "), "chosen", text("; first is "), "first")
     )
-
-
-def wrong_names(clusters: DataFrame) -> DataFrame:
-    """Clusters whose id, size or order of members is not what the members say, or that occur twice."""
-    named = clusters.mapInArrow(partial(_judge_names), PROBLEM)
-    repeated = clusters.groupBy("cluster_id").count().where("count > 1")
-    return named.unionAll(repeated.select(problem("cluster_id", text(": "), "count", text(" clusters of this id"))))
-
-
-def _judge_names(batches: Batches) -> Batches:
-    for batch in batches:
-        problems = []
-        for row in batch.select(["cluster_id", "size", "members"]).to_pylist():
-            members = [str(member) for member in row["members"] or []]
-            digest = hashlib.sha256(b"".join(member.encode() + b"\0" for member in sorted(members))).hexdigest()[:16]
-            wrong = {
-                "members not sorted and distinct": members != sorted(set(members)),
-                f"id should be {digest}": row["cluster_id"] != digest,
-                f"size {row['size']} of {len(members)} members": row["size"] != len(members),
-                "fewer than two members": len(members) < 2,  # noqa: PLR2004
-            }
-            problems += [f"{row['cluster_id']}: {what}" for what, is_so in wrong.items() if is_so]
-        yield pa.RecordBatch.from_arrays([pa.array(problems, pa.string())], names=["problem"])
-
-
-def wrong_lines(clusters: DataFrame, lines: DataFrame) -> DataFrame:
-    """Lines of `duplicates.txt` that are not those of the clusters, each as often.
-
-    Schema in:   CLUSTERS; value string
-    """
-    expected = clusters.select("members", "support").mapInArrow(_spell, "value string")
-    counted = expected.select("value", F.lit(1).alias("n")).unionAll(lines.select("value", F.lit(-1)))
-    found = counted.groupBy("value").agg(F.sum("n").alias("n")).where("n <> 0")
-    why = F.when(F.col("n") > 0, F.lit(": is missing")).otherwise(F.lit(": is no cluster"))
-    return found.select(problem(F.substring("value", 1, 80), why))
-
-
-def _spell(batches: Batches) -> Batches:
-    escapes = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-    for batch in batches:
-        rows = batch.to_pylist()
-        names = [[reduce(lambda id_, pair: id_.replace(*pair), escapes, str(m)) for m in r["members"]] for r in rows]
-        lines = ["\t".join([*ids, str(row["support"])]) for ids, row in zip(names, rows, strict=True)]
-        yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], names=["value"])
 
 
 def any_of(*conditions: Column) -> Column:

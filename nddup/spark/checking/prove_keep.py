@@ -3,6 +3,7 @@
     truth, keep  --weigh-->  offers   the kept near-duplicates of each probe
     offers, keep --crowded, broken_promises-->   what breaks the keep promise
     keep         --wrong_reasons-->              rows that contradict themselves
+    keep, members  --wrong_stars-->              clusters of a partition that are not those of the keep-list
 
 `truth` and the probes are those of `nddup.spark.checking.prove_pairs`.
 """
@@ -86,3 +87,24 @@ def wrong_reasons(keeping: DataFrame) -> DataFrame:
         .when(~F.col("reason").eqNullSafe(right), problem(text(": reason "), "reason", text(", should be "), right))
     )
     return met.withColumn("why", why).where("why is not null").select(problem("doc_id", "why"))
+
+
+def wrong_stars(members: DataFrame, keep: DataFrame) -> DataFrame:
+    """Where a partition is not that of the keep-list: each kept document with those whose `duplicate_of` it is.
+
+    Schema in:   MEMBERS; KEEP
+    Shuffles:  the members on doc_id and on their cluster, the keep-list on its stars.    Actions:  none.
+    """
+    stars = keep.select("doc_id", F.coalesce("duplicate_of", "doc_id").alias("star"))
+    due = stars.groupBy("star").agg(F.count("*").alias("due")).where("due > 1")
+    had = (
+        members.join(stars, "doc_id", "left")
+        .groupBy("cluster_id")
+        .agg(F.min("star").alias("star"), F.count("*").alias("n"), F.count_if(F.col("star").isNull()).alias("strange"),
+             F.max("star").alias("other"))
+    )  # fmt: skip
+    met = had.join(due, "star", "full")
+    is_star = (F.col("star") == F.col("other")) & (F.col("strange") == 0) & (F.col("n") == F.col("due"))
+    why = F.when(F.col("cluster_id").isNull(), text("missing")).otherwise(text("no star"))
+    named = problem("star", text(", …: "), why)
+    return met.where(~F.coalesce(is_star, F.lit(False))).select(named)

@@ -114,9 +114,9 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, families: DataFrame | N
     ends = matches.where("node_a is not null").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     best = F.min(F.struct("policy", "doc_id"))
     described = (
-        nodes.join(ends, "node")
-        .groupBy("node")
+        nodes.groupBy("node")  # before the join: one sketch may be that of most documents
         .agg(F.min("group").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
+        .join(ends, "node")
         .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )
     if families is None:

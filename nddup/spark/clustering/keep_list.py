@@ -7,6 +7,7 @@ have the same neighbours, so of a kept sketch the first document by policy stays
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.spark.heavy_keys import join_parted
 from nddup.spark.schemas import GRAPH, KEEP, NODES, require
 
 
@@ -22,36 +23,35 @@ def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFra
         least_size: features from which two equal sketches are near-duplicates (a count k, else 1); in a smaller group
             every document stays.
 
-    Shuffles:  the nodes once on node, and the removed documents' heads once.    Actions:  none.
+    Shuffles:  the nodes twice on node, for their firsts and to be told; the removed sketches twice.
+    Actions:   none.
     """
     require(nodes, NODES, stage="keep")
     require(graph, GRAPH, stage="keep")
     first = F.min(F.struct("policy", "doc_id", "content_fingerprint")).alias("first")
     heads = (
         nodes.groupBy("node")
-        .agg(first)
-        .select(
-            F.col("node").alias("head"),
-            F.col("first.doc_id").alias("duplicate_of"),
-            F.col("first.content_fingerprint").alias("kept_content"),
-        )
+        .agg(first, F.max("n").alias("n"))
+        .select("node", "n", F.col("first.doc_id").alias("own_id"), F.col("first.content_fingerprint").alias("own"))
     )
-    own = heads.select(F.col("head").alias("node"), F.col("duplicate_of").alias("first_id"))
-    chosen = graph.select("node", F.col("duplicate_of").alias("near"))
-    is_equal = (F.col("size") >= least_size) & (F.col("doc_id") != F.col("first_id"))
-    placed = (
-        nodes.join(own, "node")
-        .join(chosen, "node", "left")
-        .withColumn("head", F.coalesce("near", F.when(is_equal, F.col("node"))))
+    near = heads.select(F.col("node").alias("near"), F.col("own_id").alias("near_id"), F.col("own").alias("near_own"))
+    chosen = graph.where("duplicate_of is not null").select("node", F.col("duplicate_of").alias("near"))
+    verdicts = heads.join(chosen.join(near, "near").drop("near"), "node", "left")
+
+    # What is decided of a sketch goes back to its documents, of which there may be any number.
+    is_equal = (F.col("size") >= least_size) & (F.col("doc_id") != F.col("own_id"))
+    placed = join_parted(nodes, verdicts, "node", by="doc_id").withColumns(
+        {
+            "duplicate_of": F.coalesce("near_id", F.when(is_equal, F.col("own_id"))),
+            "kept_content": F.when(F.col("near_id").isNotNull(), F.col("near_own")).otherwise(F.col("own")),
+        }
     )
     reason = (
         F.when(F.col("duplicate_of").isNull(), F.lit(None))
         .when(F.col("content_fingerprint") == F.col("kept_content"), F.lit("exact"))
-        .when(F.col("head") == F.col("node"), F.lit("equal"))
+        .when(F.col("near_id").isNull(), F.lit("equal"))
         .otherwise(F.lit("near"))
     )
-    return (
-        placed.join(heads, "head", "left")
-        .select("doc_id", F.col("duplicate_of").isNull().alias("kept"), "duplicate_of", reason.alias("reason"))
-        .select(*KEEP.fieldNames())
-    )
+    return placed.select(
+        "doc_id", F.col("duplicate_of").isNull().alias("kept"), "duplicate_of", reason.alias("reason")
+    ).select(*KEEP.fieldNames())

@@ -4,7 +4,7 @@ Nodes are named by their `turn`: their place in the order of the keep policy. A 
 edges to fewer edges; `nddup.run.rounds` runs them until nothing changes.
 
     matches, nodes  --take_turns-->  turns                  2 shuffles, one by range
-    edges           --contract-->    edges of stars         3 shuffles a round; at the end one star a component
+    edges           --contract-->    edges of stars         5 shuffles a round; at the end one star a component
     edges           --decide-->      removed, undecided     4 shuffles a round
     all of them     --assemble-->    GRAPH                  what `graph.build_graph` makes in one task
 
@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from nddup.mining.edges import Cost, Edges
 from nddup.mining.independent_set import keep_first
 from nddup.spark.clustering.graph import describe_nodes
+from nddup.spark.heavy_keys import join_found
 from nddup.spark.schemas import GRAPH, PAIR_EDGES, REMOVED
 
 REST_COST = Cost(edge=44, node=48)
@@ -77,20 +78,20 @@ def contract(edges: DataFrame) -> DataFrame:
     """One round, a large star and a small one. Once it changes nothing, each component is a star at its least node.
 
     Schema in, out:  first long, second long, first < second
-    Shuffles:  three, of edges.    Actions:  none.
+    Shuffles:  five, of edges; a node with very many neighbours is many tasks' (`heavy_keys`).    Actions:  none.
     """
     both = edges.select("first", "second").unionByName(
         edges.select(F.col("second").alias("first"), F.col("first").alias("second"))
     )
-    least = F.min("second").over(Window.partitionBy("first"))
+    centres = both.groupBy("first").agg(F.min("second").alias("least"), F.count("*").alias("n"))
     large = (
-        both.withColumn("least", F.least("first", least))
-        .where("second > first")
+        join_found(both.where("second > first"), centres, "first", by="second", is_large=True)
+        .withColumn("least", F.least("first", "least"))
         .select(F.col("least").alias("first"), "second")
     )
     # Each node tells its smaller neighbours, and itself, the least of them.
-    smallest = F.min("first").over(Window.partitionBy("second"))
-    small = large.withColumn("least", smallest)
+    nearest = large.groupBy("second").agg(F.min("first").alias("least"), F.count("*").alias("n"))
+    small = join_found(large, nearest, "second", by="first", is_large=True)
     told = small.select(F.col("least").alias("first"), "second").unionByName(
         small.where("first > least").select(F.col("least").alias("first"), F.col("first").alias("second"))
     )

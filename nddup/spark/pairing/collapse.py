@@ -1,12 +1,16 @@
 """Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
 
 records  --number-->    documents and rejects     one shuffle on doc_id, one on the sketch fingerprint
-documents --name-->     nodes                     one shuffle on group, of narrow rows
+documents --name-->     nodes                     two shuffles on group, of narrow rows
+
+One text, or one id, may be that of most records (an empty page, `null`): what is known of each is counted before the
+shuffle, and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for that.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.spark.heavy_keys import join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
 
@@ -52,7 +56,7 @@ def split_offsets(records: DataFrame) -> DataFrame:
 def find_repeats(numbered: DataFrame) -> DataFrame:
     """The ids that occur more than once, with the first document that has each.
 
-    Schema out:  doc_id string, first_key long, first_source string, first_record long
+    Schema out:  doc_id string, n long, first_key long, first_source string, first_record long
     Shuffles:  one, of ids.    Actions:  none.
     """
     place = F.struct("doc_key", "source", "record")
@@ -63,6 +67,7 @@ def find_repeats(numbered: DataFrame) -> DataFrame:
         .where(F.col("n") > 1)
         .select(
             "doc_id",
+            "n",
             F.col("first.doc_key").alias("first_key"),
             F.col("first.source").alias("first_source"),
             F.col("first.record").alias("first_record"),
@@ -70,7 +75,7 @@ def find_repeats(numbered: DataFrame) -> DataFrame:
     )
 
 
-def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
+def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) -> DataFrame:
     """The documents: records that are no rejects, with the smallest id of their equal sketches as `group`.
 
     An empty sketch equals nothing: such a document is its own group.
@@ -79,23 +84,21 @@ def collapse(numbered: DataFrame, repeats: DataFrame) -> DataFrame:
     Shuffles:  two of narrow rows (ids, fingerprints); documents move only where a join side is too large to broadcast.
     Actions:   none.
     """
-    documents = (
-        numbered.where(F.col("reason").isNull())
-        .join(repeats, "doc_id", "left")
-        .where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
-    )
+    named = numbered.where(F.col("reason").isNull())
+    met = join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
+    documents = met.where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
+
+    filled = F.when(F.size("sketch") > 0, F.col("doc_id"))  # of the empty ones only their number is asked
     groups = (
-        documents.where(F.size("sketch") > 0)
-        .groupBy("sketch_fingerprint")
-        .agg(F.min("doc_id").alias("smallest"), F.count("*").alias("n"))
+        documents.groupBy("sketch_fingerprint")
+        .agg(F.min(filled).alias("smallest"), F.count("*").alias("n"))
         .where(F.col("n") > 1)
-        .select("sketch_fingerprint", "smallest")
     )
-    grouped = documents.join(groups, "sketch_fingerprint", "left")
+    grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", is_large=is_large, how="left")
     return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
-def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -> DataFrame:
+def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *, is_large: bool = True) -> DataFrame:
     """Every record that became no document: bad ones, later ones of a repeated id, and files without records.
 
     Schema in:   as `number` gives; `find_repeats`; REJECTS of whole files
@@ -103,10 +106,9 @@ def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame) -
     """
     bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
     first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
+    named = numbered.where(F.col("reason").isNull()).select("source", "record", "doc_id", "doc_key")
     repeated = (
-        numbered.where(F.col("reason").isNull())
-        .select("source", "record", "doc_id", "doc_key")
-        .join(repeats, "doc_id")
+        join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large)
         .where(F.col("doc_key") != F.col("first_key"))
         .select(
             "source",
@@ -128,27 +130,37 @@ def level(size: int) -> Column:
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
 
-def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0) -> DataFrame:
+def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: bool = True) -> DataFrame:
     """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
 
     `levels` is s of sketches whose modulus varies, else 0.
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
-    Shuffles:  one, on group.    Actions:  none.
+    Shuffles:  two, on group: of counts, and of the rows where the groups of several are too many to broadcast.
+    Actions:   none.
     """
     require(documents, DOCUMENTS, stage="pairs")
     own_key = F.when(F.col("doc_id") == F.col("group"), F.col("doc_key"))
-    return documents.select(
+    groups = (
+        documents.groupBy("group")
+        .agg(F.min(own_key).alias("first_key"), F.count("*").alias("n"))
+        .where(F.col("n") > 1)
+        .withColumn("equals", F.col("n"))
+    )
+    narrow = documents.select(
         "doc_key",
         "doc_id",
         "group",
-        F.min(own_key).over(Window.partitionBy("group")).alias("node"),
         F.size("sketch").alias("size"),
         (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
         _preference(policy).alias("policy"),
         "content_fingerprint",
-    ).select(*NODES.fieldNames())
+    )
+    found = join_found(narrow, groups, "group", by="doc_id", is_large=is_large, how="left")
+    alone = F.lit(1).cast("long")
+    named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
+    return found.withColumns(named).select(*NODES.fieldNames())
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:

@@ -1,10 +1,11 @@
 """From pairs of distinct sketches to pairs of documents: equal sketches come back.
 
 Two groups of equal sketches that match give the product of their documents; a product of more rows than
-`pairs.expand_limit` becomes a star of the groups' first documents, so that no group makes the table quadratic.
+`pairs.expand_limit` becomes a star of the groups' first documents, so that no group makes the table quadratic. A star
+needs no join, and a document of a group beyond the limit enters none: one group may hold most documents.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
@@ -27,9 +28,8 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     """
     require(nodes, NODES, stage="pairs")
     near = matches.where(F.col("node_a").isNotNull())
-    members = nodes.select("node", "doc_id", "group", "size", F.count("*").over(Window.partitionBy("node")).alias("n"))
-    full, starred = _split_products(near, members.where("doc_id = group"), expand_limit)
-    between = _product(full, members)
+    full, starred = _split_products(near, nodes.where("doc_id = group"), expand_limit)
+    between = _product(full, nodes.where(F.col("n") <= expand_limit))
     bridges = starred.select(
         F.col("hub_a").alias("left"),
         F.col("hub_b").alias("right"),
@@ -39,7 +39,7 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
         F.lit(True).alias("star"),
     )
     hubs = starred.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
-    own = members.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
+    own = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
     own = own.withColumns({name: F.lit(1.0 if threshold.shows_containment else None).cast("double") for name in SHARES})
     return _as_pairs(between.unionByName(bridges).unionByName(_within_groups(own, hubs, expand_limit)))
 
@@ -74,23 +74,21 @@ def _within_groups(own: DataFrame, hubs: DataFrame, limit: int) -> DataFrame:
     full but is one of `hubs`, the hub of a star with another group, those rows are marked as the star's.
     """
     rows = F.col("n") * (F.col("n") - 1) / 2
-    left = own.where((rows <= limit) | (F.col("doc_id") == F.col("group")))
-    right = own.select("node", F.col("doc_id").alias("right"))
+    about: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *SHARES]
+    stars = own.where((rows > limit) & (F.col("doc_id") != F.col("group"))).select(
+        F.col("group").alias("left"), F.col("doc_id").alias("right"), *about, F.lit(True).alias("star")
+    )
+
+    few = own.where(rows <= limit)
     marks = hubs.withColumn("is_hub", F.lit(True))
-    is_star = (F.col("doc_id") == F.col("group")) & ((rows > limit) | F.coalesce("is_hub", F.lit(False)))
-    return (
-        left.join(right, "node")
+    is_star = (F.col("doc_id") == F.col("group")) & F.coalesce("is_hub", F.lit(False))
+    whole = (
+        few.join(few.select("node", F.col("doc_id").alias("right")), "node")
         .where("doc_id < right")
         .join(marks, "node", "left")
-        .select(
-            F.col("doc_id").alias("left"),
-            "right",
-            F.col("size").alias("overlap"),
-            F.lit(1.0).alias("resemblance"),
-            *SHARES,
-            is_star.alias("star"),
-        )
+        .select(F.col("doc_id").alias("left"), "right", *about, is_star.alias("star"))
     )
+    return whole.unionByName(stars)
 
 
 def _as_pairs(rows: DataFrame) -> DataFrame:

@@ -59,7 +59,7 @@ def lead(
     require(families, FAMILIES, stage="lead")
     require(sketches, SKETCHES, stage="lead")
     require(nodes, NODES, stage="lead")
-    best = nodes.join(families, "node").groupBy("node", "family").agg(F.min(F.struct("policy", "doc_id")).alias("best"))
+    best = nodes.groupBy("node").agg(F.min(F.struct("policy", "doc_id")).alias("best")).join(families, "node")
     ranked = best.withColumn("rank", F.row_number().over(Window.partitionBy("family").orderBy("best")).cast("long"))
     blocks = (
         sketches.join(ranked, "node")

@@ -1,0 +1,81 @@
+"""The lists of a run as text: `duplicates.txt` and `context.fimi`, written by tasks, in order.
+
+Each task writes its part. Parts of at most `ONE_FILE` together become one file, which Java copies in the driver. More
+stay a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
+"""
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from nddup.run.state import Job
+from nddup.spark import exports
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import STAGES, RunFolder
+
+ONE_FILE = 1 << 30
+"""Bytes up to which a list is one file: some ten seconds of copying; any tool of one machine takes it."""
+
+LONG_LINE = 64 << 20
+"""Bytes that a line may have to be one row."""
+
+KEY_BYTES = 20
+"""Of a `doc_key` and the blank after it, at most."""
+
+
+def write_duplicates(job: Job, folder: RunFolder) -> None:
+    """`duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
+    clusters, members = job.tables["clusters"], job.tables["members"]
+    if not job.metrics.counts["cut_clusters"]:
+        write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
+        return
+    numbered = exports.number_clusters(clusters).persist(StorageLevel.DISK_ONLY)
+    write_lines(folder, "duplicates.txt", exports.spell_members(numbered, members), end="\t")
+    numbered.unpersist()
+
+
+def write_context(job: Job, folder: RunFolder) -> None:
+    """`context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
+    longest = job.metrics.rows["documents"] * KEY_BYTES
+    end = "\n" if longest <= LONG_LINE else " "
+    lines = exports.invert_sketches(job.tables["documents"], end=end)
+    write_lines(folder, "context.fimi", lines, end=end)
+
+
+def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
+    """Write the text of `lines` to the run's folder.
+
+    Args:
+        folder: the run's.
+        name: of the file, or of the folder of parts.
+        lines: value string, in order within and among its partitions.
+        end: the character that belongs after each row; unless it ends a line, the last one of each part is left out.
+        one_file: bytes up to which it is one file; None: `ONE_FILE`.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    storage = Storage(lines.sparkSession)
+    target, work = f"{folder.path}/{name}", f"{folder.path}/{STAGES}/{name}"
+    for path in (target, work):
+        storage.remove(path)
+    lines.write.option("lineSep", end).option("compression", "none").text(work)
+
+    sizes = {part: size for part, size in storage.sizes(work).items() if size}
+    parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]
+    without = 0 if end == "\n" else 1
+    if sum(sizes.values()) <= (ONE_FILE if one_file is None else one_file):
+        storage.copy_files(parts, target, without=without)
+    else:
+        storage.make_folder(target)
+        for number, part in enumerate(parts):
+            place = f"{target}/part-{number:05}"
+            if without:
+                storage.copy_files([part], place, without=without)
+            else:
+                storage.move(part, place)
+    storage.remove(work)
+
+
+def _number(part: str) -> tuple[int, str]:
+    """The place of a file that Spark wrote, `part-00012-….c000.txt`."""
+    return int(part.split("-")[1]), part

@@ -1,0 +1,62 @@
+"""Joins on a key that most of the rows may have: forty million pages can hold one and the same text.
+
+A shuffle sends all rows of a key to one task. Here the rows of a heavy key are cut into parts, each a task's own, and
+the row of the other side is copied to each of them. Spark's own cure for skew asks for a shuffle on either side, and
+an aggregate on the key has none of its own.
+
+    rows, groups  --mark_heavy-->   rows with `n`    for rows that do not say how many share their key
+    rows, groups  --join_parted-->  joined           one shuffle of either side, on the key and the part
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+HEAVY = 100_000
+"""Rows of a key that one task takes: under 100 MB of narrow rows, and one copy of the other side's row for as many."""
+
+
+def mark_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
+    """The rows with `n`: how many rows have the key, where these are `HEAVY` or more; else 0.
+
+    Schema in:   key, …; key, n long, a row a key
+    Schema out:  as the rows, n long
+    Shuffles:  none; the heavy keys, at most one for `HEAVY` rows, are broadcast.    Actions:  none.
+    """
+    heavy = groups.where(F.col("n") >= HEAVY).select(key, "n")
+    return rows.join(F.broadcast(heavy), key, "left").withColumn("n", F.coalesce("n", F.lit(0).cast("long")))
+
+
+def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: str = "inner") -> DataFrame:
+    """Rows joined with what is known of their key, a heavy key over many tasks.
+
+    Args:
+        rows: the side where one key may be heavy; `n` is how many of them have the key, any number below `HEAVY` where
+            these are fewer.
+        groups: the other side, with `n` of the same meaning; few rows a key.
+        key: column of both.
+        by: a column of the rows that tells those of one key apart.
+        how: `inner` or `left`.
+
+    Schema out:  key, n and the other columns of the rows, the other columns of the groups but `n`
+    Shuffles:  either side on (key, part), unless the groups are small enough to be broadcast.    Actions:  none.
+    """
+    placed = rows.withColumn("part", F.pmod(F.xxhash64(by), _parts() + 1))
+    copied = groups.withColumn("part", F.explode(F.sequence(F.lit(0).cast("long"), _parts()))).drop("n")
+    return placed.join(copied, [key, "part"], how).drop("part")
+
+
+def join_found(  # noqa: PLR0913 - those of `join_parted`
+    rows: DataFrame, groups: DataFrame, key: str, *, by: str, is_large: bool, how: str = "inner"
+) -> DataFrame:
+    """As `join_parted`, of rows without `n`; plain where there are too few rows for a heavy key (`is_large` false).
+
+    Schema out:  the columns of the rows, the other columns of the groups but `n`
+    """
+    if not is_large:
+        return rows.join(groups.drop("n"), key, how)
+    return join_parted(mark_heavy(rows, groups, key), groups, key, by=by, how=how).drop("n")
+
+
+def _parts() -> Column:
+    """The number of the last part of a key."""
+    return F.floor(F.col("n") / HEAVY)

@@ -1,0 +1,229 @@
+"""Clusters with more members than a row lists, and keys that most documents have: the same answers, in bounded rows."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.matching.threshold import Threshold
+from nddup.results.check import check_run
+from nddup.results.evaluate import evaluate_run
+from nddup.results.report.gather import gather
+from nddup.results.show import show_run
+from nddup.run.job import run_job
+from nddup.run.listings import write_lines
+from nddup.settings.load import build_config
+from nddup.spark import heavy_keys
+from nddup.spark.checking.prove_documents import regroup
+from nddup.spark.clustering.cluster_names import name_sets
+from nddup.spark.clustering.keep_list import list_kept
+from nddup.spark.clustering.large_graph import contract
+from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
+from nddup.spark.heavy_keys import join_found
+from nddup.spark.pairing.collapse import name_nodes
+from nddup.spark.pairing.expand import expand
+from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS, local_table
+from nddup.storage.run_folder import RunFolder
+from nddup.tables import RESULTS
+
+LISTED = 3
+Rows = list[dict[str, Any]]
+
+
+def pages() -> Iterator[dict[str, str]]:
+    """Twelve equal pages with near ones, a group of equal pages alone, small families, empty pages, a repeated id."""
+    for family in range(3):
+        words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 60)]
+        for version in range(4):
+            edited = list(words)
+            edited[5 + 11 * version] = "edit"
+            yield {"id": f"f{family}v{version}", "text": " ".join(edited)}
+        copies = {0: 12, 2: 3}.get(family, 0)
+        yield from ({"id": f"f{family}\tcopy\\{n}", "text": " ".join([*words[:-1], "end"])} for n in range(copies))
+    yield from ({"id": f"same{n}", "text": "page not found here " * 9} for n in range(9))
+    yield from ({"id": f"empty{n}", "text": ""} for n in range(7))
+    yield from ({"id": "again", "text": f"number {n} " * 8} for n in range(6))
+
+
+def run(spark: SparkSession, folder: Path, **settings: dict[str, Any]) -> Path:
+    """A finished run over the pages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages()))
+    config = build_config({"output": {"texts": 9, "context": True}, **settings}, origin="test")
+    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), config)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose rows list all members."""
+    return run(spark, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same run with three ids a row, and every key of four rows or more cut into parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heavy_keys, "HEAVY", 4)
+        yield run(spark, tmp_path_factory.mktemp("cut"), clusters={"max_listed": LISTED})
+
+
+def rows_of(folder: Path, name: str) -> Rows:
+    """A table of a run, its rows in an order of their own."""
+    return sorted(pq.read_table(folder / name).to_pylist(), key=str)
+
+
+def test_only_the_listing_of_members_is_cut(whole: Path, cut: Path) -> None:
+    """Cluster ids, sizes and all other tables are those of a run that lists everything; so are the two lists."""
+    due = [{**row, "members": row["members"][:LISTED]} for row in rows_of(whole, "clusters")]
+    assert max(row["size"] for row in due) > 12
+    assert rows_of(cut, "clusters") == sorted(due, key=str)
+
+    for name in sorted(RESULTS.keys() - {"clusters", "texts"}):
+        assert rows_of(cut, name) == rows_of(whole, name), name
+    lines, all_lines = ((folder / "duplicates.txt").read_text() for folder in (cut, whole))
+    assert sorted(lines.splitlines()) == sorted(all_lines.splitlines())
+    assert lines.endswith("\n")
+    assert (cut / "context.fimi").read_bytes() == (whole / "context.fimi").read_bytes()
+
+
+def test_the_lists_are_those_of_the_tables(whole: Path) -> None:
+    """A line a cluster, in the order of the members, ids escaped; a line a feature, in the order of signed numbers."""
+    clusters = sorted(rows_of(whole, "clusters"), key=lambda row: [one.encode() for one in row["members"]])
+    spelled = [[one.replace("\\", "\\\\").replace("\t", "\\t") for one in row["members"]] for row in clusters]
+    lines = ["\t".join([*ids, str(row["support"])]) + "\n" for ids, row in zip(spelled, clusters, strict=True)]
+    assert (whole / "duplicates.txt").read_text() == "".join(lines)
+
+    holders: dict[int, list[int]] = {}
+    for row in sorted(rows_of(whole, "documents"), key=lambda row: int(row["doc_key"])):
+        for feature in row["sketch"]:
+            holders.setdefault(feature, []).append(row["doc_key"])
+    context = "".join(" ".join(map(str, holders[feature])) + "\n" for feature in sorted(holders))
+    assert (whole / "context.fimi").read_text() == context
+
+
+@pytest.mark.parametrize("mode", ["all", "partition"])
+def test_every_promise_holds_of_cut_rows(
+    spark: SparkSession, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """`check` goes by the table `members`: it finds nothing wrong, and a lost id of a cluster that is not listed."""
+    monkeypatch.setattr(heavy_keys, "HEAVY", 4)
+    folder = cut if mode == "all" else run(spark, tmp_path, clusters={"max_listed": LISTED, "mode": mode})
+
+    report = check_run(spark, str(folder))
+
+    assert report.is_sound, report.text()
+    assert {"duplicates.txt: the clusters, line by line", "clusters: id, size and order of members, none twice"} <= {
+        finding.promise for finding in report.findings
+    }
+
+
+def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, tmp_path: Path) -> None:
+    """What `show` says of a cluster and of a document that no row lists, and an evaluation, are those of whole rows."""
+    largest = max(rows_of(whole, "clusters"), key=lambda row: row["size"])
+    hidden = largest["members"][-1]
+    asked: list[dict[str, str | None]] = [
+        {"cluster": largest["cluster_id"], "doc": None},
+        {"cluster": None, "doc": hidden},
+    ]
+    (tmp_path / "truth.csv").write_text("same0,same8\nf1v0,f1v3\nf0v0,f1v0\n")
+
+    for wanted in asked:
+        said = [show_run(spark, str(folder), **wanted) for folder in (whole, cut)]
+        assert said[0] == said[1]
+        assert hidden in said[0]
+    found = [evaluate_run(spark, str(folder), str(tmp_path / "truth.csv")) for folder in (whole, cut)]
+    assert found[0]["clusters"] == found[1]["clusters"]
+    shown = [
+        gather(spark, folder, folder.open()) for folder in (RunFolder(spark, str(whole)), RunFolder(spark, str(cut)))
+    ]
+    told = [one.clusters.select(["cluster_id", "size", "representative", "support"]) for one in shown]
+    assert told[0].equals(told[1])
+    assert shown[0].sizes == shown[1].sizes
+    assert max(map(len, shown[1].clusters["members"].to_pylist())) == LISTED
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Path, cut: Path, limit: int) -> None:
+    """Beyond the limit a list is a folder of sorted parts of whole lines, of rows that list all members or few."""
+    folder = RunFolder(spark, str(cut))
+    numbered = number_clusters(folder.table("clusters")).persist()
+    lists: dict[str, tuple[DataFrame, str, bytes]] = {
+        "a.txt": (spell_clusters(RunFolder(spark, str(whole)).table("clusters")), "\n",
+                  (whole / "duplicates.txt").read_bytes()),
+        "b.txt": (spell_members(numbered, folder.table("members")), "\t", (cut / "duplicates.txt").read_bytes()),
+        "c.txt": (invert_sketches(folder.table("documents"), end=" "), " ", (cut / "context.fimi").read_bytes()),
+    }  # fmt: skip
+    for name, (lines, end, one_file) in lists.items():
+        write_lines(folder, name, lines, end=end, one_file=limit)
+
+        parts = [part.read_bytes() for part in sorted((cut / name).glob("part-*"))]
+        assert len(parts) > 1
+        assert all(part.endswith(b"\n") for part in parts)
+        assert b"".join(parts) == one_file
+        write_lines(folder, name, lines, end=end)
+        assert (cut / name).read_bytes() == one_file
+    numbered.unpersist()
+
+
+def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> None:
+    """Where `duplicates.txt` is a folder, its lines are proved all the same, and a changed one is found."""
+    folder = RunFolder(spark, str(cut))
+    numbered = number_clusters(folder.table("clusters")).persist()
+    before = (cut / "duplicates.txt").read_bytes()
+    write_lines(folder, "duplicates.txt", spell_members(numbered, folder.table("members")), end="\t", one_file=0)
+    assert check_run(spark, str(cut), steps=["duplicates.txt"]).is_sound
+
+    part = min((cut / "duplicates.txt").glob("part-*"))
+    (part.parent / f".{part.name}.crc").unlink(missing_ok=True)
+    text = part.read_bytes()
+    part.write_bytes(text[: text.rindex(b"\t")] + b"0" + text[text.rindex(b"\t") :])
+    broken = check_run(spark, str(cut), steps=["duplicates.txt"]).findings[0].broken
+
+    write_lines(folder, "duplicates.txt", spell_members(numbered, folder.table("members")), end="\t")
+    assert broken == 2
+    assert (cut / "duplicates.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_heavy_key_is_many_tasks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Of 1,000 rows of one key no task gets all; the rows that come out are those of a plain join."""
+    monkeypatch.setattr(heavy_keys, "HEAVY", 10)
+    rows = spark.range(1_100).withColumn("key", F.when(F.col("id") < 1_000, 0).otherwise(F.col("id")))
+    groups = rows.groupBy("key").agg(F.count("*").alias("n"), F.min("id").alias("least")).where("key < 1050")
+
+    joined = join_found(rows, groups.hint("merge"), "key", by="id", is_large=True, how=how)
+
+    plain = join_found(rows, groups, "key", by="id", is_large=False, how=how)
+    assert sorted(joined.collect()) == sorted(plain.collect())
+    tasks = joined.where("key = 0").groupBy(F.spark_partition_id()).count().collect()
+    assert len(tasks) > 1
+
+
+def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """A window sends all documents of a sketch, all edges of a star, to one task, whatever else a plan holds."""
+    documents, nodes, matches, sets, graph, edges = (
+        local_table(spark, schema) for schema in (DOCUMENTS, NODES, MATCHES, SETS, GRAPH, STARS)
+    )
+    threshold = Threshold("overlap", 7, 10, is_count=False, size=20)
+    plans = [
+        name_nodes(documents, policy="longest"),
+        expand(matches, nodes, threshold=threshold, expand_limit=10),
+        list_kept(nodes, graph, least_size=1),
+        name_sets(sets, graph, nodes, least_size=1, max_listed=LISTED),
+        contract(edges),
+        regroup(documents, policy="longest"),
+    ]
+
+    for plan in plans:
+        plan.explain()
+        said = capsys.readouterr().out
+        assert "Scan" in said
+        assert "Window" not in said
+        assert "collect_list" not in said
