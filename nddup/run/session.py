@@ -14,7 +14,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
-from nddup.redaction import IN_PLANS, follow
+from nddup.redaction import IN_PLANS, clean, follow
 
 RUNTIME = {
     # Arrow batches by bytes, not rows: a record may be 20 MB, a sketch is under 2 KB.
@@ -186,7 +186,7 @@ def _start_quietly(conf: SparkConf, said: list[str]) -> None:
                 if not started.is_set():
                     said.append(line.strip())
                 else:
-                    sys.stderr.write(line)
+                    sys.stderr.write(clean(line))
                     sys.stderr.flush()
 
     thread = threading.Thread(target=pass_on, daemon=True)
@@ -200,7 +200,7 @@ def _start_quietly(conf: SparkConf, said: list[str]) -> None:
         raise
     os.close(sender)
     started.set()
-    sys.stderr.write("".join(f"{line}\n" for line in said))
+    sys.stderr.write("".join(f"{clean(line)}\n" for line in said))
 
 
 def _first_line(error: Exception) -> str:

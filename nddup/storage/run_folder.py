@@ -65,6 +65,7 @@ class RunFolder:
         self._fingerprints: dict[str, str] = {}
         self._readers: dict[str, list[str]] = {}
         self._started: dict[str, float] = {}
+        self._written: set[str] = set()
 
     def __enter__(self) -> Self:
         """As a context, the folder is given back at the end."""
@@ -156,11 +157,7 @@ class RunFolder:
         return self._spark.read.schema(schema).parquet(where)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """As `Store.seal`: writes the note.
-
-        Raises:
-            NddupError: if another run took the folder over.
-        """
+        """As `Store.seal`: writes the note. NddupError: if another run took the folder over."""
         self._claim.check()
         self._fingerprints[name] = self._fingerprint(name, settings, reads)
         note = {
@@ -188,7 +185,7 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Write `metrics.json`, remove tables that this run did not make, and write the marker that makes it a result.
+        """Remove what this run did not make, write `metrics.json`, and the marker that makes the run a result.
 
         Raises:
             NddupError: if another run took the folder over.
@@ -196,6 +193,8 @@ class RunFolder:
         self._claim.check()
         for name in sorted(IN_SIGHT - self._fingerprints.keys()):
             self.clear(name)
+        for name in sorted(OUTPUTS - self._written):  # a command may have written of the run before
+            self.remove(name)
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
         self._storage.write_text(self._at(COMPLETE), "")
 
@@ -208,6 +207,7 @@ class RunFolder:
         if name.partition("/")[0] not in OUTPUTS:
             raise ValueError(f"{name} is not in OUTPUTS: a resumed run would leave it as it is")
         self._claim.check()
+        self._written.add(name.partition("/")[0])
         self._storage.write_text(self._at(name), text)
 
     def read_text(self, name: str) -> str:

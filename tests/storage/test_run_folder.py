@@ -305,6 +305,7 @@ def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Pa
         during = names(tmp_path / "out")
         assert again.has("keep", settings={}, reads=["input"])
         again.write_text("duplicates.txt", "new")
+        (tmp_path / "out" / "evaluation.json").write_text("{}")  # of the run before, by a command that began then
         again.finish({})
 
     assert not during & OUTPUTS
