@@ -36,7 +36,7 @@ from nddup.sketching.accuracy import (
     smallest_variance,
 )
 from nddup.sketching.kinds import KINDS
-from nddup.sketching.recipe import level_of
+from nddup.sketching.recipe import level_of, size_of
 
 UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): sketch.tagged=true is what this table is about."
 LONG = 10
@@ -84,10 +84,31 @@ def _need(config: Config) -> int:
 
 def _explain_sizes(config: Config, *, asked: Sequence[float]) -> Explanation:
     """Of the s smallest ids: a resemblance, or so many in common."""
+    if config.sketch.growth != "fixed":
+        return _explain_growing(config, asked=asked)
     if config.pairs.measure == "resemblance":
         return _explain_smallest(config.pairs.share, config.sketch.size, asked=asked)
     explain = explain_support if isinstance(config.pairs.threshold, int) else explain_overlap
     return explain(_need(config), config.sketch.size, asked=asked)
+
+
+def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
+    """Of so many ids as follow from the length: explained for a page that has as many as the threshold asks."""
+    recipe, pairs = recipe_of(config), config.pairs
+    sizes = {among: size_of(recipe, among) for among in (PAGE, LONG * PAGE, LONG * LONG * PAGE)}
+    least = pairs.threshold if isinstance(pairs.threshold, int) else 1
+    among = next((among for among, size in sizes.items() if size >= least), None)
+    if among is None:
+        largest, most = max(sizes.items())
+        raise ConfigError(
+            f"pairs.threshold {least} is more than the {most:,} ids of a document of {largest:,} shingles"
+        )
+    size = sizes[among]
+    need = least if isinstance(pairs.threshold, int) else max(1, math.ceil(pairs.share * size))
+    found = explain_overlap(need, size, asked=asked)
+    kept = ", ".join(f"{ids:,} of {length:,}" for length, ids in sizes.items())
+    lines = (f"Kept of a document's shingles: {kept}. Of two documents of {among:,} shingles each:", *found.lines)
+    return replace(found, lines=lines, more=(f"  (documents of {among:,} shingles)",))
 
 
 def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:

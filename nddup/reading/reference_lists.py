@@ -1,5 +1,6 @@
 """Lists of duplicates that others made: how a file is laid out, told from its first lines, and its lines read.
 
+    first_lines    first bytes -> first lines
     guess_layout   first lines -> Layout
     read_lines     lines -> Lists: pairs with their scores, or groups
 
@@ -83,6 +84,13 @@ class Lists(NamedTuple):
 
     members: list[list[str] | None]
     scores: list[float | None]
+
+
+def first_lines(text: bytes, *, is_whole: bool) -> list[str]:
+    """The lines of the first bytes of a file; the last, which may be cut, only where the file ends with it."""
+    lines = re.split(r"\r\n?|\n", text.decode("utf-8", "replace"))
+    is_cut = not is_whole and len(lines) > 1  # a single line is better than none
+    return lines[:-1] if is_cut or not lines[-1] else lines
 
 
 def guess_layout(
@@ -233,16 +241,21 @@ def _find_delimiter(lines: Sequence[str]) -> str:
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns. Alone it must say more than a letter: `a b` is a pair of ids."""
     first = rows[0]
-    if len(rows) == 1 or len(first) < 2:  # noqa: PLR2004 - two ids
+    if len(first) < 2:  # noqa: PLR2004 - two ids
         return False
     named = all(re.search("[A-Za-z]", field) and NAME.fullmatch(field) for field in first[:2])
+    if len(rows) == 1:
+        return named and all(len(field) > 1 for field in first[:2])
     is_score = len(first) > 2 and _number(first[2]) is None  # noqa: PLR2004
     over_numbers = is_score and all(len(row) > 2 and _number(row[2]) is not None for row in rows[1:])  # noqa: PLR2004
     return bool(named or over_numbers)
 
 
 def _guess_kind(rows: Sequence[Sequence[str]], names: tuple[str, ...]) -> Kind:
+    if not rows:  # nothing but a header
+        return "pairs"
     counts = {len(row) for row in rows}
     is_scored = all(len(row) > 2 and _number(row[2]) is not None for row in rows)  # noqa: PLR2004
     return "pairs" if max(counts, default=2) == 2 or (len(counts) == 1 and (names or is_scored)) else "groups"  # noqa: PLR2004
@@ -254,7 +267,7 @@ def _find_score(rows: Sequence[Sequence[str]], names: tuple[str, ...], score: st
     if score is not None:
         is_place = score.isdecimal() and len(score) <= 9  # noqa: PLR2004 - no line has a billion columns
         at = names.index(score) if score in names else int(score) - 1 if is_place else -1
-        if at < 0 or at >= max(map(len, rows), default=0):
+        if at < 0 or at >= max(map(len, [names, *rows])):
             raise LayoutError(f"it has no column {score!r}; there are {', '.join(names) or max(map(len, rows))}")
         return at
     third = [row[2] for row in rows if len(row) > 2]  # noqa: PLR2004

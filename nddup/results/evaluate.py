@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists import Kind, Layout, LayoutError, guess_layout
+from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines, guess_layout
 from nddup.reading.streams import compression_of, expand_head
 from nddup.redaction import drop_login
 from nddup.results.evaluation import FORMAT, Band, csv_line, nice_step, numbers, resemblance_curve, score_curve
@@ -158,13 +158,13 @@ class _Comparison:
             raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
         raw = storage.read_head(files[0].path, 4 * HEAD_BYTES)
         compression = compression_of(raw)
-        head = expand_head(raw, HEAD_BYTES).decode("utf-8", "replace").splitlines()
-        whole = head[:-1] if len(head) > 1 and files[0].size > len(raw) // 4 else head
+        text = expand_head(raw, HEAD_BYTES)
+        lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
         given = {"kind": self._options.kind, "delimiter": self._options.delimiter, "score": self._options.score}
         try:
-            layout = guess_layout(whole, header=self._options.header, **given)  # type: ignore[arg-type]
+            layout = guess_layout(lines, header=self._options.header, **given)  # type: ignore[arg-type]
             if self._options.header is None and self._are_documents(layout.header[:2]):
-                layout = guess_layout(whole, header=False, **given)  # type: ignore[arg-type]
+                layout = guess_layout(lines, header=False, **given)  # type: ignore[arg-type]
         except LayoutError as error:
             raise ConfigError(f"--truth {truth}: {error}") from error
         return files[0], compression, layout

@@ -19,13 +19,17 @@ Sources:
     using k-shingle tokens and MinHash technique (bands, rows, the threshold).
 """
 
-from typing import NamedTuple
+import math
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
 Shares = NDArray[np.float64]
+
+SUMMED: Final = 256
+"""Ids of a sketch up to which its mean overlap is summed term by term."""
 
 
 class Bands(NamedTuple):
@@ -297,10 +301,19 @@ def overlap_probability(resemblance: float, *, size: int, support: int) -> float
 def expected_overlap(resemblance: float, *, size: int) -> float:
     """The mean of |A ∩ B| of two full min-s sketches; for large s near s x 2r / (1 + r).
 
+    Up to `SUMMED` ids the chances of each overlap are summed, at a cost of s². Above, the mean is off by less than a
+    tenth of an id: in the order of the permutation the union is gone through until one document has shown s ids, the
+    other D fewer. Of all on the way r are common, so the mean is r (2s - E D) / (1 + r); D is how far a random walk
+    of about 2s (1 - r) / (1 + r) steps has come, and its mean is taken as that of the normal limit.
+
     Example:
         >>> round(expected_overlap(0.8, size=200), 1), round(200 * 1.6 / 1.8, 1)
         (175.4, 177.8)
     """
+    if size > SUMMED:
+        shares = float(_shares(resemblance))
+        behind = math.sqrt(4 * size * (1 - shares) / (1 + shares) / math.pi)
+        return shares * (2 * size - behind) / (1 + shares)
     return sum(overlap_probability(resemblance, size=size, support=k) for k in range(1, size + 1))
 
 

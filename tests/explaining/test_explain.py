@@ -173,3 +173,23 @@ def test_numbers_out_of_range_are_one_line(arguments: list[str], capsys: pytest.
 
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_sizes_that_grow_are_explained_for_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """How many ids a page has, not `sketch.size`; a count above all of them is refused."""
+    growing = ["--set", "sketch.growth=linear", "--set", "pairs.measure=overlap", "--set", "pairs.threshold=85"]
+
+    assert main(["explain", *growing, "--set", "sketch.size=50"]) == 0
+    said = capsys.readouterr().out
+    assert "Kept of a document's shingles: 40 of 1,000, 400 of 10,000, 4,000 of 100,000." in said
+    assert "at least 85 of 400 ids in common" in said
+    assert "3.20 GB of sketches" in said
+    assert "(documents of 10,000 shingles)" in said
+    assert main(["explain", *growing, "--set", "sketch.modulus=5000"]) == 2
+    assert "pairs.threshold 85 is more than the 20 ids of a document of 100,000 shingles" in capsys.readouterr().err
+
+
+def test_the_largest_sketches_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is summed over all pairs of ids: it would take minutes."""
+    assert main(["explain", "--set", "sketch.size=100000"]) == 0
+    assert "80000 in common at the least" in capsys.readouterr().out

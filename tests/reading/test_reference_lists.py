@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.reference_lists import Layout, LayoutError, Lists, guess_layout, lines_of, read_lines
+from nddup.reading.reference_lists import Layout, LayoutError, Lists, first_lines, guess_layout, lines_of, read_lines
 from nddup.results.evaluation import csv_line, nice_step, resemblance_curve, score_curve
 from nddup.verifying.pair_counts import Agreement, count_pairs
 
@@ -60,6 +60,38 @@ def test_lists_of_groups_are_told(lines: list[str]) -> None:
     assert layout.kind == "groups"
     assert [ids[:2] for ids in read if ids] == [["1", "2"], ["4", "5"]]
     assert len(read) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "header", "members"),
+    [
+        (["# made", "id_a,id_b,similarity"], ("id_a", "id_b", "similarity"), []),
+        (["doc 1;doc 2"], ("doc 1", "doc 2"), []),
+        (["a b"], (), [["a", "b"]]),
+        (["x9,x10"], (), [["x9", "x10"]]),
+    ],
+)
+def test_a_header_alone_is_a_list_of_no_pairs(lines: list[str], header: tuple[str, ...], members: object) -> None:
+    """What `nddup truth` leaves where no texts are alike; one line of two ids is still a pair, single letters too."""
+    layout = guess_layout(lines)
+
+    assert (layout.kind, layout.header, read_lines(lines, layout).members) == ("pairs", header, members)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole", "lines"),
+    [
+        (b"id_a,id_b\na,b", True, ["id_a,id_b", "a,b"]),
+        (b"id_a,id_b\na,b\n", True, ["id_a,id_b", "a,b"]),
+        ("a\u2028b,c\r\nd,e\r\n".encode(), True, ["a\u2028b,c", "d,e"]),
+        (b"id_a,id_b\na,bc", False, ["id_a,id_b"]),
+        (b"a,b", False, ["a,b"]),
+        (b"", True, []),
+    ],
+)
+def test_only_a_line_that_may_be_cut_is_not_looked_at(text: bytes, is_whole: bool, lines: list[str]) -> None:  # noqa: FBT001
+    """The layout of a list of one header and one pair is told from both."""
+    assert first_lines(text, is_whole=is_whole) == lines
 
 
 def test_what_is_said_wins_over_what_is_told() -> None:

@@ -247,6 +247,20 @@ def test_a_first_line_of_documents_is_no_header(spark: SparkSession, finished: P
     assert evaluation["pairs"]["common"] == 1
 
 
+@pytest.mark.parametrize("pairs", [["alone,copy1,0.9\n"], []], ids=len)
+def test_a_header_over_one_pair_or_none_is_none_itself(
+    spark: SparkSession, finished: Path, tmp_path: Path, pairs: list[str]
+) -> None:
+    """As `nddup truth` writes them; without a pair there is nothing to recall."""
+    (tmp_path / "list.csv").write_text("# 1 pair\nid_a,id_b,similarity\n" + "".join(pairs))
+
+    evaluation = evaluate_run(spark, str(finished), str(tmp_path / "list.csv"))
+
+    assert evaluation["list"]["header"] == ["id_a", "id_b", "similarity"]
+    assert evaluation["list"]["lines"] == evaluation["pairs"]["reference"] == len(pairs)
+    assert evaluation["pairs"]["recall"] == (0 if pairs else None)
+
+
 @pytest.mark.usefixtures("spark")
 def test_the_command_prints_the_table_and_refuses_what_is_no_list(
     capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path

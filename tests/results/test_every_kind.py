@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rapidfuzz.distance import Levenshtein
 
+from nddup import find_duplicates
 from nddup.cli import main
 from nddup.settings.load import build_config
 from nddup.sketching.kinds import KINDS
@@ -288,3 +289,19 @@ def test_every_command_on_every_kind(
 ) -> None:
     """What each must say is in the docstring of its function."""
     COMMANDS[command](run_of(name), say, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["minhash unseen", "mod-pow2", "i-match"])
+def test_find_duplicates_gives_the_tables_of_the_run(
+    spark: SparkSession, run_of: Callable[[str], Run], name: str
+) -> None:
+    """Of kinds that ask more of the documents than others."""
+    run = run_of(name)
+    pages = spark.createDataFrame(list(texts().items()), "id string, text string")
+
+    tables = find_duplicates(pages, **settings_of(name))
+
+    assert {(row["doc_a"], row["doc_b"]) for row in tables.pairs.collect()} == run.pairs()
+    kept = {(row["doc_id"], row["duplicate_of"]) for row in tables.keep.collect()}
+    assert kept == {(row["doc_id"], row["duplicate_of"]) for row in run.rows("keep")}
+    assert tables.metrics["rows"]["clusters"] == len(run.rows("clusters"))

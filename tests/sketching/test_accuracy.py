@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import integrate
 
 from nddup.sketching.accuracy import (
+    SUMMED,
     candidate_probability,
     choose_bands,
     curve_threshold,
@@ -203,6 +204,17 @@ def test_the_overlap_of_sketches(resemblance: float) -> None:
     assert agree(overlaps, expected_overlap(resemblance, size=20))
     for support in (12, 15, 18):
         assert agree(overlaps >= support, overlap_probability(resemblance, size=20, support=support))
+
+
+@pytest.mark.parametrize("resemblance", [0.0, 0.1, 0.5, 0.8, 0.95, 0.99, 0.999, 1.0])
+def test_the_mean_overlap_of_large_sketches_is_that_of_the_sum(resemblance: float) -> None:
+    """Within a tenth of an id where the normal limit begins to stand for it; it goes on to the largest sketches."""
+    size = SUMMED + 1
+    summed = sum(overlap_probability(resemblance, size=size, support=k) for k in range(1, size + 1))
+
+    assert expected_overlap(resemblance, size=size) == pytest.approx(summed, abs=0.1)
+    most = expected_overlap(resemblance, size=100_000)
+    assert 0.99 * 2e5 * resemblance / (1 + resemblance) <= most <= 2e5 * resemblance / (1 + resemblance)
 
 
 def test_the_ends_of_the_overlap() -> None:
