@@ -7,7 +7,7 @@
     _stages/NAME/                                           working tables
     _RUN.json                                               this is a run: versions, settings, inputs, no secrets
     _CLAIM-*                                                a run works here (`nddup.storage.claim`)
-    _COMPLETE                                               written last; without it nothing here is a result
+    _COMPLETE                                               what is there, written last; without it nothing is a result
 
 A table's fingerprint is SHA-256 over its name, `versions()`, the settings that reach it and the fingerprints of the
 tables it reads (the first: paths, sizes and times of the input files). Equal fingerprint, equal table: a resumed run
@@ -49,6 +49,9 @@ OUTPUTS = frozenset(
     ["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json", "evaluation.json", "evaluation", "report"]
 )
 """What is written beside the tables, by the run and by commands that read it."""
+
+TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json"])
+"""Those that the run itself writes, before its marker."""
 
 LAYOUT = 1
 """Version of the folder's layout."""
@@ -196,7 +199,7 @@ class RunFolder:
         for name in sorted(OUTPUTS - self._written):  # a command may have written of the run before
             self.remove(name)
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
-        self._storage.write_text(self._at(COMPLETE), "")
+        self._storage.write_text(self._at(COMPLETE), json.dumps(self._contents()) + "\n")
 
     def remove(self, name: str) -> None:
         """Remove a file or folder beside the tables; nothing if it is not there."""
@@ -284,10 +287,21 @@ class RunFolder:
             return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
         return bool(note) and self._storage.sizes(self._place(name)) == note.get("files")
 
-    def _is_sound(self) -> bool:
-        """Whether every table that has a note is whole; working tables may be gone."""
+    def _contents(self) -> dict[str, Any]:
+        """The tables in sight that have a note, and the sizes of the texts beside them."""
         noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
-        return all(self._is_whole(name, self._note(name)) for name in IN_SIGHT & noted)
+        sizes = self._storage.sizes(self.path)
+        return {
+            "tables": sorted(IN_SIGHT & noted),
+            "texts": {name: size for name, size in sizes.items() if name in TEXTS_BESIDE},
+        }
+
+    def _is_sound(self) -> bool:
+        """Whether the marker can be read, and what it names is there, whole; working tables may be gone."""
+        contents = self._contents()
+        if not self._reads_as(COMPLETE, json.dumps(contents) + "\n"):
+            return False
+        return all(self._is_whole(name, self._note(name)) for name in contents["tables"])
 
     def _reads_as(self, name: str, text: str) -> bool:
         with suppress(OutputError, ValueError):

@@ -106,6 +106,21 @@ def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSes
     assert sorted(row["doc_id"] for row in tables.keep.collect()) == ["10", "9"]
 
 
+def test_strings_that_are_no_utf_8_are_rejects_of_their_rows(spark: SparkSession) -> None:
+    """Spark's strings may hold any bytes; the other rows of the batch are read."""
+    rows = [(b"a", b"one two"), (b"b", b"caf\xe9"), (b"\xff", b"three"), (b"c", b"one two")]
+    table = spark.createDataFrame(rows, "id binary, text binary").selectExpr(
+        "cast(id as string) id", "cast(text as string) text"
+    )
+
+    tables = find_duplicates(table)
+
+    rejects = sorted((row["doc_id"] or "", row["reason"], row["excerpt"]) for row in tables.rejects.collect())
+    assert sorted(row["doc_id"] for row in tables.keep.collect()) == ["a", "c"]
+    assert rejects == [("", "malformed", "three"), ("b", "malformed", "caf\ufffd")]
+    assert tables.metrics["records"] == 4
+
+
 def test_settings_come_as_sections_or_as_keys(spark: SparkSession) -> None:
     """`pairs={"threshold": 0.9}` and `**{"pairs.threshold": 0.9}` mean the same, and may be mixed."""
     table = spark.createDataFrame([("a", "x y z")], "id string, text string")

@@ -221,3 +221,26 @@ def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_p
 
     assert not {"context.fimi", "kept", "report", "evaluation.json"} & {path.name for path in out.iterdir()}
     assert not list(out.glob("_CLAIM*"))
+
+
+@pytest.mark.parametrize(
+    "damaged", ["duplicates.txt cut", "metrics.json", "metrics.json cut", "_COMPLETE cut", "_stages/kept.json"]
+)
+def test_a_result_that_lost_anything_is_finished_again(
+    spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], tmp_path: Path, damaged: str
+) -> None:
+    """What is written beside the tables is looked at as they are: by its name and size."""
+    output = tmp_path / "out"
+    shutil.copytree(pages.parent / "undisturbed", output)
+    file = output / damaged.removesuffix(" cut")
+    half = file.read_bytes()[: file.stat().st_size // 2]
+    file.with_name(f".{file.name}.crc").unlink()
+    file.unlink()
+    if damaged.endswith(" cut"):
+        file.write_bytes(half)
+
+    metrics = run(spark, pages, output)
+
+    assert rows(spark, output) == undisturbed[0]
+    assert counts(metrics) == undisturbed[1]
+    assert json.loads((output / "metrics.json").read_text()) == metrics

@@ -17,6 +17,9 @@ ANSI = "spark.sql.ansi.enabled"
 READ = tuple(f"spark.sql.{group}." for group in ("execution.arrow", "execution.pythonUDF", "execution.pandas", "ansi"))
 """Every setting of these names, also one that a later Spark has and this page does not know, is tried."""
 
+APART = "spark.sql.execution.arrow.maxBytesPerOutputBatch"
+"""Spark refuses it together with `maxRecordsPerOutputBatch`."""
+
 OTHER = {
     "spark.sql.execution.arrow.compression.codec": "zstd",
     "spark.sql.execution.pandas.structHandlingMode": "dict",
@@ -78,11 +81,12 @@ def test_any_setting_of_arrow_and_ansi_gives_the_same_tables(spark: SparkSession
     assert {ANSI, "spark.sql.execution.arrow.useLargeVarTypes", *PINNED} <= set(tried)
     assert {key for key in tried if not spark.conf.isModifiable(key)} == set()
     pinned = {key: tried.pop(key) for key in PINNED}
+    apart = {key: tried.pop(key) for key in (ANSI, APART)}
 
     expected = tables(spark, {})
     with set_to(spark, pinned):  # the caller's; what he asks for in so many words is refused: test_session.py
         by_arrow = tables(spark, {**tried, ANSI: "true"})
-        by_sql = tables(spark, {**BESIDE, ANSI: tried[ANSI]})
+        by_sql = tables(spark, {**BESIDE, **apart})
 
     assert [len(rows) for rows in expected.values()] == [6, 0, 6, 1, 4, 6, 0]
     assert by_arrow == expected
