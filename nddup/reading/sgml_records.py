@@ -129,14 +129,12 @@ def _parse_fields(
     if is_last and not content[-1].is_closed:
         return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
     titles = sorted(span for path in declared.title for span in _at(spans, path))
-    starts = [title.start for title in titles]
     fields: list[_Field] = []
-    for paths, is_title in ((declared.title, True), (declared.content, False)):
+    for paths, without in ((declared.title, []), (declared.content, titles)):
         for path in paths:
             kind, _ = split_field(path)
             for span in _at(spans, path):
-                first, last = bisect_left(starts, span.inside), bisect_left(starts, span.inside_end)
-                raw = _inside(body, span, [] if is_title else titles[first:last])
+                raw = _inside(body, span, without)
                 value = declared_value(plain_text(raw), kind, declared.is_markup) if kind == "base64" else None
                 if kind == "base64" and value is None:
                     return Reject("bad base64", f"in {path}", excerpt(body), doc_id)
