@@ -55,7 +55,7 @@ def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one
         OutputError: if it cannot be written.
     """
     storage = Storage(lines.sparkSession)
-    target, work = f"{folder.path}/{name}", f"{folder.path}/{STAGES}/{name}"
+    target, work = folder.begin_output(name), f"{folder.path}/{STAGES}/{name}"
     for path in (target, work):
         storage.remove(path)
     lines.write.option("lineSep", end).option("compression", "none").text(work)

@@ -207,11 +207,19 @@ class RunFolder:
 
     def write_text(self, name: str, text: Any) -> None:  # noqa: ANN401 - a text or pieces of one
         """A text file beside the tables, one of `OUTPUTS`."""
+        self._storage.write_text(self.begin_output(name), text)
+
+    def begin_output(self, name: str) -> str:
+        """The path of an output that this attempt is about to write, one of `OUTPUTS` or within it; it will stay.
+
+        Raises:
+            NddupError: if another run took the folder over.
+        """
         if name.partition("/")[0] not in OUTPUTS:
             raise ValueError(f"{name} is not in OUTPUTS: a resumed run would leave it as it is")
         self._claim.check()
         self._written.add(name.partition("/")[0])
-        self._storage.write_text(self._at(name), text)
+        return self._at(name)
 
     def read_text(self, name: str) -> str:
         """A text file beside the tables, whole."""
