@@ -18,6 +18,12 @@ ONE_FILE = 1 << 30
 LONG_LINE = 64 << 20
 """Bytes that a line may have to be one row."""
 
+PLAIN_COMMIT = (
+    "mapreduce.outputcommitter.factory.class",
+    "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
+)
+"""How tasks commit their parts: by Hadoop's own committer, which every file system has; the parts are copied anyway."""
+
 KEY_BYTES = 20
 """Of a `doc_key` and the blank after it, at most."""
 
@@ -58,7 +64,7 @@ def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one
     target, work = folder.begin_output(name), f"{folder.path}/{STAGES}/{name}"
     for path in (target, work):
         storage.remove(path)
-    lines.write.option("lineSep", end).option("compression", "none").text(work)
+    lines.write.options(lineSep=end, compression="none").option(*PLAIN_COMMIT).text(work)
 
     sizes = {part: size for part, size in storage.sizes(work).items() if size}
     parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]

@@ -155,10 +155,10 @@ def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Pa
     folder = RunFolder(spark, str(cut))
     numbered = number_clusters(folder.table("clusters")).persist()
     lists: dict[str, tuple[DataFrame, str, bytes]] = {
-        "a.txt": (spell_clusters(RunFolder(spark, str(whole)).table("clusters")), "\n",
+        "report/a.txt": (spell_clusters(RunFolder(spark, str(whole)).table("clusters")), "\n",
                   (whole / "duplicates.txt").read_bytes()),
-        "b.txt": (spell_members(numbered, folder.table("members")), "\t", (cut / "duplicates.txt").read_bytes()),
-        "c.txt": (invert_sketches(folder.table("documents"), end=" "), " ", (cut / "context.fimi").read_bytes()),
+        "report/b.txt": (spell_members(numbered, folder.table("members")), "\t", (cut / "duplicates.txt").read_bytes()),
+        "report/c.txt": (invert_sketches(folder.table("documents"), end=" "), " ", (cut / "context.fimi").read_bytes()),
     }  # fmt: skip
     for name, (lines, end, one_file) in lists.items():
         write_lines(folder, name, lines, end=end, one_file=limit)
