@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 MERGED = 1 << 20
 """Ends whose distinct names are taken at once."""
 
-WORKER_BYTES = 768 << 20
+WORKER_BYTES = 832 << 20
 """Address space of a Python worker before it holds any edge: what it has loaded, and a batch."""
 
 
