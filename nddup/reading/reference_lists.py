@@ -256,6 +256,7 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
 def _guess_kind(rows: Sequence[Sequence[str]], names: tuple[str, ...]) -> Kind:
     if not rows:  # nothing but a header
         return "pairs"
+    rows = [row for row in rows if len(row) > 1] or rows  # a line with one field is no entry of either kind
     counts = {len(row) for row in rows}
     is_scored = all(len(row) > 2 and _number(row[2]) is not None for row in rows)  # noqa: PLR2004
     return "pairs" if max(counts, default=2) == 2 or (len(counts) == 1 and (names or is_scored)) else "groups"  # noqa: PLR2004
