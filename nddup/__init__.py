@@ -1,7 +1,7 @@
 """Near-duplicate document clusters you can trust, on Apache Spark.
 
 The pipeline, top to bottom. Each arrow is a function in `nddup.spark`; each name on the right is a table whose schema
-is in `nddup.spark.schemas`.
+is in `nddup.tables`.
 
     files      --read-->       chunks      the bytes of each record
     chunks     --sketch-->     records     sketch of each document, or the reason why there is none
