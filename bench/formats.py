@@ -26,7 +26,7 @@ from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
 from nddup.run.collection import Collection, find_files, read_records
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import start_session
 from nddup.run.state import Job

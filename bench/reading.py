@@ -19,7 +19,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
 from nddup.run.collection import HEAD_BYTES, find_files, read_records
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import start_session
 from nddup.run.state import Job

@@ -12,7 +12,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.run.collection import Collection, find_files
 from nddup.run.lexicons import NOTE, note_of, take_saved
 from nddup.run.listings import write_context, write_duplicates
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.pipeline import read_kept, require_readable, run_stages
 from nddup.run.progress import LogFormat, Progress, say
 from nddup.run.report_texts import store_texts

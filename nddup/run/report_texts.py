@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import NddupError
 from nddup.run.collection import find_files, read_texts
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.state import Job
 from nddup.settings.load import build_config

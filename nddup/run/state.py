@@ -12,7 +12,7 @@ from nddup.mining.edges import Cost
 from nddup.redaction import hide_settings
 from nddup.run import memory
 from nddup.run.collection import Collection
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.settings import derive
 from nddup.settings.schema import Config

@@ -86,6 +86,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "fpgrowth_limit": 8,
             "max_sets": 1_000,
             "max_members": 100_000,
+            "max_listed": 10_000,
             "max_nodes": 2_000_000,
             "support": None,
         },

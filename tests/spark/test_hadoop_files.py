@@ -25,7 +25,7 @@ from nddup.reading.split_records import Pieces
 from nddup.reading.streams import StoppedError
 from nddup.run.collection import find_files, read_contents, read_records
 from nddup.run.job import run_job
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.state import Job
 from nddup.settings.load import build_config

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from nddup.run.collection import find_files, read_records
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.state import Job
 from nddup.settings.load import build_config

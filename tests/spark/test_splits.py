@@ -14,7 +14,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject
 from nddup.reading.streams import find_open_end
 from nddup.run.collection import Collection, find_files, read_records
-from nddup.run.metrics import Metrics
+from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import SPLITTING, set_to
 from nddup.run.state import Job
