@@ -7,25 +7,27 @@ A lexicon of other settings, or made by other versions of the libraries that ste
 """
 
 import json
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
-from nddup.run.collection import Collection, read_group, whole_files
-from nddup.run.state import Job, settings_of
-from nddup.settings.derive import words_of
+from nddup.metrics import LexiconMetrics
+from nddup.run.state import Job, Saved, settings_of
+from nddup.scanning.collection import Collection
+from nddup.scanning.count_words import Terms
+from nddup.settings import derive
 from nddup.settings.schema import Config
-from nddup.sketching.words.lexicon import LexiconRule
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
-from nddup.spark.reading import term_counts
-from nddup.spark.reading.sketch_scan import Rule
+from nddup.spark.reading.scan import scan, scan_texts
+from nddup.spark.reading.term_counts import choose_terms, sum_terms
 from nddup.storage.files import Storage
+from nddup.storage.inputs import limits_of, text_rule
 
 NOTE = "lexicon.json"
 COUNTED = ("counted", "occurrences", "commonest")
@@ -35,44 +37,45 @@ MOST_TERMS = 10_000_000
 """Terms of a lexicon: it travels to every task, 8 bytes a term."""
 
 
-def find_lexicon(job: Job, source: Collection | DataFrame) -> None:
-    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken."""
-    words, saved = job.rule.recipe.words, job.config.lexicon.saved
+@dataclass(frozen=True)
+class Lexicon:
+    """The terms that describe a document: their ids, ascending uint64 as bytes, and what was counted."""
+
+    ids: bytes
+    metrics: LexiconMetrics
+
+
+def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
+    """The lexicon of a run, counted in a pass of its own, or taken; None where the kind asks for none."""
+    words, saved = derive.words_of(job.config), job.config.lexicon.saved
     if words is None or not words.needs_lexicon:
-        return
-    if saved is not None:
-        found, note = take_saved(job.spark, saved, words)
-        kept = job.save("lexicon", found, "lexicon", reads=("input",))
-        job.metrics.counts |= {f"lexicon_{name}": int(note[name] or 0) for name in COUNTED}
-    else:
-        expansion = job.config.input.max_expansion
-        counted = count_terms(job.spark, source, rule=job.rule, words=words.lexicon, max_expansion=expansion)
-        terms = job.save("terms", counted, "input", "lexicon", reads=("input",), **count_in_passing())
-        job.metrics.counts["lexicon_counted"] = job.metrics.rows["terms"]
-        least, most = words.lexicon.interval(job.metrics.counts["lexicon_commonest"])
-        kept = job.save("lexicon", term_counts.choose(terms, least=least, most=most), "lexicon", reads=("terms",))
-        job.store.drop("terms")
-    job.lexicon = ids_of(kept)
+        return None
+
+    kept = job.find("lexicon")
+    if kept is None and saved is not None:
+        terms, note = take_saved(job.spark, saved, words)
+        kept = job.seal("lexicon", job.write("lexicon", terms), **{name: int(note[name] or 0) for name in COUNTED})
+    elif kept is None:
+        kept = _count_lexicon(job, source, words)
+    return Lexicon(ids_of(kept.table), LexiconMetrics(terms=kept.rows, **kept.noted))
 
 
-def count_terms(
-    spark: SparkSession, source: Collection | DataFrame, *, rule: Rule, words: LexiconRule, max_expansion: int
-) -> DataFrame:
-    """TERMS of files or of TEXTS, lazily."""
+def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) -> Saved:
+    """LEXICON of the collection itself: the terms that are neither too rare nor too frequent in it."""
+    consumer = Terms(words.lexicon, text_rule(job.config), job.config.input.min_tokens)
     if isinstance(source, DataFrame):
-        return term_counts.sum_terms(term_counts.count_frame(source, rule=rule, lexicon=words))
-    parts = [
-        term_counts.count_files(
-            whole_files(spark, group, max_expansion=max_expansion), head=group.head, rule=rule, lexicon=words
-        )
-        if group.is_whole
-        else term_counts.count_chunks(
-            read_group(spark, group, max_record=rule.max_record), head=group.head, rule=rule, lexicon=words
-        )
-        for group in source.groups
-    ]
-    counted = reduce(DataFrame.unionByName, parts) if parts else schemas.local_table(spark, schemas.TERMS)
-    return term_counts.sum_terms(counted)
+        counted = scan_texts(source, consumer)
+    else:
+        counted = scan(job.spark, source, consumer, files=Storage(job.spark), limits=limits_of(job.config))
+    terms = job.save(
+        "terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences")
+    )
+
+    least, most = words.lexicon.interval(terms.counts["commonest"])
+    kept = job.write("lexicon", choose_terms(terms.table, least=least, most=most))
+    sealed = job.seal("lexicon", kept, counted=terms.rows, **terms.counts)
+    job.drop("terms", made=["lexicon"])
+    return sealed
 
 
 def ids_of(kept: DataFrame) -> bytes:
@@ -106,13 +109,8 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
 
 
-def count_in_passing() -> dict[str, Column]:
-    """What is counted of TERMS: the occurrences of the commonest, and of all."""
-    return {"lexicon_commonest": F.max("occurrences"), "lexicon_occurrences": F.sum("occurrences")}
-
-
-def note_of(config: Config, counted: dict[str, int]) -> str:
+def note_of(config: Config, lexicon: Lexicon) -> str:
     """The text of `lexicon.json`: by what settings and versions it was made, and what was counted."""
-    words = words_of(config)
+    words, counted = derive.words_of(config), lexicon.metrics.model_dump()
     note = {"made_by": words and words.lexicon.key, **counted, "taken_from": settings_of(config)["lexicon"]["saved"]}
     return json.dumps(note, indent=2, ensure_ascii=False) + "\n"

@@ -4,10 +4,11 @@ Each task writes its part. Parts of at most `ONE_FILE` together become one file,
 stay a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
 """
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from nddup.run.state import Job
+from nddup.run.clustering import Clustered
+from nddup.run.documents import Documents
+from nddup.run.state import persisted
 from nddup.spark import exports
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import STAGES, RunFolder
@@ -28,23 +29,21 @@ KEY_BYTES = 20
 """Of a `doc_key` and the blank after it, at most."""
 
 
-def write_duplicates(job: Job, folder: RunFolder) -> None:
+def write_duplicates(folder: RunFolder, clustered: Clustered) -> None:
     """`duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
-    clusters, members = job.tables["clusters"], job.tables["members"]
-    if not job.metrics.counts["cut_clusters"]:
+    clusters = clustered.clusters
+    if not clustered.is_cut:
         write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
         return
-    numbered = exports.number_clusters(clusters).persist(StorageLevel.DISK_ONLY)
-    write_lines(folder, "duplicates.txt", exports.spell_members(numbered, members), end="\t")
-    numbered.unpersist()
+
+    with persisted(exports.number_clusters(clusters)) as numbered:
+        write_lines(folder, "duplicates.txt", exports.spell_members(numbered, clustered.members), end="\t")
 
 
-def write_context(job: Job, folder: RunFolder) -> None:
+def write_context(folder: RunFolder, documents: Documents) -> None:
     """`context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
-    longest = job.metrics.rows["documents"] * KEY_BYTES
-    end = "\n" if longest <= LONG_LINE else " "
-    lines = exports.invert_sketches(job.tables["documents"], end=end)
-    write_lines(folder, "context.fimi", lines, end=end)
+    end = "\n" if documents.rows * KEY_BYTES <= LONG_LINE else " "
+    write_lines(folder, "context.fimi", exports.invert_sketches(documents.table, end=end), end=end)
 
 
 def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:

@@ -1,24 +1,26 @@
-"""The order of the pairs: from the distinct sketches to the near-duplicate documents.
+"""The second stage: from the distinct sketches to the near-duplicate documents.
 
-documents --divide, prune…, match, lead--> matches
+documents --divide, prune, compare--> compared --its pairs; of heavy families those of leaders--> matches
 matches, nodes --expand--> pairs
 """
 
 import math
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.run.rounds import contract
-from nddup.run.state import Job
+from nddup.metrics import PairsMetrics
+from nddup.run.documents import Documents
+from nddup.run.rounds import Matches, Rounds, contract
+from nddup.run.state import Job, Saved
 from nddup.settings import derive
 from nddup.sketching.recipe import level_of
 from nddup.spark.clustering import large_graph
-from nddup.spark.pairing import collapse, expand, key_match, led_families, match, modulus_levels, prune
+from nddup.spark.pairing import collapse, compared, expand, key_match, led_families, match, modulus_levels, prune
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -29,114 +31,169 @@ LEAST_GAIN = 0.02
 MOST_ROUNDS = 20
 
 
-def take_documents(job: Job, documents: DataFrame) -> None:
-    """Begin with the DOCUMENTS of a finished run: their nodes, and all that pairing asks of them. One action."""
-    job.tables = {"documents": documents, "nodes": name_nodes(job, documents)}
-    counted = documents.agg(*(count.alias(name) for name, count in collapse.count_sketches().items())).collect()[0]
-    job.metrics.counts |= {name: int(count or 0) for name, count in counted.asDict().items()}
+@dataclass(frozen=True)
+class Paired:
+    """What the second stage leaves."""
+
+    pairs: DataFrame
+    matches: Matches
+    metrics: PairsMetrics
 
 
-def name_nodes(job: Job, documents: DataFrame, *, is_large: bool = True) -> DataFrame:
-    """NODES of the documents, by the policy and the kind of the job; see `collapse.name_nodes`."""
-    return collapse.name_nodes(documents, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
+@dataclass(frozen=True)
+class _Comparing:
+    """What the steps of this stage share: the distinct sketches and how the work is divided."""
+
+    documents: Documents
+    sketches: DataFrame
+    partitions: int
 
 
-def save_pairs(job: Job) -> DataFrame:
-    """PAIRS of the documents in `job.tables`, under the settings of the job.
+def find_pairs(job: Job, documents: Documents) -> Paired:
+    """The near-duplicate pairs of documents, under the settings of the job."""
+    sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
+    comparing = _Comparing(documents, sketches, _partitions(job, documents.postings))
+    found = job.find("compared") or _compare(job, comparing)
 
-    Needs `documents`, `nodes`, and the counts of `collapse.count_sketches`: a run has them from its documents, and
-    `take_documents` gives them.
-    """
-    config, threshold = job.config, job.threshold
-    sketches = collapse.distinct_sketches(job.tables["documents"], levels=job.levels)
-    partitions = _partitions(job, job.metrics.counts["postings"])
-    counters = {name: F.sum(name) for name in match.COUNTERS}
-    matches = job.save(
-        "matches",
-        partial(_find_matches, job, sketches, partitions),
-        "pairs",
-        "sketch",
-        reads=("documents",),
-        edges=F.count("node_a"),
-        links=F.count("link_a"),
-        **counters,
+    matches = _choose_matches(job, comparing, found)
+    expanded = expand.expand(
+        matches.table, documents.nodes, threshold=job.threshold, expand_limit=job.config.pairs.expand_limit
     )
-    if job.metrics.counts["crowd"]:
-        matches = _lead_families(job, matches, sketches, partitions)
-    limit = config.pairs.expand_limit
-    expanded = expand.expand(matches, job.tables["nodes"], threshold=threshold, expand_limit=limit)
-    job.metrics.counts["partitions"] = partitions
-    return job.save("pairs", expanded, "pairs", reads=("matches", "nodes"))
+    pairs = job.save("pairs", expanded)
+
+    metrics = PairsMetrics(
+        rows_in={"documents": documents.rows},
+        rows_out={"pairs": pairs.rows},
+        pruned_to=found.noted["pruned_to"],
+        distinct_sketches=documents.distinct_sketches,
+        postings=documents.postings,
+        candidates=found.counts["candidates"],
+        crowd=found.noted["heavy"],
+        cut_features=found.counts["cut_features"],
+        cut_postings=found.counts["cut_postings"],
+    )
+    return Paired(pairs.table, matches, metrics)
 
 
-def _find_matches(job: Job, sketches: DataFrame, partitions: int) -> Iterator[DataFrame]:
-    """MATCHES, by whatever the kind finds them by.
+def _compare(job: Job, comparing: _Comparing) -> Saved:
+    """COMPARED, by whatever the kind finds pairs by.
 
-    Where one sketch contains another, or candidates are pairs unseen, there is no leading: long lists are cut.
+    Where one sketch contains another, or candidates are pairs unseen, there are no leaders: long lists are cut.
     """
-    kind, threshold, limit = job.kind, job.threshold, job.config.pairs.max_postings
-    is_led = not threshold.is_containment and job.config.sketch.verify and kind.is_mined
-    how: dict[str, Any] = {"threshold": threshold, "max_postings": limit, "partitions": partitions}
-    job.metrics.counts["crowd"] = 0
-    finder = derive.finder_of(job.config)
-    if finder is not None:
-        crowd = _save_crowd(job, key_match.find_crowd(sketches, finder=finder, max_postings=limit)) if is_led else None
-        yield key_match.match_keys(sketches, finder=finder, crowd=crowd, **how)
-        return
-    if kind.finder == "levels":
-        most = level_of(job.metrics.counts["most_features"], job.config.sketch.size)
+    if derive.finder_of(job.config) is not None:
+        return _compare_by_keys(job, comparing)
+
+    sketches = comparing.sketches
+    is_by_levels = job.kind.finder == "levels"
+    if is_by_levels:
+        most = level_of(comparing.documents.most_features, job.config.sketch.size)
         sketches = modulus_levels.spread(sketches, most=most)
-    postings = _prune_to_the_end(job, prune.divide(sketches, threshold=threshold, partitions=partitions), partitions)
-    crowd = _save_crowd(job, match.find_crowd(postings, max_postings=limit)) if is_led else None
-    matched = match.match(postings, sketches, crowd=crowd, **how)
-    yield modulus_levels.gather(matched) if kind.finder == "levels" else matched
-    postings.unpersist()
+
+    divided = prune.divide(sketches, threshold=job.threshold, partitions=comparing.partitions)
+    with _pruned_to_the_end(job, divided, comparing.partitions) as (postings, rounds):
+        heavy = _save_heavy(job, comparing, match.find_crowd(postings, max_postings=job.config.pairs.max_postings))
+        matched = match.match(
+            postings,
+            sketches,
+            crowd=heavy.table if heavy else None,
+            threshold=job.threshold,
+            max_postings=job.config.pairs.max_postings,
+            partitions=comparing.partitions,
+        )
+        whole = modulus_levels.gather(matched) if is_by_levels else matched
+        found = job.write("compared", whole, **compared.count_compared())
+    return job.seal("compared", found, pruned_to=rounds, heavy=heavy.rows if heavy else 0)
 
 
-def _save_crowd(job: Job, found: DataFrame) -> DataFrame | None:
-    """The sketches whose pairs among each other are too many to make; None where there are none."""
-    if job.metrics.counts["distinct_sketches"] <= job.config.pairs.max_postings:
+def _compare_by_keys(job: Job, comparing: _Comparing) -> Saved:
+    """COMPARED of the sketches that have a key in common: bands of a signature, or words."""
+    finder, limit = derive.finder_of(job.config), job.config.pairs.max_postings
+    found_heavy = key_match.find_crowd(comparing.sketches, finder=finder, max_postings=limit)
+    heavy = _save_heavy(job, comparing, found_heavy)
+    matched = key_match.match_keys(
+        comparing.sketches,
+        finder=finder,
+        crowd=heavy.table if heavy else None,
+        threshold=job.threshold,
+        max_postings=limit,
+        partitions=comparing.partitions,
+    )
+    found = job.write("compared", matched, **compared.count_compared())
+    return job.seal("compared", found, pruned_to=[], heavy=heavy.rows if heavy else 0)
+
+
+def _save_heavy(job: Job, comparing: _Comparing, found: DataFrame) -> Saved | None:
+    """The sketches whose pairs among each other are too many to make; None where there are none, or no leaders."""
+    may_lead = not job.threshold.is_containment and job.config.sketch.verify and job.kind.is_mined
+    if not may_lead or comparing.documents.distinct_sketches <= job.config.pairs.max_postings:
         return None
-    crowd = job.save("crowd", found, "pairs", "sketch", reads=("documents",))
-    job.metrics.counts["crowd"] = job.metrics.rows["crowd"]
-    return crowd if job.metrics.rows["crowd"] else None
+    heavy = job.save("heavy", found)
+    return heavy if heavy.rows else None
 
 
-def _lead_families(job: Job, matches: DataFrame, sketches: DataFrame, partitions: int) -> DataFrame:
-    """The matches with those of families with a crowd replaced by the ones that leaders find."""
-    families = job.save("families", lambda: _find_families(job, matches), "pairs", reads=("matches",))
-    led = led_families.lead(families, sketches, job.tables["nodes"], threshold=job.threshold, partitions=partitions)
-    whole = led_families.replace_led(matches, families, led)
-    return job.save("led", whole, "pairs", "keep", reads=("families", "nodes"), edges=F.count("node_a"))
+def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
+    """The pairs that were compared; those of a family with a heavy sketch are the ones that its leaders find."""
+    matches, edges, families = compared.matches_of(found.table), found.counts["edges"], None
+    if found.noted["heavy"]:
+        distinct = comparing.documents.distinct_sketches
+        families = job.find("families") or _save_families(job, found, distinct)
+        nodes, partitions = comparing.documents.nodes, comparing.partitions
+        led = led_families.lead(
+            families.table, comparing.sketches, nodes, threshold=job.threshold, partitions=partitions
+        )
+        whole = led_families.replace_led(matches, families.table, led)
+        saved = job.save("matches", whole, edges=F.count("node_a"))
+        matches, edges = saved.table, saved.counts["edges"]
+
+    is_complete = found.counts["cut_postings"] == 0
+    return Matches(matches, edges, families.table if families else None, is_complete, comparing.partitions)
 
 
-def _find_families(job: Job, matches: DataFrame) -> Iterator[DataFrame]:
-    """FAMILIES, in one task, or in rounds where that would be too much for it."""
-    if job.metrics.counts["edges"] + job.metrics.counts["links"] <= job.most_edges(led_families.FAMILIES_COST):
-        yield led_families.find_families(matches)
-        return
-    links = matches.where("link_a is not null").select("link_a", "link_b")
-    edges = matches.where("node_a is not null").select("node_a", "node_b").unionByName(links.toDF("node_a", "node_b"))
+def _save_families(job: Job, found: Saved, nodes: int) -> Saved:
+    """FAMILIES: sketches that are joined by matches, or by links of heavy sketches. In one task, else in rounds."""
+    connections = compared.connections_of(found.table)
+    if found.counts["edges"] + found.counts["links"] <= job.most_edges(led_families.FAMILIES_COST, nodes):
+        return job.save("families", led_families.find_families(connections))
+
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
-    yield large_graph.find_families(links, contract(job, edges.select(*ends), "links", reads=("matches",)))
+    rounds = Rounds(job)
+    stars = contract(rounds, connections.select(*ends), "links")
+    families = job.save("families", large_graph.find_families(connections, stars))
+    rounds.drop("families")
+    return families
 
 
-def _prune_to_the_end(job: Job, postings: DataFrame, partitions: int) -> DataFrame:
-    """Prune round by round until a round drops almost nothing; the last round is persisted."""
-    before = None
+@contextmanager
+def _pruned_to_the_end(job: Job, postings: DataFrame, partitions: int) -> Iterator[tuple[DataFrame, list[int]]]:
+    """Prune until a round drops almost nothing: the postings that are left, and how many each round left.
+
+    Each round is made of the one before, so two of them are on the executors' disks at a time.
+    """
     rounds: list[int] = []
-    for _ in range(MOST_ROUNDS):
-        job.progress.describe("postings")
-        current = postings.persist(StorageLevel.DISK_ONLY)
-        counted = prune.count_postings(current).first()
-        rounds.append(int(counted["postings"]) if counted else 0)
-        if before is not None:
-            before.unpersist()
-        if rounds[-1] == 0 or (len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]):
-            break
-        before, postings = current, prune.prune(current, partitions=partitions)
-    job.metrics.pruning = rounds
-    return current
+    before, current = None, postings.persist(StorageLevel.DISK_ONLY)
+    try:
+        while True:
+            job.progress.describe("postings")
+            counted = prune.count_postings(current).first()
+            rounds.append(int(counted["postings"]) if counted else 0)
+            if before is not None:
+                before.unpersist()
+            if _is_pruned(rounds):
+                break
+            pruned = prune.prune(current, partitions=partitions)
+            before, current = current, pruned.persist(StorageLevel.DISK_ONLY)
+        yield current, rounds
+    finally:
+        for held in (before, current):
+            if held is not None:
+                held.unpersist()
+
+
+def _is_pruned(rounds: Sequence[int]) -> bool:
+    """Whether another round would hardly drop a posting."""
+    if rounds[-1] == 0 or len(rounds) == MOST_ROUNDS:
+        return True
+    return len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]
 
 
 def _partitions(job: Job, postings: int) -> int:

@@ -1,16 +1,15 @@
-"""What is seen while a job runs: a line per stage on a terminal, log lines elsewhere, Spark's UI on both."""
+"""What is seen while a run works: a line for each stage on a terminal, log lines elsewhere."""
 
 import json
 import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
-
-from pyspark.sql import SparkSession
 
 from nddup import tables
 from nddup.redaction import clean
@@ -21,7 +20,6 @@ REFRESH_SECONDS = 0.3
 LONGEST = 500
 """Letters of an error in a line."""
 
-DESCRIPTION = "spark.job.description"
 DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
@@ -32,45 +30,45 @@ DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RE
     "kept": "read the kept documents again and write them",
     "postings": tables.POSTINGS.doing,
 }
-"""What Spark's UI says of the jobs of a stage, or of a step that is no table; tables have their own words."""
+"""What is being done in a stage, or in a step that is no table; tables have their own words."""
 
 LogFormat = Literal["text", "json"]
-Facts = Callable[[str], dict[str, Any]]
+
+
+@dataclass
+class Shown:
+    """What the caller of a stage adds to its line: notes for people, facts for the line in JSON."""
+
+    notes: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Progress:
-    """Announces stages and, on a terminal, the tasks done of the Spark stage that runs.
+    """Announces stages and, on a terminal, how far the one that runs has come.
 
     Args:
-        spark: the session.
         is_quiet: say nothing at all.
         form: `json`: one JSON object a line, also on a terminal.
-        facts: what was counted of a stage, for its JSON line.
     """
 
-    def __init__(
-        self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text", facts: Facts | None = None
-    ) -> None:
-        self._spark = spark
+    def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
         self._is_quiet = is_quiet
         self._is_json = form == "json"
         self._is_terminal = sys.stderr.isatty() and not is_quiet and not self._is_json
-        self._facts = facts or (lambda _: {})
-        self._stage = ""
+        self._step = ""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[list[str]]:
-        """Show that `name` runs, then how long it took and the notes its caller added to the list."""
-        notes: list[str] = []
-        started = time.monotonic()
-        outside, self._stage = self._spark.sparkContext.getLocalProperty(DESCRIPTION), name
+    def stage(self, name: str) -> Iterator[Shown]:
+        """Show that `name` runs, then how long it took and what its caller added."""
+        shown, started = Shown(), time.monotonic()
         self.describe(name)
         done = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(name, started, done), daemon=True)
         if self._is_terminal:
             watcher.start()
+
         try:
-            yield notes
+            yield shown
         except BaseException as error:
             words = " ".join(clean(str(error)).split())[:LONGEST]
             self._say(name, started, "failed", {"error": f"{type(error).__name__}: {words}"})
@@ -79,10 +77,9 @@ class Progress:
             done.set()
             if self._is_terminal:
                 watcher.join()
-            self._spark.sparkContext.setLocalProperty(DESCRIPTION, outside)  # type: ignore[arg-type] # None: unset
-        self._say(name, started, "done", self._facts(name))
-        seconds = time.monotonic() - started
-        text = f"{name:<10} {seconds:7.1f} s  {clean(', '.join(notes))}"
+
+        self._say(name, started, "done", shown.facts)
+        text = f"{name:<10} {time.monotonic() - started:7.1f} s  {clean(', '.join(shown.notes))}"
         if self._is_terminal:
             sys.stderr.write(f"\r\033[K  {text}\n")
             sys.stderr.flush()
@@ -90,10 +87,12 @@ class Progress:
             logger.info("%s", text)
 
     def describe(self, name: str) -> None:
-        """Tell Spark's UI what the jobs that follow are for: a stage, or a table of it."""
-        words = DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
-        of_stage = "" if name == self._stage else f" {self._stage}:"
-        self._spark.sparkContext.setJobDescription(f"nddup{of_stage} {name}: {words}")
+        """Say what is done from now on: a stage, or a table of it."""
+        self._step = doing(name)
+
+    def far(self) -> str:
+        """How far the stage has come, for the line on a terminal."""
+        return self._step
 
     def _say(self, name: str, started: float, status: str, facts: dict[str, Any]) -> None:
         """The line of a stage, where lines are JSON."""
@@ -104,19 +103,20 @@ class Progress:
             logger.info("%s", json.dumps(line, ensure_ascii=False))
 
     def _watch(self, name: str, started: float, done: threading.Event) -> None:
-        tracker = self._spark.sparkContext.statusTracker()
         while not done.wait(REFRESH_SECONDS):
-            total = finished = 0
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info is not None:
-                    total += info.numTasks
-                    finished += info.numCompletedTasks
-            filled = BAR * finished // total if total else 0
-            bar = "█" * filled + "·" * (BAR - filled)
-            seconds = time.monotonic() - started
-            sys.stderr.write(f"\r\033[K  {name:<10} {seconds:7.1f} s  {bar} {finished}/{total} tasks")
+            sys.stderr.write(f"\r\033[K  {name:<10} {time.monotonic() - started:7.1f} s  {self.far()}")
             sys.stderr.flush()
+
+
+def doing(name: str) -> str:
+    """What is done while a stage runs or a table is made; a table of several rounds ends with its number."""
+    return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
+
+
+def bar(finished: int, total: int) -> str:
+    """A bar of `BAR` letters."""
+    filled = BAR * finished // total if total else 0
+    return "█" * filled + "·" * (BAR - filled)
 
 
 def say(text: str, *, form: LogFormat = "text") -> None:

@@ -1,13 +1,12 @@
 """What takes several rounds, each a table of its own: components and keep-list of a graph too large for one task."""
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
 from nddup.run.memory import PYTHON_MEMORY
-from nddup.run.state import Job
+from nddup.run.state import Job, Saved
 from nddup.spark.clustering import large_graph
 
 MOST_CONTRACTIONS = 100
@@ -17,64 +16,94 @@ KEEP_ROUNDS = 10
 """Rounds of the keep-list before the rest goes to one task: 4 to 6 are enough for real collections."""
 
 
-def build_large_graph(job: Job, matches: DataFrame, *, share_nodes: int | None) -> Iterator[DataFrame]:
-    """GRAPH, from tables made on the way; these are dropped when it has been written."""
-    turns = large_graph.take_turns(
-        matches, job.tables["nodes"], families=job.tables.get("families"), partitions=job.metrics.counts["partitions"]
-    )
-    turns = job.save("turns", turns, "keep", reads=("matches", "nodes"))
-    edges = job.save("edges", large_graph.name_edges(matches, turns), reads=("matches", "turns"))
-    stars = contract(job, edges.select("first", "second"), "stars", reads=("edges",))
-    removed = _remove(job, edges)
-    yield large_graph.assemble(turns, edges, stars, removed, share_nodes=share_nodes)
-    for name in [name for name in job.tables if name.partition("-")[0] in large_graph.PASSING]:
-        job.store.drop(name)
-        del job.tables[name]
+@dataclass(frozen=True)
+class Matches:
+    """Near-duplicate sketches, and the families that were clustered around leaders."""
+
+    table: DataFrame
+    edges: int
+    """Rows of MATCHES."""
+    families: DataFrame | None
+    """None where no sketch is heavy."""
+    is_complete: bool
+    """Whether no posting was cut: else pairs may be missing."""
+    partitions: int
+    """Tasks of the block shuffles, here and in the next stage."""
 
 
-def contract(job: Job, edges: DataFrame, name: str, *, reads: tuple[str, ...]) -> DataFrame:
+class Rounds:
+    """Tables that are saved on the way to another one, and dropped when that has been written."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._names: list[str] = []
+
+    def save(self, name: str, table: DataFrame, **counts: Column) -> Saved:
+        """As `Job.save`."""
+        self._names.append(name)
+        return self.job.save(name, table, **counts)
+
+    def drop(self, made: str) -> None:
+        """Drop all of them; `made` is the table they were for."""
+        for name in self._names:
+            self.job.drop(name, made=[made])
+
+
+def build_large_graph(
+    rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None
+) -> DataFrame:
+    """GRAPH, lazily, from tables that are saved here."""
+    turns = large_graph.take_turns(matches.table, nodes, families=matches.families, partitions=matches.partitions)
+    turns = rounds.save("turns", turns).table
+    edges = rounds.save("edges", large_graph.name_edges(matches.table, turns))
+    stars = contract(rounds, edges.table.select("first", "second"), "stars")
+    removed = _remove(rounds, edges)
+    return large_graph.assemble(turns, edges.table, stars, removed, share_nodes=share_nodes)
+
+
+def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     """STARS of the graph of these edges: each node that is not the least of its component, with the least.
 
     The table of each round is called by `name` and its number.
     """
     stars, before = edges, None
-    counts = job.metrics.counts
     for number in range(MOST_CONTRACTIONS):
-        table = f"{name}-{number}"
-        stars = job.save(table, large_graph.contract(stars), reads=reads, checksum=large_graph.checksum())
-        reads = (table,)
-        if counts["checksum"] == before:
-            counts["contractions"] = number
+        found = rounds.save(f"{name}-{number}", large_graph.contract(stars), checksum=large_graph.checksum())
+        stars = found.table
+        if found.counts["checksum"] == before:
             return stars
-        before = counts["checksum"]
+        before = found.counts["checksum"]
     raise CapacityError(f"components: star contraction has not ended after {MOST_CONTRACTIONS} rounds")
 
 
-def _remove(job: Job, edges: DataFrame) -> DataFrame:
-    """REMOVED of all rounds."""
-    removed, undecided, reads, left = [], edges, ("edges",), job.metrics.counts["edges"]
-    for number in range(KEEP_ROUNDS + 1):
-        if left == 0:
-            break
-        is_last = number == KEEP_ROUNDS
-        most = job.most_edges(large_graph.REST_COST)
-        if is_last and left > most:
-            raise CapacityError(
-                f"the keep-list has {left:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than"
-                f" the {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or"
-                " pairs.threshold, or split the collection"
-            )
-        decide = large_graph.decide_rest if is_last else large_graph.decide
-        removed.append(job.save(f"removed-{number}", decide(undecided), reads=reads))
-        if is_last:
-            break
-        rest = large_graph.leave_undecided(undecided, removed[-1])
-        undecided = job.save(
-            f"undecided-{number}", rest, reads=(*reads, f"removed-{number}"), undecided=F.count(F.lit(1))
+def _remove(rounds: Rounds, edges: Saved) -> DataFrame:
+    """REMOVED of all rounds; of those that are undecided after the last one, by one task."""
+    removed = rounds.save("removed-0", large_graph.decide(edges.table)).table
+    undecided = _leave_undecided(rounds, edges.table, removed, 0)
+    for number in range(1, KEEP_ROUNDS):
+        if not undecided.rows:
+            return removed
+        more = rounds.save(f"removed-{number}", large_graph.decide(undecided.table)).table
+        undecided = _leave_undecided(rounds, undecided.table, more, number)
+        removed = removed.unionByName(more)
+
+    if undecided.rows:
+        _require_memory(rounds.job, undecided.rows)
+        rest = rounds.save(f"removed-{KEEP_ROUNDS}", large_graph.decide_rest(undecided.table))
+        removed = removed.unionByName(rest.table)
+    return removed
+
+
+def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, number: int) -> Saved:
+    return rounds.save(f"undecided-{number}", large_graph.leave_undecided(edges, removed))
+
+
+def _require_memory(job: Job, edges: int) -> None:
+    """Stop where the last round is too much for one task."""
+    most = job.most_edges(large_graph.REST_COST, 2 * edges)
+    if edges > most:
+        raise CapacityError(
+            f"the keep-list has {edges:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than the"
+            f" {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold,"
+            " or split the collection"
         )
-        reads, left = (f"undecided-{number}",), job.metrics.counts["undecided"]
-    job.metrics.counts["keep_rounds"] = len(removed)
-    whole = removed[0]
-    for round_ in removed[1:]:
-        whole = whole.unionByName(round_)
-    return whole

@@ -1,49 +1,67 @@
-"""The state of a run: its session and settings, the tables made so far, and the one way to make another."""
+"""A run on Spark: its session, settings and store, and the one way to make a table."""
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
+from nddup.metrics import StageMetrics
 from nddup.mining.edges import Cost
 from nddup.redaction import hide_settings
 from nddup.run import memory
-from nddup.run.collection import Collection
-from nddup.run.measuring import Metrics
+from nddup.run.lineage import made_of
 from nddup.run.progress import Progress
+from nddup.run.session import shuffled_bytes
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
-from nddup.spark.reading import sketch_scan
 from nddup.storage.session_tables import Store
 from nddup.tables import table_called
 
-Making = Callable[[], Iterator[DataFrame]]
-"""Makes a table with actions of its own; see `Job.save`."""
+
+@dataclass(frozen=True)
+class Saved:
+    """A table that was made, or found as an earlier attempt left it.
+
+    `counts` are sums over its rows, taken while they were written; `noted` is what else its maker wrote down.
+    """
+
+    table: DataFrame
+    rows: int
+    counts: Mapping[str, int]
+    noted: Mapping[str, Any]
+
+
+class Stage:
+    """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
+
+    def __init__(self) -> None:
+        self.metrics = StageMetrics()
+        self.notes: list[str] = []
+
+    def done(self, metrics: StageMetrics, *notes: str) -> None:
+        """The stage counted this; `notes` are for people who watch."""
+        self.metrics = metrics
+        self.notes += notes
 
 
 @dataclass
 class Job:
-    """What the stages of one run share."""
+    """What the steps of one run share: they take it beside the results of earlier steps."""
 
     spark: SparkSession
     config: Config
     store: Store
     progress: Progress
-    metrics: Metrics
-    tables: dict[str, DataFrame] = field(default_factory=dict)
-    collection: Collection | None = None
-    """The files as they were read at last: what numbers their records."""
-
-    left_out: bytes = b""
-    """Ids of shingles that are too common, ascending uint64."""
-
-    lexicon: bytes = b""
-    """Ids of the terms of the lexicon, ascending uint64."""
+    resumed: dict[str, None] = field(default_factory=dict)
+    """The tables that were taken from an earlier attempt, in order."""
 
     @property
     def threshold(self) -> Threshold:
@@ -61,70 +79,86 @@ class Job:
         return self.config.sketch.size if self.kind.estimate == "levels" else 0
 
     @property
-    def rule(self) -> sketch_scan.Rule:
-        """How records become sketches."""
-        config = self.config
-        return sketch_scan.Rule(
-            derive.recipe_of(config),
-            config.input.markup,
-            config.input.charset,
-            config.input.min_tokens,
-            int(config.input.max_record),
-            config.input.text,
-            self.left_out,
-            self.lexicon,
-        )
-
-    @property
     def task_memory(self) -> int:
         """Bytes that the Python worker of one task may take."""
         return memory.task_memory(dict(self.spark.sparkContext.getConf().getAll()))
 
-    def most_edges(self, cost: Cost) -> int:
-        """The edges between distinct sketches that one task takes."""
-        return cost.most_edges(self.task_memory, self.metrics.counts["distinct_sketches"])
+    def most_edges(self, cost: Cost, nodes: int) -> int:
+        """The edges among so many distinct sketches that one task takes."""
+        return cost.most_edges(self.task_memory, nodes)
 
-    def save(
-        self, name: str, table: DataFrame | Making, *sections: str, reads: Sequence[str] = (), **counts: Column
-    ) -> DataFrame:
-        """Make a table once, under the settings of these sections; its rows and `counts` are taken in passing.
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
+        stage, started, before = Stage(), time.monotonic(), shuffled_bytes(self.spark)
+        known = len(self.resumed)
 
-        What an earlier attempt at the run left whole is taken as it is, with all that was counted then.
+        with self.progress.stage(name) as shown:
+            yield stage
 
-        Args:
-            name: of the table.
-            table: lazy; or, where making it takes actions, a function whose tables are written one in place of the
-                other, until there are no more. It is not called where nothing is to be made.
-            sections: of the settings, all that reach the table beside what it reads.
-            reads: the tables it is made of.
-            counts: aggregates of its rows, for the metrics.
+            measured = {
+                "seconds": round(time.monotonic() - started, 3),
+                "shuffle_bytes": max(0, shuffled_bytes(self.spark) - before),
+                "resumed": list(self.resumed)[known:],
+            }
+            stage.metrics = stage.metrics.model_copy(update=measured)
+            shown.notes += stage.notes
+            shown.facts = stage.metrics.model_dump(include=set(StageMetrics.model_fields))
+
+    def find(self, name: str) -> Saved | None:
+        """A table as an earlier attempt left it, if this one would make the same."""
+        kept = self.store.find(name, self._schema(name), **made_of(name, self.config))
+        if kept is None:
+            return None
+
+        self.resumed[name] = None
+        return Saved(kept.table, kept.counted["rows"], kept.counted["counts"], kept.counted["noted"])
+
+    def save(self, name: str, table: DataFrame, **counts: Column) -> Saved:
+        """Make a table once: found, or computed, written and sealed. `counts` are sums over its rows. One action."""
+        return self.find(name) or self.seal(name, self.write(name, table, **counts))
+
+    def write(self, name: str, table: DataFrame, **counts: Column) -> Saved:
+        """Compute and write a table in place of an earlier one. Until it is sealed it counts as not there. One action.
+
+        Rows and `counts` are taken in passing, by an observation.
         """
-        schema = schemas.schema_of(table_called(name))
-        made_of: dict[str, Any] = {"settings": self._settings(sections), "reads": reads}
-        kept = self.store.find(name, schema, **made_of)
-        if kept is not None:
-            self.metrics.restore(kept.counted)
-            self.metrics.resumed.append(name)
-            self.tables[name] = kept.table
-            return kept.table
-        before = self.metrics.snapshot()
+        self.progress.describe(name)
+        seen = Observation(name)
         columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
-        for made in [table] if isinstance(table, DataFrame) else table():
-            self.progress.describe(name)
-            seen = Observation(name)
-            self.tables[name] = self.store.write(name, made.observe(seen, *columns), schema)
-            found = {key: int(value or 0) for key, value in seen.get.items()}
-            self.metrics.rows[name] = found.pop("rows", 0)
-            self.metrics.counts.update(dict.fromkeys(counts, 0) | found)
-        self.store.seal(name, **made_of, counted=self.metrics.since(before))
-        return self.tables[name]
+        written = self.store.write(name, table.observe(seen, *columns), self._schema(name))
 
-    def _settings(self, sections: Sequence[str]) -> dict[str, Any]:
-        """The settings that decide what is in a table."""
-        chosen = hide_settings({section: getattr(self.config, section).model_dump() for section in sections})
-        for limit in ("max_rejects", "max_unreadable"):  # they say when to stop, not what comes out
-            chosen.get("input", {}).pop(limit, None)
-        return chosen
+        found = {key: int(value or 0) for key, value in seen.get.items()}
+        rows = found.pop("rows", 0)
+        return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
+
+    def seal(self, name: str, saved: Saved, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+        """Say that a table is whole; a later attempt finds it with its counts and with what is noted here."""
+        counted = {"rows": saved.rows, "counts": dict(saved.counts), "noted": noted}
+        self.store.seal(name, **made_of(name, self.config), counted=counted)
+        return Saved(saved.table, saved.rows, saved.counts, noted)
+
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
+        """Forget a working table that nothing reads any more; `made` are the tables made of it."""
+        self.store.drop(name, made=made)
+
+    @staticmethod
+    def _schema(name: str) -> schemas.T.StructType:
+        return schemas.schema_of(table_called(name))
+
+
+@contextmanager
+def persisted(table: DataFrame) -> Iterator[DataFrame]:
+    """Keep a table on the executors' disks while it is used, and no longer, also after a failure.
+
+    Spark takes what is persisted for any table with the same plan, and two scans of one path have the same plan: what a
+    failed run left behind, another one into the same folder would read in place of its own.
+    """
+    held = table.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield held
+    finally:
+        held.unpersist()
 
 
 def settings_of(config: Config) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class CheckpointStore:
             raise
         for name in self._storage.children(self.path):
             if name not in kept:
-                self.drop(name)
+                self._storage.remove(f"{self.path}/{name}")
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
@@ -57,6 +57,7 @@ class CheckpointStore:
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Nothing: what is written is whole."""
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
         """As `Store.drop`: its files go at once."""
+        del made
         self._storage.remove(f"{self.path}/{name}")

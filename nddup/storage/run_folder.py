@@ -26,17 +26,12 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+from typing import Any, Protocol, Self
 
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.redaction import hide_settings
-from nddup.spark.schemas import local_table, schema_of
-from nddup.storage.claim import PREFIX, Claim, Say
-from nddup.storage.files import RUN, Storage
-from nddup.storage.session_tables import Kept
+from nddup.storage.claim import PREFIX, Claim, Files, Say
+from nddup.scanning.input_files import RUN
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
@@ -57,16 +52,33 @@ LAYOUT = 1
 """Version of the folder's layout."""
 
 
-class RunFolder:
-    """Tables as Parquet in one output folder, each with its fingerprint."""
+class FolderFiles(Files, Protocol):
+    """What a run's folder asks of a file system: `nddup.storage.files`, and `local_files` without Spark."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark = spark
-        self._storage = Storage(spark)
+    def is_within(self, path: str, folder: str) -> bool:
+        """Whether a path is a folder or lies in it."""
+
+    def children(self, path: str) -> list[str]:
+        """The names in a folder."""
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """The bytes of each file in a folder; empty where there is no folder."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, with those it lies in."""
+
+
+class RunFolder:
+    """The output folder of one run: what is noted of each table, and the files beside the tables.
+
+    How a table is read and written depends on the engine: see `SparkFolder`.
+    """
+
+    def __init__(self, storage: FolderFiles, path: str) -> None:
+        self._storage = storage
         self.path = path.rstrip("/")
         self._claim = Claim(self._storage, self.path)
         self._fingerprints: dict[str, str] = {}
-        self._readers: dict[str, list[str]] = {}
         self._started: dict[str, float] = {}
         self._written: set[str] = set()
 
@@ -128,36 +140,18 @@ class RunFolder:
         self._storage.make_folder(self._at(STAGES))
         return False
 
-    def find(
-        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
-        """As `Store.find`: its note has the fingerprint, and its files are those that the note names.
-
-        A table that was dropped counts as there while all that read it is there.
-        """
-        if not self.has(name, settings=settings, reads=reads):
-            return None
-        note, where = self._note(name), self._place(name)
-        is_there = not note.get("dropped")
-        table = self._spark.read.schema(schema).parquet(where) if is_there else local_table(self._spark, schema)
-        return Kept(table, note["counted"])
-
     def has(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> bool:
         """Whether a table, or what else was sealed, is there as this attempt would make it."""
         self._fingerprints[name] = self._fingerprint(name, settings, reads)
         self._started[name] = time.monotonic()
-        for read in reads:
-            self._readers.setdefault(read, []).append(name)
         note = self._note(name)
         return note.get("fingerprint") == self._fingerprints[name] and self._is_whole(name, note)
 
-    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """As `Store.write`: Parquet. What was said of an earlier table of this name is taken back first."""
+    def begin_table(self, name: str) -> str:
+        """The path of a table that is about to be written. What was said of an earlier one is taken back first."""
         self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
-        where = self._place(name)
-        table.select(*schema.fieldNames()).write.mode("overwrite").parquet(where)
-        return self._spark.read.schema(schema).parquet(where)
+        return self._place(name)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """As `Store.seal`: writes the note. NddupError: if another run took the folder over."""
@@ -179,11 +173,11 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         self._storage.remove(self._place(name))
 
-    def drop(self, name: str) -> None:
-        """As `Store.drop`; its note stays, and says which tables were made of it."""
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
+        """As `Store.drop`; its note stays, and names the tables that were made of it."""
         note = self._note(name)
         if note:
-            note["dropped"] = sorted(self._readers.get(name, []))
+            note["dropped"] = sorted(made)
             self._storage.write_text(self._at(f"{STAGES}/{name}.json"), json.dumps(note, indent=2) + "\n")
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
@@ -250,10 +244,6 @@ class RunFolder:
     def holds(self, name: str) -> bool:
         """Whether a table or a file of this name is there."""
         return self._storage.exists(self._at(name))
-
-    def table(self, name: str) -> DataFrame:
-        """A table of the run, under its schema."""
-        return self._spark.read.schema(schema_of(RESULTS[name])).parquet(self._at(name))
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"

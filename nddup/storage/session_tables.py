@@ -31,8 +31,13 @@ class Store(Protocol):
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Say that the table is whole, and what was counted while it was made."""
 
-    def drop(self, name: str) -> None:
-        """Forget a working table that nothing reads any more."""
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
+        """Forget a working table that nothing reads any more.
+
+        Args:
+            name: of the table.
+            made: the tables that were made of it: while they are there, a later attempt does not need it.
+        """
 
 
 class MemoryStore:
@@ -57,5 +62,6 @@ class MemoryStore:
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Nothing: what is written is whole."""
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
         """As `Store.drop`: Spark frees a checkpoint by itself."""
+        del name, made

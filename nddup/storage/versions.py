@@ -12,8 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-import pyspark
-
 import nddup
 from nddup.sketching.min_s import SKETCH_FORMAT
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
@@ -32,7 +30,7 @@ def versions() -> dict[str, str]:
     """What made a run: the sketch format is the one that must agree for sketches to be compared."""
     return {
         "nddup": nddup.__version__,
-        "spark": pyspark.__version__,
+        "spark": version("pyspark"),
         "sketch_format": f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}",
         "code": code_fingerprint(),
         "python": platform.python_version(),  # its codecs and its unicodedata decide texts

@@ -1,0 +1,310 @@
+"""The first stage: from files, or from given texts, to documents, rejects and nodes.
+
+files, texts --scan--> records --number, collapse--> documents, rejects --name--> nodes
+
+How Spark splits files depends on the cores there are at the time. That is set while they are read, and noted with the
+records, so that a later reading, also of a resumed run, finds each record where it was.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.errors import NddupError
+from nddup.metrics import SketchMetrics, SkippedFile
+from nddup.run.lexicons import Lexicon, find_lexicon
+from nddup.run.session import set_to, splitting
+from nddup.run.state import Job, Saved, persisted
+from nddup.scanning.collection import Collection
+from nddup.scanning.rules import SketchRule
+from nddup.scanning.sketch_records import Sketches
+from nddup.settings import derive
+from nddup.spark import heavy_keys, schemas
+from nddup.spark.pairing import collapse
+from nddup.spark.reading import scan
+from nddup.storage.files import Storage
+from nddup.storage.inputs import Inputs, limits_of, text_rule
+
+UNREADABLE = "unreadable"
+"""The reason of a file that could not be opened; one that is cut or damaged gives what can be read of it."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a run, and what pairing asks of them."""
+
+    table: DataFrame
+    nodes: DataFrame
+    rows: int
+    distinct_sketches: int
+    most_features: int
+    postings: int
+    """(feature, sketch) rows of the distinct sketches."""
+    empty_sketches: int
+    below_count: int
+    equal_sketches: int
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """What the first stage leaves."""
+
+    documents: Documents
+    rejects: DataFrame
+    lexicon: Lexicon | None
+    inputs: Inputs | None
+    """None where texts were given: they are not read again."""
+    offsets: DataFrame | None
+    """How many records come before each split of a file; None where nobody reads them."""
+    metrics: SketchMetrics
+
+
+@dataclass(frozen=True)
+class _Records:
+    """RECORDS, and how they were read."""
+
+    saved: Saved
+    inputs: Inputs | None
+
+    @property
+    def noted(self) -> Mapping[str, Any]:
+        """What the note of the documents takes over: counts of the records, and how the files were split."""
+        return {**self.saved.counts, **self.saved.noted}
+
+
+class _Made(NamedTuple):
+    """Documents and rejects, and what it takes to read the inputs again."""
+
+    documents: Saved
+    rejects: Saved
+    inputs: Inputs | None
+    offsets: DataFrame | None
+
+
+def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
+    """Read and sketch everything once; documents with equal sketches become one node."""
+    lexicon = find_lexicon(job, source)
+    rule = SketchRule(
+        derive.recipe_of(job.config),
+        text_rule(job.config),
+        job.config.input.min_tokens,
+        lexicon=lexicon.ids if lexicon else b"",
+    )
+
+    made = _find_documents(job, source) or _make_documents(job, source, rule)
+    _require_few_rejects(job, made.documents, made.rejects)
+    return Sketched(
+        documents=_name_nodes(job, made.documents),
+        rejects=made.rejects.table,
+        lexicon=lexicon,
+        inputs=made.inputs,
+        offsets=made.offsets,
+        metrics=_metrics(made, source, lexicon),
+    )
+
+
+def take_documents(job: Job, documents: DataFrame) -> Documents:
+    """Begin with the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
+    counts = collapse.count_sketches() | {"rows": F.count(F.lit(1))}
+    counted = documents.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
+    found = {name: int(count or 0) for name, count in counted.asDict().items()}
+    return _name_nodes(job, Saved(documents, found.pop("rows"), found, {}))
+
+
+def _name_nodes(job: Job, documents: Saved) -> Documents:
+    """The documents with their nodes: one a distinct sketch, in the order of the policy."""
+    is_large = documents.rows >= heavy_keys.HEAVY
+    named = collapse.name_nodes(documents.table, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
+    nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
+    return Documents(documents.table, nodes.table, documents.rows, **documents.counts, **nodes.counts)
+
+
+def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
+    """The documents and rejects of an earlier attempt, by whichever engine; None if anything is to be made."""
+    documents, rejects = job.find("documents"), job.find("rejects")
+    offsets = job.find("offsets") if job.config.output.kept != "none" else None
+    if documents is None or rejects is None or (offsets is None and job.config.output.kept != "none"):
+        return None
+
+    inputs = None
+    if isinstance(source, Collection):
+        again = source.read_whole(set(documents.noted["read_again"]))
+        inputs = _inputs(job, again, documents.noted["splitting"])
+    return _Made(documents, rejects, inputs, offsets.table if offsets else None)
+
+
+def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
+    """Documents and rejects from the records. Two actions, and those of the records."""
+    if isinstance(source, Collection):
+        records = _read_files(job, source, rule)
+        silent = _files_without_records(job, source, records.saved.table)
+    else:
+        records = _read_texts(job, source, rule)
+        silent = schemas.local_table(job.spark, schemas.REJECTS)
+
+    offsets = job.save("offsets", collapse.split_offsets(records.saved.table))
+    numbered = collapse.number(records.saved.table, offsets.table)
+    is_large = records.saved.rows >= heavy_keys.HEAVY
+    with persisted(collapse.find_repeats(numbered)) as repeats:
+        documents, rejects = job.find("documents"), job.find("rejects")
+        if documents is None:
+            collapsed = collapse.collapse(numbered, repeats, is_large=is_large)
+            written = job.write("documents", collapsed, **collapse.count_sketches())
+            documents = job.seal("documents", written, **records.noted)
+        if rejects is None:
+            gathered = collapse.gather_rejects(numbered, repeats, silent, is_large=is_large)
+            written = job.write("rejects", gathered)
+            rejects = job.seal("rejects", written, reasons=_count_reasons(written))
+    return _Made(documents, rejects, records.inputs, offsets.table)
+
+
+def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
+    """RECORDS of given texts; where shingles are too common, read a second time without them."""
+    found = job.find("records")
+    if found is None:
+        found = job.write("records", scan.scan_texts(texts, Sketches(rule)), **collapse.count_replaced())
+        left_out = _find_common(job, found.table)
+        if left_out:
+            again = scan.scan_texts(texts, Sketches(replace(rule, left_out=left_out)))
+            found = job.write("records", again, **collapse.count_replaced())
+        found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
+    return _Records(found, None)
+
+
+def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
+    """RECORDS of all files. One action; one more for each reason to read again.
+
+    Spark passes over a record longer than its buffer without a word: the bytes that came are compared with the sizes of
+    the files, and files that came short are read again from their start, by one task each.
+    """
+    found = job.find("records")
+    if found is not None:
+        again = collection.read_whole(set(found.noted["read_again"]))
+        return _Records(found, _inputs(job, again, found.noted["splitting"]))
+
+    split = splitting(job.spark)
+    limits, files = limits_of(job.config), Storage(job.spark)
+    with set_to(job.spark, split):
+        records, seen = scan.scan_counting(job.spark, collection, Sketches(rule), files=files, limits=limits)
+        found = job.write("records", records, **collapse.count_replaced())
+        short = {
+            row["source"]
+            for count in seen
+            if count.is_short
+            for row in scan.sources_cut_short(job.spark, count.group, max_record=limits.max_record).collect()
+        }
+        inputs = _inputs(job, collection.read_whole(short), split)
+        if short:
+            found = job.write("records", inputs.scan(Sketches(rule)), **collapse.count_replaced())
+
+        left_out = _find_common(job, found.table)
+        if left_out:
+            again = inputs.scan(Sketches(replace(rule, left_out=left_out)))
+            found = job.write("records", again, **collapse.count_replaced())
+
+    noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
+    return _Records(job.seal("records", found, **noted), inputs)
+
+
+def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Inputs:
+    return Inputs(job.spark, collection, text_rule(job.config), limits_of(job.config), split)
+
+
+def _find_common(job: Job, records: DataFrame) -> bytes:
+    """The ids of shingles in the sketches of too many documents, ascending uint64; empty where none is looked for.
+
+    They are looked for once: what takes their place in the sketches stays, however common.
+    """
+    limit = job.config.pairs.max_document_frequency
+    if limit is None:
+        return b""
+
+    if isinstance(limit, float):
+        documents = records.where("reason is null").count()
+        limit = math.floor(Fraction(repr(limit)) * documents)
+    counted = collapse.count_shingles(records)
+    common = [row["id"] for row in counted.where(F.col("documents") > limit).select("id").collect()]
+    return np.sort(np.array(common, np.int64).view(np.uint64)).tobytes()
+
+
+def _count_reasons(rejects: Saved) -> dict[str, int]:
+    """Rejects by reason. One action, where there are any."""
+    if not rejects.rows:
+        return {}
+    return {row["reason"]: row["count"] for row in rejects.table.groupBy("reason").count().collect()}
+
+
+def _require_few_rejects(job: Job, documents: Saved, rejects: Saved) -> None:
+    """Stop where more records are rejected, or more files cannot be opened, than the run allows."""
+    reasons = rejects.noted["reasons"]
+    if UNREADABLE in reasons:
+        named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
+        require_readable(sorted(tuple(row) for row in named.collect()), job.config.input.max_unreadable)
+
+    limit, records = job.config.input.max_rejects, documents.rows + rejects.rows
+    if limit is not None and rejects.rows > limit * records:
+        raise NddupError(
+            f"{rejects.rows} of {records} records are rejects, more than input.max_rejects {limit}: {reasons}"
+        )
+
+
+def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
+    """Stop where more files than the run allows could not be opened: a few rejects may stand for most of the text.
+
+    Args:
+        unread: source, reason and detail of rejects; those of other reasons are passed over.
+        limit: `input.max_unreadable`.
+
+    Raises:
+        NddupError: naming all these files.
+    """
+    named = [f"{source} ({detail})" for source, reason, detail in unread if reason == UNREADABLE]
+    if len(named) > limit:
+        raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
+
+
+def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
+    """REJECTS of whole files: those whose head said so, and those in which no record was found."""
+    known = {source for source, _, _ in collection.unread}
+    rest = [
+        (file.source, "no records", "no record was found in the file")
+        for file in collection.listing.files
+        if file.source not in known
+    ]
+    schema = schemas.table("source string, reason string, detail string")
+    files = schemas.local_table(job.spark, schema, [*collection.unread, *rest])
+    return files.join(records.select("source").distinct(), "source", "left_anti").select(
+        "source",
+        F.lit(1).cast("long").alias("record"),
+        F.lit(None).cast("string").alias("doc_id"),
+        "reason",
+        "detail",
+        F.lit("").alias("excerpt"),
+    )
+
+
+def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | None) -> SketchMetrics:
+    """What the stage counted."""
+    documents, rejects = made.documents, made.rejects
+    noted = documents.noted
+    listing = source.listing if isinstance(source, Collection) else None
+    skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)] if listing else []
+    return SketchMetrics(
+        rows_in={"records": documents.rows + rejects.rows},
+        rows_out={"documents": documents.rows, "rejects": rejects.rows},
+        bytes=sum(file.size for file in listing.files) if listing else 0,
+        files=len(listing.files) if listing else 0,
+        skipped_files=[SkippedFile(path=path, why=why) for path, why in skipped],
+        rejected=rejects.noted["reasons"],
+        files_read_again=len(noted["read_again"]),
+        undecodable_records=noted["undecodable_records"],
+        undecodable_places=noted["undecodable_places"],
+        left_out_shingles=noted["left_out_shingles"],
+        lexicon=lexicon.metrics if lexicon else None,
+    )

@@ -1,0 +1,68 @@
+"""The documents that stay, written out: read again from the inputs, in the form that is asked for."""
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from nddup.errors import NddupError
+from nddup.run.lineage import made_of
+from nddup.run.pipeline import Found
+from nddup.run.session import set_to
+from nddup.run.state import Job
+from nddup.scanning.read_again import Contents
+from nddup.spark.exports import as_xml
+from nddup.spark.reading.scan import key_contents
+from nddup.storage.inputs import Inputs
+from nddup.storage.run_folder import RunFolder
+
+
+def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
+    """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
+    form, inputs = job.config.output.kept, found.sketched.inputs
+    if form == "none" or inputs is None:
+        folder.clear("kept")
+        return
+
+    made = made_of("kept", job.config)
+    if folder.has("kept", **made):
+        return
+
+    with job.stage("output") as stage:
+        job.progress.describe("kept")
+        folder.clear("kept")
+        with set_to(job.spark, inputs.splitting):
+            _write_all(_read_kept(job, inputs, found), f"{folder.path}/kept", form, expected=found.kept)
+        folder.seal("kept", **made, counted={})
+        stage.notes.append(f"kept documents as {form}")
+
+
+def _read_kept(job: Job, inputs: Inputs, found: Found) -> DataFrame:
+    """The kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
+    kept = found.keep.where("kept").select("doc_id")
+    columns = ["doc_key", "doc_id", "url", "source", "record"]
+    documents = found.sketched.documents.table.join(kept, "doc_id").select(*columns)
+    contents = key_contents(inputs.scan(Contents(job.config.input.charset)), found.sketched.offsets)
+    return documents.join(contents, "doc_key")
+
+
+def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
+    """Write them, and see that all came."""
+    seen = Observation("written")
+    write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
+
+
+def write_kept(kept: DataFrame, path: str, form: str) -> None:
+    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
+
+    A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
+    any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
+    """
+    columns = ["doc_id", "url", "source", "record", "content"]
+    if form == "parquet":
+        kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.text(path)
+    else:
+        line = F.coalesce("line", F.to_json(F.struct(*columns)))
+        kept.select(line.alias("value")).write.text(path)

@@ -1,0 +1,94 @@
+"""What each table of a run is made of: the settings that reach it, and the tables it reads.
+
+A resumed run takes a table of an earlier attempt when all of this is the same (`nddup.storage.run_folder`). The tables
+of a finished run read only each other, never a working table: what one engine finished, another takes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nddup.redaction import hide_settings
+from nddup.settings.derive import kind_of
+from nddup.settings.schema import Config
+
+
+class MadeOf(NamedTuple):
+    """The sections of the settings that reach a table beside what it reads, and the tables it reads."""
+
+    sections: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+_READING = MadeOf(("input", "shingle", "sketch"), ("input",))
+_PAIRING = ("pairs", "sketch", "keep")
+_CLUSTERING = ("clusters", *_PAIRING)
+
+_MADE_OF: dict[str, MadeOf] = {
+    # Reading and sketching.
+    "terms": MadeOf(("input", "lexicon"), ("input",)),
+    "lexicon": MadeOf(("input", "lexicon"), ("input",)),
+    "records": _READING,
+    "offsets": _READING,
+    "documents": _READING,
+    "rejects": _READING,
+    "nodes": MadeOf(_PAIRING, ("documents",)),
+    # Pairs.
+    "heavy": MadeOf(("pairs", "sketch"), ("documents",)),
+    "compared": MadeOf(("pairs", "sketch"), ("documents",)),
+    "families": MadeOf(("pairs", "sketch"), ("documents",)),
+    "matches": MadeOf(_PAIRING, ("documents",)),
+    "pairs": MadeOf(_PAIRING, ("documents",)),
+    # Clusters and keep-list.
+    "turns": MadeOf(_PAIRING, ("documents",)),
+    "edges": MadeOf(_PAIRING, ("documents",)),
+    "stars": MadeOf(_PAIRING, ("documents",)),
+    "links": MadeOf(("pairs", "sketch"), ("documents",)),
+    "removed": MadeOf(_PAIRING, ("documents",)),
+    "undecided": MadeOf(_PAIRING, ("documents",)),
+    "graph": MadeOf(_CLUSTERING, ("documents",)),
+    "listed": MadeOf(_CLUSTERING, ("documents",)),
+    "covered": MadeOf(_CLUSTERING, ("documents",)),
+    "sets": MadeOf(_CLUSTERING, ("documents",)),
+    "named": MadeOf(_CLUSTERING, ("documents",)),
+    "clusters": MadeOf(_CLUSTERING, ("documents",)),
+    "members": MadeOf(_CLUSTERING, ("documents",)),
+    "false_components": MadeOf(_CLUSTERING, ("documents",)),
+    "keep": MadeOf(_PAIRING, ("documents",)),
+    # What is written for people.
+    "texts": MadeOf(("output",), ("documents", "clusters", "members")),
+    "kept": MadeOf(("output",), ("documents", "keep")),
+}
+
+_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable")}
+"""Settings that say when a run stops, and not what comes out."""
+
+_ONLY = {"kept": ("kept",), "texts": ("texts", "texts_read")}
+"""The settings of `output` that tables follow from."""
+
+
+def made_of(name: str, config: Config) -> dict[str, Any]:
+    """What a table is made of, as its note says it: `settings`, without secrets, and `reads`.
+
+    Args:
+        name: of the table; one of several rounds ends with a hyphen and its number.
+        config: of the run.
+    """
+    sections, reads = _MADE_OF[name.partition("-")[0]]
+    if sections == _READING.sections:
+        sections = (*sections, *_options_of_reading(config))
+
+    chosen = {section: _settings_in(name, section, config) for section in sections}
+    return {"settings": hide_settings(chosen), "reads": reads}
+
+
+def _options_of_reading(config: Config) -> list[str]:
+    """The sections that reach the sketches under some settings only."""
+    found = [] if config.pairs.max_document_frequency is None else ["pairs"]
+    return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
+
+
+def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
+    values: dict[str, Any] = getattr(config, section).model_dump()
+    if name in _ONLY:
+        return {key: values[key] for key in _ONLY[name]}
+    return {key: value for key, value in values.items() if key not in _NOT_IN_TABLES.get(section, ())}

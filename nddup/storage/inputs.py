@@ -1,0 +1,97 @@
+"""What a run reads, kept so that the same records are found again: for a second pass, and for the texts of a report."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.errors import NddupError
+from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.found import Consumer, Limits
+from nddup.scanning.read_again import Texts
+from nddup.scanning.rules import TextRule
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.spark import schemas
+from nddup.spark.reading.scan import scan
+from nddup.spark.reading.shown_texts import name_texts
+from nddup.storage.files import Storage
+from nddup.storage.run_folder import RunFolder
+
+CHARACTERS = 20_000
+"""Of a text that a report shows; what follows is not stored."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files that were read, how a record of them becomes text, and the settings under which Spark split them."""
+
+    spark: SparkSession
+    collection: Collection
+    text: TextRule
+    limits: Limits
+    splitting: Mapping[str, str]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Stored bytes of each source."""
+        return {file.source: file.size for file in self.collection.listing.files}
+
+    def scan(self, consumer: Consumer) -> DataFrame:
+        """What a consumer makes of all records, lazily."""
+        return scan(self.spark, self.collection, consumer, files=Storage(self.spark), limits=self.limits)
+
+    def find_texts(self, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame:
+        """STORED_TEXTS of these documents (doc_id -> source, fingerprint), lazily: only their files are read.
+
+        A document that is no longer in its file has no row.
+        """
+        if not documents:
+            return schemas.local_table(self.spark, schemas.STORED_TEXTS)
+
+        schema = schemas.table("doc_id string, source string, content_fingerprint binary")
+        rows = [(doc, *place) for doc, place in sorted(documents.items())]
+        named = schemas.local_table(self.spark, schema, rows)
+        sources = {source for source, _ in documents.values()}
+        fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
+        these = replace(self, collection=self.collection.only(sources))
+        return name_texts(these.scan(Texts(self.text, fingerprints, CHARACTERS)), F.broadcast(named))
+
+
+def text_rule(config: Config) -> TextRule:
+    """How a record becomes text."""
+    return TextRule(config.input.markup, config.input.charset, config.input.text)
+
+
+def limits_of(config: Config) -> Limits:
+    """What a record may take."""
+    return Limits(int(config.input.max_record), config.input.max_expansion)
+
+
+def config_of(folder: RunFolder) -> Config:
+    """The settings of the run in a folder."""
+    header = json.loads(folder.read_text("_RUN.json"))
+    return build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
+
+
+def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
+    """The inputs of a finished run, to read documents again.
+
+    Raises:
+        ConfigError: if an input is not there any more.
+        NddupError: if a file changed, came or went since the run.
+    """
+    header, storage = json.loads(folder.read_text("_RUN.json")), Storage(spark)
+    paths = header["inputs"]["paths"]
+    before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
+    now = {file.source: (file.size, file.modified) for file in storage.list_inputs(paths).files}
+    changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
+
+    config = config_of(folder)
+    collection = find_files(storage, paths, config.input)
+    return Inputs(spark, collection, text_rule(config), limits_of(config), splitting={})
