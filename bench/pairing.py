@@ -17,6 +17,7 @@ from nddup.matching.threshold import Threshold
 from nddup.run.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
 from nddup.run.session import start_session
 from nddup.spark.pairing import match, prune
+from nddup.spark.pairing.compared import matches_of
 
 FEATURES = 100
 LEAST = 80
@@ -144,7 +145,7 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
             break
         before, postings = current, prune.prune(current, partitions=partitions)
     found = match.match(current, sketches, threshold=threshold, max_postings=10_000, partitions=partitions)
-    return found.where("node_a IS NOT NULL").select("node_a", "node_b", "overlap")
+    return matches_of(found).select("node_a", "node_b", "overlap")
 
 
 def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:

@@ -289,14 +289,26 @@ POSTINGS = _working(
     "Blocks of columns (int64, uint64, int32, int32): the features that pruning left, grouped by node.",
     "prune features that can be in no pair",
 )
+COMPARED = _working(
+    "compared",
+    "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
+    " containment_b double, candidates long, cut_features long, cut_postings long",
+    "All that one pass over the candidates leaves. `what` says what a row is. `pair`: a row of MATCHES. `link`: two"
+    " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
+    " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",
+    "compare sketches that share a rare feature",
+)
 MATCHES = _working(
     "matches",
-    "node_a long, node_b long, overlap int, resemblance double, candidates long, cut_features long, cut_postings long,"
-    " link_a long, link_b long, containment_a double, containment_b double",
+    "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double",
     "Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind"
-    " shows none. Where node_a is null: a row of counters a task, or a link of the crowd, two sketches that were not"
-    " compared and may belong to one family.",
-    "compare sketches that share a rare feature",
+    " shows none.",
+    "compare heavy families with their kept documents",
+)
+CONNECTIONS = _working(
+    "connections",
+    "node_a long, node_b long, is_link boolean",
+    "What joins sketches to families: matches, and links between heavy sketches.",
 )
 CROWD = _working(
     "crowd",
@@ -343,19 +355,20 @@ SETS = _working(
 )
 NAMED = _working(
     "named",
-    "set_id binary, doc_id string, cluster_id string, first_id string, support int, size int, members array<string>,"
-    " component string, coverage string",
-    "A row a member of a set (`doc_id`), and a row a cluster (`cluster_id`): its columns, and its first by policy. A"
-    " set of one document has no cluster.",
+    "what string, set_id binary, doc_id string, cluster_id string, first_id string, support int, size int,"
+    " members array<string>, component string, coverage string",
+    "All that one pass over the members in order leaves. `what` says what a row is. `member`: a document `doc_id` of"
+    " the set. `cluster`: a row of CLUSTERS, with the document that the policy prefers as `first_id`. A set of one"
+    " document has no cluster. Columns that a kind of row does not have are null.",
     "name the clusters by their members",
 )
 
 WORKING = {
+    "compared": COMPARED,
     "crowd": CROWD,
     "edges": PAIR_EDGES,
     "families": FAMILIES,
     "graph": GRAPH,
-    "led": MATCHES,
     "lexicon": LEXICON,
     "links": STARS,
     "listed": SETS,

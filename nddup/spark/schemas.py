@@ -42,14 +42,6 @@ def schema_of(declared: tables.Table) -> T.StructType:
     )
 
 
-NAMED = table(
-    "set_id binary, doc_id string, cluster_id string, first_id string, support int, size int, members array<string>,"
-    " component string, coverage string"
-)
-"""A row a member of a set (`doc_id`), and a row a cluster (`cluster_id`): its columns, and its first by policy. A set
-of one document has no cluster."""
-
-
 DOCUMENTS = schema_of(tables.DOCUMENTS)
 REJECTS = schema_of(tables.REJECTS)
 PAIRS = schema_of(tables.PAIRS)
@@ -71,7 +63,9 @@ TERMS = schema_of(tables.TERMS)
 LEXICON = schema_of(tables.LEXICON)
 SKETCHES = schema_of(tables.SKETCHES)
 POSTINGS = schema_of(tables.POSTINGS)
+COMPARED = schema_of(tables.COMPARED)
 MATCHES = schema_of(tables.MATCHES)
+CONNECTIONS = schema_of(tables.CONNECTIONS)
 CROWD = schema_of(tables.CROWD)
 FAMILIES = schema_of(tables.FAMILIES)
 GRAPH = schema_of(tables.GRAPH)

@@ -59,10 +59,7 @@ def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """What `find_families` sends to its task: edges, and as many links."""
     for first, second in draw(edges, nodes):
-        is_link = first % 4 == 1
-        columns = {"node_a": (first, is_link), "node_b": (second, is_link)}
-        columns |= {"link_a": (first, ~is_link), "link_b": (second, ~is_link)}
-        yield pa.RecordBatch.from_pydict({key: pa.array(ends, mask=mask) for key, (ends, mask) in columns.items()})
+        yield pa.RecordBatch.from_pydict({"node_a": first, "node_b": second, "is_link": pa.array(first % 4 == 1)})
 
 
 def rest_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:

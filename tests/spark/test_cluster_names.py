@@ -19,13 +19,13 @@ FIRST = {b"one": "d00007", b"two": "a", b"three": "q"}
 
 def coming(rows: int) -> Iterator[pa.RecordBatch]:
     """The sets of `MEMBERS` as a task gets them, so many rows a batch; `FIRST` has the least policy of its set."""
-    kinds = (pa.binary(), pa.int32(), pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64())
+    kinds = (pa.bool_(), pa.binary(), pa.int32(), pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64())
     lines: list[tuple[object, ...]] = []
     for number, (name, ids) in enumerate(MEMBERS.items()):
-        lines.append((name, number, f"c{number}", "all", None, None, None))
+        lines.append((False, name, number, f"c{number}", "all", None, None, None))
         policies = [-1 if doc_id == FIRST.get(name) else 5 for doc_id in ids]
         ordered = sorted(zip(ids, policies, strict=True), key=lambda row: row[0].encode())
-        lines += [(name, None, None, None, doc_id, 0, policy) for doc_id, policy in ordered]
+        lines += [(True, name, None, None, None, doc_id, 0, policy) for doc_id, policy in ordered]
     for start in range(0, len(lines), rows):
         columns = zip(*lines[start : start + rows], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -37,16 +37,17 @@ def test_the_name_of_a_cluster_is_made_of_its_members_in_passing(rows: int) -> N
     """Id, size, first by policy and the first ids of each set of two or more; all members, whatever is listed."""
     found = pa.Table.from_batches(_name_task(coming(rows), max_listed=3))
 
-    clusters = {row["set_id"]: row for row in found.to_pylist() if row["cluster_id"] is not None}
+    clusters = {row["set_id"]: row for row in found.to_pylist() if row["what"] == "cluster"}
     assert set(clusters) == {b"one", b"two", b"three"}
     for number, (name, ids) in enumerate(MEMBERS.items()):
-        listed = [row["doc_id"] for row in found.to_pylist() if row["set_id"] == name and row["doc_id"] is not None]
+        listed = [row["doc_id"] for row in found.to_pylist() if row["set_id"] == name and row["what"] == "member"]
         assert sorted(listed) == sorted(ids)
         if name in clusters:
             digest = hashlib.sha256(b"".join(doc_id.encode() + b"\0" for doc_id in sorted(ids))).hexdigest()
             assert clusters[name] == {
-                "set_id": name, "doc_id": None, "cluster_id": digest[:16], "first_id": FIRST[name], "support": number,
-                "size": len(ids), "members": sorted(ids)[:3], "component": f"c{number}", "coverage": "all",
+                "what": "cluster", "set_id": name, "doc_id": None, "cluster_id": digest[:16],
+                "first_id": FIRST[name], "support": number, "size": len(ids), "members": sorted(ids)[:3],
+                "component": f"c{number}", "coverage": "all",
             }  # fmt: skip
 
 

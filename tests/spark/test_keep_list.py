@@ -131,7 +131,7 @@ def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
         ],
         NODES,
     )
-    matches = spark.createDataFrame([(a, b, 9, value, *[None] * 7) for (a, b), value in edges.items()], MATCHES)
+    matches = spark.createDataFrame([(a, b, 9, value, None, None) for (a, b), value in edges.items()], MATCHES)
 
     graph = build_graph(matches, nodes, miner="pivot", fpgrowth_limit=8, max_sets=1_000, max_members=100_000)
     rows = list_kept(nodes, graph, least_size=1).collect()

@@ -23,7 +23,7 @@ from nddup.tables import RESULTS
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
-KEPT = {"records", "offsets", "nodes", "matches", "graph", "sets", "crowd"}
+KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets", "crowd"}
 """Working tables that a run leaves at most."""
 
 SETTINGS: dict[str, Any] = {

@@ -152,7 +152,7 @@ def mine(
     nodes = make_nodes(spark, sketches).persist()
     distinct = {sketches[name]: names.index(name) for name in reversed(names) if sketches[name]}
     near = [
-        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), *[None] * 7)
+        (min(a, b), max(a, b), len(set(left) & set(right)), float(resemblance(left, right, SIZE)), None, None)
         for (left, a), (right, b) in combinations(distinct.items(), 2)
         if is_near(left, right, threshold)
     ]

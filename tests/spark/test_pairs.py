@@ -73,8 +73,8 @@ def find(
         postings = prune(postings, partitions=partitions)
     matched = match(postings, sketches, threshold=threshold, max_postings=max_postings, partitions=partitions)
     rows = matched.collect()
-    found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.node_a is not None]
-    counts = [[row.candidates, row.cut_features, row.cut_postings] for row in rows if row.node_a is None]
+    found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.what == "pair"]
+    counts = [[row.candidates, row.cut_features, row.cut_postings] for row in rows if row.what == "count"]
     return sorted(found), np.array(counts).sum(axis=0).tolist()
 
 
@@ -168,8 +168,7 @@ def expand_all(
         for node, members in enumerate(groups)
         for at, doc_id in enumerate(members)
     ]
-    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, *[None] * 7) for a, b, overlap, value in near]
-    matches.append((None, None, 0, 0.0, 5, 0, 0, *[None] * 4))
+    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, None, None) for a, b, overlap, value in near]
     pairs = expand(
         spark.createDataFrame(matches, MATCHES),
         spark.createDataFrame(nodes, NODES),

@@ -32,8 +32,9 @@ NAMED_MODES = ("partition", "components")
 """Modes whose sets are no maximal sets, and bear the mode's own name as their coverage."""
 
 HEADER = ("set_id", "support", "component", "coverage")
-COMING = (*HEADER, "doc_id", "before", "policy")
-"""What a task reads: of each set a row without `doc_id` that says what it is, then its members in order."""
+COMING = ("is_member", *HEADER, "doc_id", "before", "policy")
+"""What a task reads: of each set first its header (`is_member` is false), which has the columns `HEADER`; then its
+members in the order of their ids, each with the set's id and the last three columns."""
 
 
 def name_sets(  # noqa: PLR0913 - each is a setting of its own
@@ -93,8 +94,10 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
         members = join_parted(documents, mark_heavy(held, groups, "node"), "node", by="doc_id")
     else:
         members = documents.join(held, "node")
-    coming = members.select("set_id", "doc_id", "before", "policy").unionByName(headers, allowMissingColumns=True)
-    in_order = coming.repartition("set_id").sortWithinPartitions("set_id", F.col("doc_id").asc_nulls_first())
+    listed = members.select(F.lit(True).alias("is_member"), "set_id", "doc_id", "before", "policy")
+    headers = headers.withColumn("is_member", F.lit(False))
+    coming = listed.unionByName(headers, allowMissingColumns=True)
+    in_order = coming.repartition("set_id").sortWithinPartitions("set_id", "is_member", "doc_id")
     return in_order.select(*COMING).mapInArrow(partial(_name_task, max_listed=max_listed), NAMED)
 
 
@@ -112,7 +115,7 @@ def list_places(sets: DataFrame) -> DataFrame:
 def list_clusters(named: DataFrame) -> DataFrame:
     """The rows of the clusters. Schema in: NAMED. Schema out: CLUSTERS. No shuffle, no action."""
     require(named, NAMED, stage="clusters")
-    return named.where("cluster_id is not null").select(*CLUSTERS.fieldNames())
+    return named.where("what = 'cluster'").select(*CLUSTERS.fieldNames())
 
 
 def list_members(named: DataFrame) -> DataFrame:
@@ -123,8 +126,8 @@ def list_members(named: DataFrame) -> DataFrame:
     Shuffles:  the members on their set, or none: the clusters may be broadcast.    Actions:  none.
     """
     require(named, NAMED, stage="clusters")
-    names = named.where("cluster_id is not null").select("set_id", "cluster_id", "first_id")
-    rows = named.where("doc_id is not null").select("set_id", "doc_id").join(names, "set_id")
+    names = named.where("what = 'cluster'").select("set_id", "cluster_id", "first_id")
+    rows = named.where("what = 'member'").select("set_id", "doc_id").join(names, "set_id")
     return rows.withColumn("representative", F.col("doc_id") == F.col("first_id")).select(*MEMBERS.fieldNames())
 
 
@@ -163,7 +166,7 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
     cluster: _Cluster | None = None
     for batch in batches:
         ids = batch.column("doc_id").cast(pa.string())
-        is_header = ids.is_null().to_numpy(zero_copy_only=False)
+        is_header = ~batch.column("is_member").to_numpy(zero_copy_only=False)
         data, offsets = _with_zeros(ids)
         preferred = _list_preferred(batch, is_header)
 
@@ -178,7 +181,7 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
                 cluster.add(ids[at:end], data[offsets[at] : offsets[end]], preferred[number], max_listed)
 
         members = batch.filter(pa.array(~is_header))
-        yield _as_named({name: members.column(name) for name in ("set_id", "doc_id")}, members.num_rows)
+        yield _as_named("member", {name: members.column(name) for name in ("set_id", "doc_id")}, members.num_rows)
         yield _cluster_rows(complete)
     yield _cluster_rows(_ended(cluster))
 
@@ -224,14 +227,14 @@ def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:
         "component": [cluster.component for cluster in clusters],
         "coverage": [cluster.coverage for cluster in clusters],
     }
-    return _as_named(columns, len(clusters))
+    return _as_named("cluster", columns, len(clusters))
 
 
-def _as_named(columns: Mapping[str, Any], rows: int) -> pa.RecordBatch:
-    """NAMED of some of its columns, the others null."""
+def _as_named(what: str, columns: Mapping[str, Any], rows: int) -> pa.RecordBatch:
+    """Rows of NAMED of one kind, `member` or `cluster`; the columns that the kind does not have are null."""
     schema = to_arrow_schema(NAMED)
-    arrays = []
-    for name in schema.names:
+    arrays = [pa.repeat(what, rows)]
+    for name in schema.names[1:]:
         kind, column = schema.field(name).type, columns.get(name)
         if column is None:
             arrays.append(pa.nulls(rows, kind))

@@ -33,7 +33,7 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
     placed = graph.select("node", "component", "led").join(counted, "node")
     first = placed.select(F.col("node").alias("node_a"), "component", F.col("n").alias("n_a"))
     second = placed.select(F.col("node").alias("node_b"), F.col("n").alias("n_b"))
-    edges = matches.where("node_a is not null").select("node_a", "node_b").join(first, "node_a").join(second, "node_b")
+    edges = matches.select("node_a", "node_b").join(first, "node_a").join(second, "node_b")
     nothing, within = F.lit(0).cast("long"), F.shiftright(F.col("n") * (F.col("n") - 1), 1)
     parts = placed.select("component", "led", F.col("n").alias("size"), within.alias("pairs")).unionByName(
         edges.select(

@@ -83,7 +83,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     Actions:   none.
     """
     likeness = LIKENESS if least_containment is None else CONTAINMENTS
-    edges = matches.where(F.col("node_a").isNotNull()).select("node_a", "node_b", *likeness)
+    edges = matches.select("node_a", "node_b", *likeness)
     described = describe_nodes(matches, nodes, families)
     numbered = _number(described, by_weight=least_containment is not None)
     largest = {"pivot": 0, "auto": fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}[miner]
@@ -111,7 +111,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, families: DataFrame | N
     """
     require(matches, MATCHES, stage="clusters")
     require(nodes, NODES, stage="clusters")
-    ends = matches.where("node_a is not null").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+    ends = matches.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     best = F.min(F.struct("policy", "doc_id"))
     described = (
         nodes.groupBy("node")  # before the join: one sketch may be that of most documents

@@ -65,8 +65,7 @@ def name_edges(matches: DataFrame, turns: DataFrame) -> DataFrame:
     """
     place = turns.select("node", "turn")
     return (
-        matches.where("node_a is not null")
-        .join(place.toDF("node_a", "turn_a"), "node_a")
+        matches.join(place.toDF("node_a", "turn_a"), "node_a")
         .join(place.toDF("node_b", "turn_b"), "node_b")
         .select(
             F.least("turn_a", "turn_b").alias("first"), F.greatest("turn_a", "turn_b").alias("second"), "resemblance"
@@ -184,17 +183,23 @@ def assemble(
     ).select(*GRAPH.fieldNames())  # fmt: skip
 
 
-def find_families(links: DataFrame, stars: DataFrame) -> DataFrame:
+def find_families(connections: DataFrame, stars: DataFrame) -> DataFrame:
     """The families that hold a link of the crowd, from the stars of pairs and links.
 
-    Schema in:   link_a long, link_b long; first long, second long
+    Schema in:   CONNECTIONS; first long, second long
     Schema out:  FAMILIES
     Shuffles:  the stars twice.    Actions:  none.
     """
     members = stars.select(F.col("second").alias("node"), F.col("first").alias("family")).unionByName(
         stars.select(F.col("first").alias("node"), F.col("first").alias("family")).distinct()
     )
-    linked = links.select(F.col("link_a").alias("node")).join(members, "node").select("family").distinct()
+    linked = (
+        connections.where("is_link")
+        .select(F.col("node_a").alias("node"))
+        .join(members, "node")
+        .select("family")
+        .distinct()
+    )
     return members.join(linked, "family", "left_semi").select("node", "family")
 
 

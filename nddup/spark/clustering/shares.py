@@ -58,7 +58,7 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
     require(sketches, SKETCHES, stage="clusters")
     require(matches, MATCHES, stage="clusters")
     own = graph.where("share is not null").select("node", "ordinal", "position", "share")
-    pairs = matches.where("node_a is not null").select("node_a", "node_b")
+    pairs = matches.select("node_a", "node_b")
     joined = pairs.join(own.select(F.col("node").alias("node_a"), F.col("share").alias("share_a")), "node_a").join(
         own.select(F.col("node").alias("node_b"), F.col("share").alias("share_b")), "node_b"
     )

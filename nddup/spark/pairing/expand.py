@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
-from nddup.spark.schemas import NODES, PAIRS, require
+from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
 
 SHARES = ("containment_a", "containment_b")
 """Of MATCHES: how much of the left one the right one contains, and the other way; null where the kind shows none."""
@@ -26,9 +26,9 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     Shuffles:  the nodes once, and the matches for each side of the joins on node.
     Actions:   none.
     """
+    require(matches, MATCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    near = matches.where(F.col("node_a").isNotNull())
-    full, starred = _split_products(near, nodes.where("doc_id = group"), expand_limit)
+    full, starred = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
     between = _product(full, nodes.where(F.col("n") <= expand_limit))
     bridges = starred.select(
         F.col("hub_a").alias("left"),
@@ -44,11 +44,11 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     return _as_pairs(between.unionByName(bridges).unionByName(_within_groups(own, hubs, expand_limit)))
 
 
-def _split_products(near: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
+def _split_products(matches: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
     """The matches whose product of groups is written in full, and those that become stars."""
-    sized = near.join(hubs.select(*_renamed("node", "n", suffix="_a"), F.col("group").alias("hub_a")), "node_a").join(
-        hubs.select(*_renamed("node", "n", suffix="_b"), F.col("group").alias("hub_b")), "node_b"
-    )
+    sized = matches.join(
+        hubs.select(*_renamed("node", "n", suffix="_a"), F.col("group").alias("hub_a")), "node_a"
+    ).join(hubs.select(*_renamed("node", "n", suffix="_b"), F.col("group").alias("hub_b")), "node_b")
     rows = F.col("n_a") * F.col("n_b")
     return sized.where(rows <= limit), sized.where(rows > limit)
 

@@ -52,7 +52,7 @@ def match_keys(  # noqa: PLR0913 - a table and what is done with it
     """The near-duplicates among sketches with a key in common; those within the crowd only link.
 
     Schema in:   SKETCHES; CROWD, or None where there is none
-    Schema out:  MATCHES
+    Schema out:  COMPARED
     Shuffles:  one, of blocks: each sketch goes to the partitions that own one of its keys.    Actions:  none.
     """
     require(sketches, SKETCHES, stage="pairs")

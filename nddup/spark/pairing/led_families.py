@@ -1,6 +1,6 @@
 """Families too large for their pairs: the pairs of their kept documents, by leaders.
 
-    matches           --find_families-->  families, closed under near-duplicates     1 task, of edges and links
+    connections       --find_families-->  families, closed under near-duplicates     1 task, of edges and links
     families, sketches, nodes --lead-->   matches with a kept end                    1 shuffle, of blocks
 
 A family is a connected component of the pairs found and the links of the crowd. Links join more than near-duplicates
@@ -15,14 +15,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup import tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
 from nddup.mining.edges import Cost, Edges
 from nddup.mining.leaders import follow_leaders
 from nddup.spark.blocks import Layout, block_schema, exchange, list_column, pack, unpack, with_rows
-from nddup.spark.pairing.match import match_rows
-from nddup.spark.schemas import FAMILIES, MATCHES, NODES, SKETCHES, require
+from nddup.spark.schemas import CONNECTIONS, FAMILIES, MATCHES, NODES, SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
 FAMILIES_COST = Cost(edge=40, node=48)
@@ -34,16 +34,15 @@ BATCH_ROWS = 100_000
 LAYOUT: Layout = {"family": np.int64, "node": np.int64, "rank": np.int64, "size": np.int32, "ids": np.uint64}
 
 
-def find_families(matches: DataFrame) -> DataFrame:
+def find_families(connections: DataFrame) -> DataFrame:
     """The families that hold a sketch of the crowd.
 
-    Schema in:   MATCHES
+    Schema in:   CONNECTIONS
     Schema out:  FAMILIES
-    Shuffles:  edges and links to one task, `FAMILIES_COST` of its memory each.    Actions:  none.
+    Shuffles:  the connections to one task, `FAMILIES_COST` of its memory each.    Actions:  none.
     """
-    require(matches, MATCHES, stage="lead")
-    ends = matches.select("node_a", "node_b", "link_a", "link_b").where("node_a is not null or link_a is not null")
-    return ends.repartition(1).mapInArrow(families_task, FAMILIES)
+    require(connections, CONNECTIONS, stage="lead")
+    return connections.select(*CONNECTIONS.fieldNames()).repartition(1).mapInArrow(families_task, FAMILIES)
 
 
 def lead(
@@ -73,22 +72,19 @@ def replace_led(matches: DataFrame, families: DataFrame, led: DataFrame) -> Data
     """The matches outside the families, and those that leaders found within.
 
     Schema in:   MATCHES, FAMILIES, MATCHES
-    Schema out:  MATCHES, links left out
+    Schema out:  MATCHES
     """
-    outside = matches.where("link_a is null").join(
-        families.select(F.col("node").alias("node_a")), "node_a", "left_anti"
-    )
+    outside = matches.join(families.select(F.col("node").alias("node_a")), "node_a", "left_anti")
     return outside.select(*MATCHES.fieldNames()).unionByName(led)
 
 
 def families_task(batches: Batches) -> Batches:
-    """FAMILIES of all edges and links, in `FAMILIES_COST` bytes each. Columns in: node_a, node_b, link_a, link_b."""
+    """FAMILIES of all CONNECTIONS, in `FAMILIES_COST` bytes each."""
     edges, linked = Edges(values=0), []
     for batch in batches:
-        columns = [column.drop_null().to_numpy() for column in batch.columns]
-        for first, second in (columns[:2], columns[2:]):
-            edges.add(first, second)
-        linked.append(columns[2].copy())
+        first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))
+        edges.add(first, second)
+        linked.append(first[batch.column("is_link").to_numpy(zero_copy_only=False)])
     nodes = edges.names()
     families = label_components(edges.take_ends(nodes), nodes=len(nodes)).ordinals
     is_led = np.zeros(int(families.max(initial=-1)) + 1, np.bool_)
@@ -124,11 +120,6 @@ def _lead_block(batches: Batches, *, threshold: Threshold) -> Batches:
         by_policy = np.argsort(columns["rank"][mine])
         led = follow_leaders(sketches, bounds, by_policy, threshold)
         ends = columns["node"][mine][led.pairs]
-        yield match_rows(
-            {
-                "node_a": ends.min(axis=1),
-                "node_b": ends.max(axis=1),
-                "overlap": led.overlap.astype(np.int32),
-                "resemblance": led.resemblance,
-            }
-        )
+        nothing = pa.nulls(len(ends), pa.float64())
+        ends_and_likeness = (ends.min(axis=1), ends.max(axis=1), led.overlap.astype(np.int32), led.resemblance)
+        yield tables.MATCHES.batch([*map(pa.array, ends_and_likeness), nothing, nothing])

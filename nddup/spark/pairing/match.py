@@ -6,7 +6,7 @@
 The arithmetic, and why it is exact, is in `nddup.matching`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -15,16 +15,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, target_of, unpack, with_rows
+from nddup.spark.pairing.compared import COUNTERS, lay_out
 from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.pairing.prune import PRUNED_LAYOUT
-from nddup.spark.schemas import MATCHES, POSTINGS, SKETCHES, require
+from nddup.spark.schemas import COMPARED, POSTINGS, SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
 ORIGINAL_LAYOUT: Layout = {
@@ -33,8 +33,6 @@ ORIGINAL_LAYOUT: Layout = {
     "original_crowd": np.int32,
     "original_ids": np.uint64,
 }
-COUNTERS = ("candidates", "cut_features", "cut_postings")
-"""What each task of `match` counts: pairs compared, prefix features and postings cut by `max_postings`."""
 
 
 def find_crowd(postings: DataFrame, *, max_postings: int) -> DataFrame:
@@ -62,7 +60,7 @@ def match(  # noqa: PLR0913 - three tables and three numbers
     """Find and verify the pairs of near-duplicate sketches; those within the crowd only link.
 
     Schema in:   POSTINGS, the SKETCHES it came from, and CROWD, or None where there is none
-    Schema out:  MATCHES
+    Schema out:  COMPARED
     Shuffles:  two, of blocks: the original sketches meet their prefixes, then each goes to the partitions that own
         a feature of its prefix (at most as many copies as the prefix is long, or as there are partitions).
     Actions:   none.
@@ -96,11 +94,11 @@ def match_probes(probes: DataFrame, *, threshold: Threshold, max_postings: int, 
     """Bring together the sketches that own a key of each partition, and compare those with one in common.
 
     Schema in:   blocks of PROBE_LAYOUT
-    Schema out:  MATCHES
+    Schema out:  COMPARED
     Shuffles:  one, of blocks.    Actions:  none.
     """
     return exchange(probes, partitions=partitions).mapInArrow(
-        partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), MATCHES
+        partial(_match_block, threshold=threshold, max_postings=max_postings, partitions=partitions), COMPARED
     )
 
 
@@ -198,58 +196,31 @@ def _match_block(batches: Batches, *, threshold: Threshold, max_postings: int, p
 
     is_owned = partition_of(probes.prefixes.values, partitions) == target
     found = join_prefixes(probes, is_owned, threshold=threshold, max_postings=max_postings)
-    yield _pair_rows(found, nodes, np.diff(probes.sketches.offsets) if threshold.shows_containment else None)
+    sizes = np.diff(probes.sketches.offsets) if threshold.shows_containment else None
+    yield lay_out("pair", _pair_columns(found, nodes, sizes))
     if len(found.links):
         ends = nodes[found.links]
-        yield match_rows({"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)})
+        yield lay_out("link", {"node_a": ends.min(axis=1), "node_b": ends.max(axis=1)})
+    yield lay_out("count", {name: np.array([getattr(found, name)]) for name in COUNTERS})
 
 
-def _pair_rows(found: Found, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> pa.RecordBatch:
-    """MATCHES of the pairs of a task, and a row of its counters; a containment in each other where sizes are given."""
+def _pair_columns(
+    found: Found, nodes: NDArray[np.int64], sizes: NDArray[np.int64] | None
+) -> dict[str, NDArray[np.generic]]:
+    """The columns of MATCHES; the containments where the sizes of the sketches are given."""
     first, second = nodes[found.first], nodes[found.second]
-    nothing = pa.nulls(len(first) + 1, pa.int64())
-    shares = [pa.nulls(len(first) + 1, pa.float64())] * 2
+    columns: dict[str, NDArray[np.generic]] = {
+        "node_a": np.minimum(first, second),
+        "node_b": np.maximum(first, second),
+        "overlap": found.overlap,
+        "resemblance": found.resemblance,
+    }
     if sizes is not None:
         of_first, of_second = found.overlap / sizes[found.first], found.overlap / sizes[found.second]
-        ends = np.where(first < second, of_first, of_second), np.where(first < second, of_second, of_first)
-        shares = [pa.array(np.append(end, 0.0), mask=_last_masked(len(first))) for end in ends]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.append(np.minimum(first, second), 0), mask=_last_masked(len(first))),
-            pa.array(np.append(np.maximum(first, second), 0), mask=_last_masked(len(first))),
-            pa.array(np.append(found.overlap, 0).astype(np.int32)),
-            pa.array(np.append(found.resemblance, 0.0)),
-            _counter(len(first), found.candidates),
-            _counter(len(first), found.cut_features),
-            _counter(len(first), found.cut_postings),
-            nothing,
-            nothing,
-            *shares,
-        ],
-        names=MATCHES.fieldNames(),
-    )
-
-
-def match_rows(columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
-    """MATCHES with these columns of one length, the others null."""
-    rows = len(next(iter(columns.values())))
-    arrays = [
-        pa.array(columns[field.name]) if field.name in columns else pa.nulls(rows, field.type)
-        for field in to_arrow_schema(MATCHES)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=MATCHES.fieldNames())
+        columns["containment_a"] = np.where(first < second, of_first, of_second)
+        columns["containment_b"] = np.where(first < second, of_second, of_first)
+    return columns
 
 
 def _ragged(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
     return Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values.view(np.uint64))
-
-
-def _last_masked(rows: int) -> NDArray[np.bool_]:
-    masked = np.zeros(rows + 1, np.bool_)
-    masked[rows] = True
-    return masked
-
-
-def _counter(rows: int, value: int) -> pa.Array:
-    """Null for each pair, the value in the task's row of counters."""
-    return pa.array(np.append(np.zeros(rows, np.int64), value), mask=~_last_masked(rows))

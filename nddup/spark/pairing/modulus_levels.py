@@ -2,7 +2,7 @@
 
     sketches  --spread-->   a sketch at its own level i and reduced to each coarser one      no shuffle
     ... pruned and matched as any sketches, the ids of a level being its own ...
-    matches   --gather-->   those at the higher of the two own levels                        no shuffle
+    compared  --gather-->   the pairs at the higher of the two own levels                        no shuffle
 
 V_{i+1} is made of V_i: the ids that 2**(i+1) divides. All reduced sketches of a document together have at most twice
 the ids of its own. At its level every rule of `nddup.matching.prefix_filter` holds, with the bound of the size there.
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.spark.blocks import list_column
-from nddup.spark.schemas import MATCHES, SKETCHES, require
+from nddup.spark.schemas import COMPARED, SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
 LEVELS: Final = (1 << LEVEL_BITS) - 1
@@ -36,17 +36,17 @@ def spread(sketches: DataFrame, *, most: int) -> DataFrame:
     return sketches.select("node", "sketch", "level").mapInArrow(partial(_spread, most=most), SKETCHES)
 
 
-def gather(matches: DataFrame) -> DataFrame:
-    """Matches of `spread` sketches as those of the sketches: each pair at the coarser of its own levels.
+def gather(compared: DataFrame) -> DataFrame:
+    """What was found of `spread` sketches as it is of the sketches: each pair at the coarser of its own levels.
 
-    Schema in/out:  MATCHES
+    Schema in/out:  COMPARED
     Shuffles:  none.    Actions:  none.
     """
     own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVELS) for end in ("node_a", "node_b"))
     is_here = F.col("node_a").bitwiseAND(LEVELS) == F.greatest(own_a, own_b)
-    chosen = matches.where(F.col("node_a").isNull() | is_here)
+    chosen = compared.where((F.col("what") != "pair") | is_here)
     return chosen.withColumns({end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}).select(
-        *MATCHES.fieldNames()
+        *COMPARED.fieldNames()
     )
 
 
