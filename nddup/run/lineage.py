@@ -33,7 +33,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "rejects": _READING,
     "nodes": MadeOf(_PAIRING, ("documents",)),
     # Pairs.
-    "heavy": MadeOf(("pairs", "sketch"), ("documents",)),
+    "crowd": MadeOf(("pairs", "sketch"), ("documents",)),
     "compared": MadeOf(("pairs", "sketch"), ("documents",)),
     "families": MadeOf(("pairs", "sketch"), ("documents",)),
     "matches": MadeOf(_PAIRING, ("documents",)),

@@ -127,7 +127,7 @@ def _save_heavy(job: Job, comparing: _Comparing, found: DataFrame) -> Saved | No
     may_lead = not job.threshold.is_containment and job.config.sketch.verify and job.kind.is_mined
     if not may_lead or comparing.documents.distinct_sketches <= job.config.pairs.max_postings:
         return None
-    heavy = job.save("heavy", found)
+    heavy = job.save("crowd", found)
     return heavy if heavy.rows else None
 
 
