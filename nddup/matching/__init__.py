@@ -1,4 +1,5 @@
-"""From sketches to pairs of near-duplicates. Pure: imports only `nddup.arrays` and `nddup.errors`.
+"""From sketches to pairs of near-duplicates. Pure: imports `nddup.arrays` and `nddup.errors` only, touches no file.
 
-`threshold` is the rule for a near-duplicate pair, compared in integers; `prefix_filter` finds every such pair.
+Start with `threshold`, the rule for a near-duplicate pair; `compare` applies it to two sketches, `prefix_filter` and
+`overlap_join` find every pair that meets it.
 """

@@ -1,6 +1,6 @@
-"""Two sketches compared: what they have in common, and their resemblance.
+"""Two sketches compared: their overlap, their resemblance, and whether they are near-duplicates.
 
-Both are kernels over two ascending runs of one array of ids, and take ORIGINAL sketches, never pruned ones.
+All are kernels over ascending runs of one array of ids. They take ORIGINAL sketches, never pruned ones.
 
 Source:
     Broder 1997, On the resemblance and containment of documents (MIN_s and its resemblance).
@@ -9,16 +9,45 @@ Source:
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.arrays import Ragged, compiled
+from nddup.matching.threshold import Rule
+
+
+@compiled
+def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) -> tuple[int, int, int]:
+    """Apply the rule of `threshold` to two sketches.
+
+    Args:
+        sketches: rows of ascending ids, uint64.
+        a: row of one sketch.
+        b: row of the other.
+        need: least overlap: the larger alpha_d of both, for a containment that of the contained sketch.
+        rule: when two sketches are near-duplicates.
+
+    Returns:
+        Overlap, and numerator and denominator of the resemblance; (-1, 0, 0) if they are no near-duplicates.
+        Cost: one merge, which stops as soon as `need` is out of reach.
+    """
+    offsets, ids = sketches
+    overlap = overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], need)
+    if overlap < 0:
+        return -1, 0, 0
+
+    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule.size)
+    if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
+        return -1, 0, 0
+    return overlap, shared, united
 
 
 @compiled
 def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int) -> int:
-    """|A ∩ B| of two ascending runs of `ids`, or -1 as soon as it cannot reach `need`."""
+    """|A ∩ B| of the ascending runs ids[a:a_end] and ids[b:b_end], or -1 as soon as it cannot reach `need`."""
     common = 0
     while a < a_end and b < b_end:
         if common + min(a_end - a, b_end - b) < need:
             return -1
+
+        # Without branches: the smaller id is passed, both where they are equal.
         x, y = ids[a], ids[b]
         common += x == y
         a += x <= y
@@ -28,17 +57,28 @@ def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: 
 
 @compiled
 def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, size: int) -> tuple[int, int]:
-    """Numerator and denominator of the resemblance of two ascending runs of `ids`.
+    """Numerator and denominator of the resemblance of the ascending runs ids[a:a_end] and ids[b:b_end].
 
-    |MIN_s(A ∪ B) ∩ A ∩ B| / |MIN_s(A ∪ B)|; when both have fewer than s ids they are the whole documents, and
-    it is |A ∩ B| / |A ∪ B|. Two empty sketches: 0 / 0. A negative `size` means so many slots, each of which is an id:
-    |A ∩ B| / slots.
+    Args:
+        ids: of both sketches A and B, uint64.
+        a: start of A.
+        a_end: end of A.
+        b: start of B.
+        b_end: end of B.
+        size: s of MIN_s; or -n for n slots, each of which is one id.
+
+    Returns:
+        |MIN_s(A ∪ B) ∩ A ∩ B| and |MIN_s(A ∪ B)|. If both have fewer than s ids they are whole documents, and the
+        parts are |A ∩ B| and |A ∪ B|. For n slots |A ∩ B| and n. For two empty sketches 0 and 0.
     """
     if size < 0:
         return max(overlap_or_less(ids, a, a_end, b, b_end, 0), 0), -size
+
     limit = size
     if a_end - a < size and b_end - b < size:
         limit = a_end - a + b_end - b
+
+    # Merge until `limit` ids of the union are counted, or one run ends.
     shared = 0
     united = 0
     while a < a_end and b < b_end and united < limit:
@@ -47,4 +87,6 @@ def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end
         a += x <= y
         b += y <= x
         united += 1
+
+    # What is left of the other run belongs to the union only.
     return shared, min(limit, united + (a_end - a) + (b_end - b))

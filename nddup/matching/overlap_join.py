@@ -1,8 +1,11 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-The prefixes come from `prefix_filter`, where it is proved that nothing is lost. Sketches are probed in order of size,
-against posting lists that hold the smaller ones; whoever meets for the first time is a candidate, and a candidate is
-compared on the original sketches.
+The prefixes come from `prefix_filter`, where it is proved that nothing is lost. Sketches are taken in order of size.
+Each looks up its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches
+that meet at the first feature of both prefixes are a candidate pair, and are compared on the original sketches.
+
+Source:
+    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
 """
 
 from typing import NamedTuple
@@ -11,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
-from nddup.matching.compare import overlap_or_less, resemblance_parts
-from nddup.matching.threshold import Threshold
+from nddup.matching.compare import compare_sketches
+from nddup.matching.threshold import Rule, Threshold
 
 
 class Probes(NamedTuple):
@@ -40,36 +43,57 @@ class Probes(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Near-duplicate pairs (k of them) as positions of sketches, the search's cost, (l, 2) links of heavy sketches."""
+    """The k near-duplicate pairs of one partition, and what finding them cost."""
 
     first: NDArray[np.int32]
+    """Position of the smaller sketch of each pair, (k,)."""
+
     second: NDArray[np.int32]
+    """Position of the larger one, (k,)."""
+
     overlap: NDArray[np.int32]
+    """Features in common, (k,)."""
+
     resemblance: NDArray[np.float64]
+    """Estimated resemblance, (k,)."""
+
     candidates: int
+    """Pairs that were compared."""
+
     cut_features: int
+    """Features whose posting list was full."""
+
     cut_postings: int
+    """Postings left out of full lists."""
+
     links: NDArray[np.int32]
+    """Pairs of heavy sketches that hold a common prefix feature, (l, 2)."""
 
 
 class _Lists(NamedTuple):
-    """Posting lists: two for each owned feature, of its holders that are not heavy (2 i) and that are (2 i + 1)."""
+    """Where the posting lists lie: two for each of f owned features, first its light holders, then its heavy ones."""
 
     feature: NDArray[np.int32]
-    """The owned feature at each place of the prefixes, (p,); -1 where another partition owns it."""
+    """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it."""
 
     starts: NDArray[np.int64]
-    """Where each list starts, (2 f + 1,): room for as many entries as `max_postings` leaves it."""
+    """Start of each list, (2 f + 1,); its length is at most `max_postings`."""
 
 
-class _Rule(NamedTuple):
-    """`Threshold` as a kernel reads it."""
+class _Postings(NamedTuple):
+    """The posting lists while they are filled: list s holds the entries begin[s] ... end[s] - 1, ascending by size."""
 
-    size: int
-    by_resemblance: bool
-    numerator: int
-    denominator: int
-    is_containment: bool
+    begin: NDArray[np.int64]  # (2 f,)
+    end: NDArray[np.int64]  # (2 f,)
+    sketch: NDArray[np.int32]  # by entry
+    place: NDArray[np.int64]  # by entry, where the feature stands in the prefixes
+
+
+class _Room(NamedTuple):
+    """Room for the search around one sketch."""
+
+    met: NDArray[np.int32]  # (m,), the last sketch that met each
+    candidates: NDArray[np.int32]  # (m,)
 
 
 def join_prefixes(probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Threshold, max_postings: int) -> Found:
@@ -89,15 +113,14 @@ def join_prefixes(probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Thr
         of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
     """
     lists, lengths = _allot_lists(probes, is_owned, max_postings)
+    # Heavy sketches are linked, so only light ones can be lost to a full list.
     cut = np.maximum(lengths[::2] - max_postings, 0)
 
-    numerator, denominator = threshold.share or (0, 1)
-    rule = _Rule(threshold.size, threshold.share is not None, numerator, denominator, threshold.is_containment)
-    rows, candidates = _join(probes, lists, rule)
+    rows, candidates = _join(probes, lists, threshold.rule)
     first, second, overlap, shared, united = rows.T
+    resemblance = shared / np.maximum(united, 1)
 
     links = _link(probes.prefixes.offsets, lists.feature, probes.heavy, len(lengths) // 2)
-    resemblance = shared / np.maximum(united, 1)
     return Found(first, second, overlap, resemblance, candidates, int(np.count_nonzero(cut)), int(cut.sum()), links)
 
 
@@ -109,6 +132,7 @@ def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_], max_postings: int)
     feature = np.full(len(is_owned), -1, np.int32)
     feature[owned] = groups
 
+    # Only the first `posted` features of each prefix are entered into lists.
     place = np.arange(len(is_owned)) - np.repeat(probes.prefixes.offsets[:-1], prefix_sizes)
     is_posted = (place < np.repeat(probes.posted, prefix_sizes))[owned]
     is_heavy = np.repeat(probes.heavy, prefix_sizes)[owned]
@@ -123,21 +147,92 @@ def _link(
     prefix_offsets: NDArray[np.int64], feature: NDArray[np.int32], heavy: NDArray[np.bool_], count: int
 ) -> NDArray[np.int32]:
     """Each heavy sketch with the one before it in the list of each of its owned features, (l, 2)."""
-    last = np.full(count, -1, np.int32)
     heavy_ones = np.flatnonzero(heavy)
     links = np.empty((np.count_nonzero(feature >= 0) if len(heavy_ones) else 0, 2), np.int32)
     n_links = 0
+
+    last = np.full(count, -1, np.int32)  # by feature, the heavy sketch that held it last
     for i in heavy_ones:
         for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
             slot = feature[at]
             if slot < 0:
                 continue
+
             # Two sketches often share many features one after another: one link is enough.
             if last[slot] >= 0 and (n_links == 0 or links[n_links - 1, 0] != last[slot] or links[n_links - 1, 1] != i):
                 links[n_links, 0], links[n_links, 1] = last[slot], i
                 n_links += 1
             last[slot] = i
     return links[:n_links].copy()
+
+
+@compiled
+def _join(probes: Probes, lists: _Lists, rule: Rule) -> tuple[NDArray[np.int32], int]:
+    """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
+
+    Returns rows (first, second, overlap, shared, united), and the number of candidates.
+    """
+    n_sketches, n_entries = len(probes.bounds), lists.starts[-1]
+    postings = _Postings(
+        lists.starts[:-1].copy(), lists.starts[:-1].copy(), np.empty(n_entries, np.int32), np.empty(n_entries, np.int64)
+    )
+    room = _Room(np.full(n_sketches, -1, np.int32), np.empty(n_sketches, np.int32))
+    found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
+
+    for i in range(n_sketches):
+        # A sketch may contain any smaller one; else both must have as many features as they need in common.
+        least_size = 0 if rule.is_containment else probes.bounds[i]
+        n_met = _list_candidates(probes, lists, postings, i, least_size, room)
+        n_candidates += n_met
+
+        for j in room.candidates[:n_met]:
+            # i is the larger one, so a containment asks for the bound of j, which i is to contain.
+            need = probes.bounds[j] if rule.is_containment else max(probes.bounds[i], probes.bounds[j])
+            overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
+            if overlap < 0:
+                continue
+            if count == len(found):
+                found = np.concatenate((found, np.empty_like(found)))
+            found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
+            found[count, 3], found[count, 4] = shared, united
+            count += 1
+
+        _post(probes, lists, postings, i)
+    return found[:count].copy(), n_candidates
+
+
+@compiled
+def _list_candidates(probes: Probes, lists: _Lists, postings: _Postings, i: int, least_size: int, room: _Room) -> int:
+    """Write into `room.candidates` the smaller sketches that sketch i is to be compared with; returns how many."""
+    count = 0
+    for at in range(probes.prefixes.offsets[i], probes.prefixes.offsets[i + 1]):
+        if lists.feature[at] < 0:
+            continue
+
+        # A heavy sketch probes the first of the two lists only: heavy ones are not compared with each other.
+        for slot in range(2 * lists.feature[at], 2 * lists.feature[at] + 2 - probes.heavy[i]):
+            _drop_small(probes.sketches, postings, slot, least_size)
+
+            for entry in range(postings.begin[slot], postings.end[slot]):
+                j = postings.sketch[entry]
+                # Only their first meeting in this partition can be the first over all partitions.
+                if room.met[j] == i:
+                    continue
+                room.met[j] = i
+                if not _share_earlier(probes, i, at, j, postings.place[entry]):
+                    room.candidates[count] = j
+                    count += 1
+    return count
+
+
+@compiled
+def _drop_small(sketches: Ragged, postings: _Postings, slot: int, least_size: int) -> None:
+    """Drop the first entries of a list, of sketches below this size: they are too small for all that follow, too."""
+    while postings.begin[slot] < postings.end[slot]:
+        j = postings.sketch[postings.begin[slot]]
+        if sketches.offsets[j + 1] - sketches.offsets[j] >= least_size:
+            break
+        postings.begin[slot] += 1
 
 
 @compiled
@@ -151,6 +246,8 @@ def _share_earlier(probes: Probes, i: int, i_end: int, j: int, j_end: int) -> bo
     while a < i_end and b < j_end:
         if features[a] == features[b]:
             return True
+
+        # The total order: fewest holders first, then by id.
         if holders[a] < holders[b] or (holders[a] == holders[b] and features[a] < features[b]):
             a += 1
         else:
@@ -159,76 +256,14 @@ def _share_earlier(probes: Probes, i: int, i_end: int, j: int, j_end: int) -> bo
 
 
 @compiled
-def _compare(probes: Probes, i: int, j: int, rule: _Rule) -> tuple[int, int, int]:
-    """Overlap of sketches i and j, and their resemblance as two parts; overlap -1 where they are no near-duplicates.
+def _post(probes: Probes, lists: _Lists, postings: _Postings, i: int) -> None:
+    """Enter sketch i into the lists of its posted features, except where a list is full."""
+    first = probes.prefixes.offsets[i]
+    for at in range(first, first + probes.posted[i]):
+        if lists.feature[at] < 0:
+            continue
 
-    i is the larger one, so a containment asks for the bound of j, which i is to contain.
-    """
-    offsets, ids = probes.sketches.offsets, probes.sketches.values
-    need = probes.bounds[j] if rule.is_containment else max(probes.bounds[i], probes.bounds[j])
-    overlap = overlap_or_less(ids, offsets[i], offsets[i + 1], offsets[j], offsets[j + 1], need)
-    if overlap < 0:
-        return -1, 0, 0
-
-    shared, united = resemblance_parts(ids, offsets[i], offsets[i + 1], offsets[j], offsets[j + 1], rule.size)
-    if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
-        return -1, 0, 0
-    return overlap, shared, united
-
-
-@compiled
-def _join(  # noqa: C901, PLR0912 - one loop nest: taken apart, its lists would be handed about
-    probes: Probes, lists: _Lists, rule: _Rule
-) -> tuple[NDArray[np.int32], int]:
-    """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
-
-    Returns rows (first, second, overlap, shared, united), and the number of candidates.
-    """
-    sizes = np.diff(probes.sketches.offsets)
-    prefix_offsets, feature = probes.prefixes.offsets, lists.feature
-    # Entries begin .. end of each list are alive: the sketch, and the place of the feature in its prefix.
-    begin, end = lists.starts[:-1].copy(), lists.starts[:-1].copy()
-    entry_sketch = np.empty(lists.starts[-1], np.int32)
-    entry_place = np.empty(lists.starts[-1], np.int64)
-    met = np.full(len(sizes), -1, np.int32)
-    found, count, candidates = np.empty((1024, 5), np.int32), 0, 0
-
-    for i in range(len(sizes)):
-        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            if feature[at] < 0:
-                continue
-            # A heavy sketch probes the first of the two lists only: heavy ones are not compared with each other.
-            for slot in range(2 * feature[at], 2 * feature[at] + 2 - probes.heavy[i]):
-                # Lists are filled in order of size: whoever is too small for i is too small for all that follow.
-                while begin[slot] < end[slot]:
-                    if rule.is_containment or sizes[entry_sketch[begin[slot]]] >= probes.bounds[i]:
-                        break
-                    begin[slot] += 1
-
-                for entry in range(begin[slot], end[slot]):
-                    j = entry_sketch[entry]
-                    # Only their first meeting in this partition can be the first over all partitions.
-                    if met[j] == i:
-                        continue
-                    met[j] = i
-                    if _share_earlier(probes, i, at, j, entry_place[entry]):
-                        continue
-                    candidates += 1
-                    overlap, shared, united = _compare(probes, i, j, rule)
-                    if overlap < 0:
-                        continue
-                    if count == len(found):
-                        found = np.concatenate((found, np.empty_like(found)))
-                    found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
-                    found[count, 3], found[count, 4] = shared, united
-                    count += 1
-
-        for at in range(prefix_offsets[i], prefix_offsets[i] + probes.posted[i]):
-            if feature[at] < 0:
-                continue
-            slot = 2 * feature[at] + probes.heavy[i]
-            if end[slot] < lists.starts[slot + 1]:  # else the list is full: this posting is cut
-                entry_sketch[end[slot]], entry_place[end[slot]] = i, at
-                end[slot] += 1
-
-    return found[:count].copy(), candidates
+        slot = 2 * lists.feature[at] + probes.heavy[i]
+        if postings.end[slot] < lists.starts[slot + 1]:
+            postings.sketch[postings.end[slot]], postings.place[postings.end[slot]] = i, at
+            postings.end[slot] += 1

@@ -23,14 +23,18 @@ from nddup.arrays import HASH_MULTIPLIER, compiled, group_rows, number_keys
 
 
 def partition_of(ids: NDArray[np.uint64], partitions: int) -> NDArray[np.int32]:
-    """The partition, in [0, partitions), that owns each id; shape (n,), int32. The kept ids of a sketch are small
-    numbers, so their high bits say nothing: the id is multiplied first.
+    """The partition, in [0, partitions), that owns each id; (n,) uint64 to (n,) int32.
+
+    The ids that a sketch keeps are small numbers, so each is multiplied first: then its high bits differ too.
     """
     return ((ids * HASH_MULTIPLIER >> np.uint64(33)) % np.uint64(partitions)).astype(np.int32)
 
 
 def count_holders(features: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """How many of `features` (n,) equal each of them: (n,), int32. With one posting a sketch, its holders."""
+    """How many of `features` (n,) equal each of them, itself included: (n,), int32.
+
+    With one posting for each feature of each sketch these are the holders of the feature. Cost: linear.
+    """
     groups, count = number_keys(features)
     holders: NDArray[np.int32] = np.bincount(groups, minlength=count).astype(np.int32)[groups]
     return holders
@@ -44,9 +48,10 @@ def keep_possible(nodes: NDArray[np.uint64], bounds: NDArray[np.int32]) -> tuple
         bounds: its alpha_d, shape (n,), int32.
 
     Returns:
-        `order` and `offsets` as of `group_rows`, of the sketches that stay.
+        `order` and `offsets` as of `group_rows`, of the sketches that stay. Cost: linear.
     """
     order, offsets = group_rows(nodes)
+
     lengths = np.diff(offsets)
     stays = lengths >= bounds[order[offsets[:-1]]]
     kept: NDArray[np.int64] = np.concatenate([[0], np.cumsum(lengths[stays])]).astype(np.int64)
@@ -68,6 +73,7 @@ def order_by_rarity(
         (n,), int64: positions into `features`, sketch by sketch. Cost: n log(longest sketch).
     """
     order = np.empty(len(features), np.int64)
+    # Sorted by id first: the stable sort by holders then leaves equal ones in order of their ids.
     for i in range(len(offsets) - 1):
         low, high = offsets[i], offsets[i + 1]
         by_id = np.argsort(features[low:high])

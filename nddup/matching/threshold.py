@@ -1,9 +1,83 @@
-"""When two sketches are near-duplicates: one threshold, compared in integers."""
+"""The rule: when two sketches are near-duplicates. One threshold t = numerator / denominator, in exact integers.
+
+Let a and b be two sketches with |a| >= |b|, and o = |a ∩ b| their overlap. They are near-duplicates iff
+
+    measure       threshold    condition                 alpha_d: least overlap of d with a near-duplicate
+    overlap       a count k    o >= k                    k
+    overlap       a share      o >= t |a|                the least integer >= t |d|, at least 1
+    resemblance   a share      r(a, b) >= t, o >= 1      the same: r(a, b) >= t implies o >= t |a|
+    containment   a share      o >= t |b|, o >= 1        the same, of the contained sketch b only
+
+`Threshold.bounds` gives alpha_d. `compare.compare_sketches` applies the rule to two sketches; all searches use it.
+
+Source:
+    Broder 1997, On the resemblance and containment of documents (resemblance r, containment).
+"""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Rule(NamedTuple):
+    """A `Threshold` as kernels take it. The share is 0 / 1 where the overlap alone decides."""
+
+    size: int
+    by_resemblance: bool
+    numerator: int
+    denominator: int
+    is_containment: bool
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """When two sketches are near-duplicates.
+
+    Attributes:
+        measure: `overlap`, `resemblance` or `containment`.
+        numerator: of the threshold as an exact decimal; with `is_count`, the number of features.
+        denominator: of the threshold; at least 1.
+        is_count: the threshold is a number of features, not a share.
+        size: how a resemblance is estimated (`Kind.sample`): from the s smallest ids of both, or, as -n, from n slots.
+        shows_containment: whether a share of a sketch estimates the same share of its document.
+    """
+
+    measure: str
+    numerator: int
+    denominator: int
+    is_count: bool
+    size: int
+    shows_containment: bool = False
+
+    def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""
+        return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
+
+    def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Least number of features left with which a sketch can be in a pair, (n,) int32.
+
+        Of a containment it is 1: a sketch that contains a small one needs no more in common with it.
+        """
+        return np.ones(len(sizes), np.int32) if self.is_containment else self.bounds(sizes)
+
+    @property
+    def least_size(self) -> int:
+        """Least size of a sketch that can be in a pair; two equal sketches of this size or more are near-duplicates."""
+        return self.numerator if self.is_count else 1
+
+    @property
+    def is_containment(self) -> bool:
+        """Whether two sketches are near-duplicates because one contains the other."""
+        return self.measure == "containment"
+
+    @property
+    def rule(self) -> Rule:
+        """The same as plain numbers, for kernels."""
+        by_resemblance = self.measure == "resemblance"
+        numerator, denominator = (self.numerator, self.denominator) if by_resemblance else (0, 1)
+        return Rule(self.size, by_resemblance, numerator, denominator, self.is_containment)
 
 
 def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:
@@ -27,44 +101,3 @@ def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int
         return np.full(len(sizes), numerator, np.int32)
     shares = -(-sizes.astype(np.int64) * numerator // denominator)
     return np.maximum(shares, 1).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """When two sketches are near-duplicates, in exact integers.
-
-    `numerator / denominator` is a share of the larger sketch or a resemblance; with `is_count` the numerator is a
-    number of features. `size` says how a resemblance is taken (`Kind.sample`): s of the smallest ids, or minus n of
-    n slots. `shows_containment`: a share of a sketch estimates a share of its document. Of the measure `containment`
-    the share is of the contained one.
-    """
-
-    measure: str
-    numerator: int
-    denominator: int
-    is_count: bool
-    size: int
-    shows_containment: bool = False
-
-    def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """alpha_d of sketches of these sizes, (n,) int32."""
-        return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
-
-    @property
-    def least_size(self) -> int:
-        """Features from which a sketch can be in a pair, and is a near-duplicate of its equal."""
-        return self.numerator if self.is_count else 1
-
-    @property
-    def is_containment(self) -> bool:
-        """Whether a pair is near because one contains the other."""
-        return self.measure == "containment"
-
-    def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Features left below which a sketch is in no pair, (n,) int32: one that contains others needs but one."""
-        return np.ones(len(sizes), np.int32) if self.is_containment else self.bounds(sizes)
-
-    @property
-    def share(self) -> tuple[int, int] | None:
-        """The resemblance a pair must reach, or None where the overlap alone decides."""
-        return (self.numerator, self.denominator) if self.measure == "resemblance" else None

@@ -1,17 +1,20 @@
-"""Leaders: kept documents and clusters of a family too large for its pairs, or for its cover.
+"""Leaders: kept documents and clusters of a family too large for all its pairs, or for its cover.
 
-A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here documents meet kept ones only: taken in the order of the
-keep policy, a document is kept unless it is a near-duplicate of one kept before it, which is what the first maximal
-independent set of the whole pair graph says, without that graph. A second pass finds all kept near-duplicates, earlier
-and later, of each document that was not kept. Then every document that was not kept joins the star of the kept one it
-resembles most, and each star is cut into clusters (`stars`).
+A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here each document is compared with kept ones only:
 
-What is promised: `pairs` are all near-duplicate pairs with a kept end. Every document that has a near-duplicate is in a
-set; every set holds a kept document, all its pairs are near-duplicates, its joint support is met, and none lies inside
+1. In the order of the keep policy, a document is kept, as a leader, unless it is a near-duplicate of one kept before
+   it. These are the documents that `independent_set` keeps of the whole pair graph, found without that graph.
+2. A second pass finds all kept near-duplicates, earlier and later, of each document that was not kept.
+3. Each document that was not kept joins the star of the kept one it resembles most; stars are cut into clusters
+   (`leader_clusters`).
+
+Guarantees: `pairs` are all near-duplicate pairs with a kept end. Every document that has a near-duplicate is in a set;
+every set holds a kept document, all its pairs are near-duplicates, its joint support is met, and none lies inside
 another. Sets need not be maximal, and pairs of two documents that were not kept need not be in one.
 
-Source:
-    The prefix filter of `overlap`, against an index of kept documents only.
+Sources:
+    Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
+    Hartigan 1975, Clustering Algorithms (the leader algorithm: join a leader, else become one).
 """
 
 from dataclasses import dataclass
@@ -21,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
-from nddup.matching.compare import overlap_or_less, resemblance_parts
-from nddup.matching.threshold import Threshold
+from nddup.matching.compare import compare_sketches
+from nddup.matching.threshold import Rule, Threshold
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.leader_clusters import cut_stars
+from nddup.mining.leader_clusters import Followers, cut_stars
 
 
 @dataclass(frozen=True)
@@ -48,27 +51,37 @@ class Led:
     itemsets: Itemsets
 
 
-class Family(NamedTuple):
-    """The documents as kernels see them: sketches, prefixes, and when two are near-duplicates."""
+class Prefixes(NamedTuple):
+    """The prefix of each document, features as their ranks in the total order, rarest first."""
 
-    offsets: NDArray[np.int64]
-    ids: NDArray[np.uint64]
-    prefix_offsets: NDArray[np.int64]
-    prefixes: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # shape (n+1,)
+    ranks: NDArray[np.int32]  # 0 ... n_ranks-1, ascending in a prefix
     n_ranks: int
-    bounds: NDArray[np.int32]
-    size: int
-    by_resemblance: bool
-    numerator: int
-    denominator: int
+
+
+class Family(NamedTuple):
+    """The n documents as kernels take them, and when two of them are near-duplicates."""
+
+    sketches: Ragged
+    prefixes: Prefixes
+    bounds: NDArray[np.int32]  # shape (n,), alpha of each
+    rule: Rule
+
+
+class Pairs(NamedTuple):
+    """The p near-duplicate pairs of a document that was not kept with a kept one, by document."""
+
+    ends: NDArray[np.int32]  # shape (p, 2), (document, kept one), ascending
+    overlap: NDArray[np.int32]  # shape (p,)
+    resemblance: NDArray[np.float64]  # shape (p,)
 
 
 class Index(NamedTuple):
-    """The prefixes of the kept documents, as one chain for each feature, in the order they were kept."""
+    """The prefixes of the kept documents: for each feature a linked list of its holders, as they were kept."""
 
-    heads: NDArray[np.int64]  # by rank of the feature, the first entry of its chain, or -1
-    tails: NDArray[np.int64]
-    following: NDArray[np.int64]  # by entry, the next of its chain, or -1
+    heads: NDArray[np.int64]  # by rank of the feature, the first entry of its list, or -1
+    tails: NDArray[np.int64]  # by rank, the last entry
+    following: NDArray[np.int64]  # by entry, the next of its list, or -1
     holders: NDArray[np.int32]  # by entry
 
 
@@ -91,7 +104,7 @@ def follow_leaders(
         The kept documents, their pairs and the clusters. All of them are kept where no two are near-duplicates.
 
     Cost:
-        n sorts of a sketch, and for each document the chains of its prefix in the index of kept documents, twice;
+        n sorts of a sketch, and for each document the lists of its prefix in the index of kept documents, twice;
         one comparison of sketches for every kept document met there. Near-linear while kept documents are few, and
         at worst n times their number. Memory: 60 bytes for every id of every sketch, 24 for every pair, and the bitmaps
         of the largest star.
@@ -111,19 +124,24 @@ def follow_leaders(
     family = rank_features(sketches, bounds, threshold)
     order = np.ascontiguousarray(by_policy, np.int64)
     kept, index = choose_kept(family, order)
-    found, parts = find_kept_pairs(family, kept, index)
-    found_order = np.lexsort((found[:, 1], found[:, 0]))
-    pairs, overlap = found[found_order, :2], found[found_order, 2]
-    resemblance = parts[found_order, 0] / np.maximum(parts[found_order, 1], 1)
+    pairs = find_kept_pairs(family, kept, index)
+
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
-    best = np.lexsort((ranks[pairs[:, 1]], -resemblance, pairs[:, 0]))
+    best = rank_pairs(pairs, ranks)
+    first = pick_first(best.ends[:, 0])
     duplicate_of = np.full(order.size, -1, np.int32)
-    first = pick_first(pairs[best, 0])
-    duplicate_of[pairs[best[first], 0]] = pairs[best[first], 1]
-    share = threshold.share
-    itemsets = cut_stars(sketches, bounds, pairs[best], overlap[best], ranks, share, threshold.size, min_support)
-    return Led(kept, duplicate_of, pairs, overlap, resemblance, itemsets)
+    duplicate_of[best.ends[first, 0]] = best.ends[first, 1]
+
+    followers = Followers(best.ends, best.overlap, ranks)
+    itemsets = cut_stars(sketches, bounds, followers, threshold.rule, min_support)
+    return Led(kept, duplicate_of, pairs.ends, pairs.overlap, pairs.resemblance, itemsets)
+
+
+def rank_pairs(pairs: Pairs, ranks: NDArray[np.int64]) -> Pairs:
+    """Order the pairs by document, then by resemblance, highest first, then by the rank of the kept end."""
+    order = np.lexsort((ranks[pairs.ends[:, 1]], -pairs.resemblance, pairs.ends[:, 0]))
+    return Pairs(pairs.ends[order], pairs.overlap[order], pairs.resemblance[order])
 
 
 def pick_first(documents: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -137,13 +155,11 @@ def rank_features(sketches: Ragged, bounds: NDArray[np.int32], threshold: Thresh
     holders = np.bincount(numbers, minlength=count)
     ranks = np.empty(count, np.int32)
     ranks[np.argsort(holders, kind="stable")] = np.arange(count, dtype=np.int32)
+
+    # Features that one document holds alone have the lowest ranks.
     n_alone = int(np.count_nonzero(holders == 1))
     offsets, prefixes = cut_prefixes(sketches.offsets, ranks[numbers], n_alone, bounds)
-    numerator, denominator = threshold.share or (0, 1)
-    return Family(
-        sketches.offsets, sketches.values, offsets, prefixes, count, bounds, threshold.size,
-        threshold.share is not None, numerator, denominator,
-    )  # fmt: skip
+    return Family(sketches, Prefixes(offsets, prefixes, count), bounds, threshold.rule)
 
 
 @compiled
@@ -155,6 +171,15 @@ def cut_prefixes(
 
     Two documents with max(alpha) features in common share one of both prefixes. A document with fewer than alpha left
     is in no pair, and its prefix is empty.
+
+    Args:
+        offsets: shape (n+1,), rows of `ranks`.
+        ranks: of the features of each document, in any order.
+        n_alone: ranks below it are of features that one document holds alone.
+        bounds: shape (n,), alpha of each document.
+
+    Returns:
+        Offsets, shape (n+1,), and the ranks of the prefixes, ascending in each.
     """
     starts = np.zeros(offsets.size, np.int64)
     prefixes = np.empty(ranks.size, np.int32)
@@ -172,46 +197,46 @@ def cut_prefixes(
 @compiled
 def compare(family: Family, a: int, b: int) -> tuple[int, int, int]:
     """Return overlap and the parts of the resemblance of two near-duplicates; -1 first where they are none."""
-    low, high, start, end = family.offsets[a], family.offsets[a + 1], family.offsets[b], family.offsets[b + 1]
     need = max(family.bounds[a], family.bounds[b])
-    if min(high - low, end - start) < need:
-        return -1, 0, 1
-    overlap = overlap_or_less(family.ids, low, high, start, end, need)
-    if overlap < 0:
-        return -1, 0, 1
-    shared, united = resemblance_parts(family.ids, low, high, start, end, family.size)
-    if family.by_resemblance and shared * family.denominator < family.numerator * united:
-        return -1, 0, 1
-    return overlap, shared, united
+    return compare_sketches(family.sketches, a, b, need, family.rule)
 
 
 @compiled
-def enter(family: Family, index: Index, document: int, count: int) -> tuple[Index, int]:
-    """Enter the prefix of a kept document into the index, which holds `count` entries."""
-    heads, tails, following, holders = index
-    for at in range(family.prefix_offsets[document], family.prefix_offsets[document + 1]):
-        feature = family.prefixes[at]
-        if count == following.size:
-            longer, more_holders = np.empty(2 * count, np.int64), np.empty(2 * count, np.int32)
-            longer[:count] = following
-            more_holders[:count] = holders
-            following, holders = longer, more_holders
-        if heads[feature] < 0:
-            heads[feature] = count
+def enter(prefixes: Prefixes, index: Index, document: int, count: int) -> tuple[Index, int]:
+    """Enter the prefix of a kept document into the index, which holds `count` entries; the index may move."""
+    first, end = prefixes.offsets[document], prefixes.offsets[document + 1]
+    index = make_room(index, count, end - first)
+    for at in range(first, end):
+        feature = prefixes.ranks[at]
+        if index.heads[feature] < 0:
+            index.heads[feature] = count
         else:
-            following[tails[feature]] = count
-        tails[feature] = count
-        following[count] = -1
-        holders[count] = document
+            index.following[index.tails[feature]] = count
+
+        index.tails[feature] = count
+        index.following[count] = -1
+        index.holders[count] = document
         count += 1
-    return Index(heads, tails, following, holders), count
+    return index, count
+
+
+@compiled
+def make_room(index: Index, count: int, more: int) -> Index:
+    """Return the same index with room for more than `count` entries, at least doubled when full."""
+    if count + more <= index.following.size:
+        return index
+    following, holders = np.empty(2 * (count + more), np.int64), np.empty(2 * (count + more), np.int32)
+    following[:count] = index.following[:count]
+    holders[:count] = index.holders[:count]
+    return Index(index.heads, index.tails, following, holders)
 
 
 @compiled
 def find_first(family: Family, index: Index, document: int, met: NDArray[np.int32]) -> bool:
-    """Tell whether a document has a near-duplicate in the index; `met` remembers who was compared with it."""
-    for at in range(family.prefix_offsets[document], family.prefix_offsets[document + 1]):
-        entry = index.heads[family.prefixes[at]]
+    """Tell whether a document has a near-duplicate in the index; `met` remembers what it was compared with."""
+    prefixes = family.prefixes
+    for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
+        entry = index.heads[prefixes.ranks[at]]
         while entry >= 0:
             other = index.holders[entry]
             if met[other] != document:
@@ -224,43 +249,49 @@ def find_first(family: Family, index: Index, document: int, met: NDArray[np.int3
 
 @compiled
 def choose_kept(family: Family, by_policy: NDArray[np.int64]) -> tuple[NDArray[np.bool_], Index]:
-    """Keep every document without a near-duplicate among those kept before it."""
+    """Keep every document without a near-duplicate among those kept before it; shape (n,), and their index."""
     n = by_policy.size
-    kept, met = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
-    heads, tails = np.full(family.n_ranks, -1, np.int64), np.empty(family.n_ranks, np.int64)
+    heads, tails = np.full(family.prefixes.n_ranks, -1, np.int64), np.empty(family.prefixes.n_ranks, np.int64)
     index, count = Index(heads, tails, np.empty(1024, np.int64), np.empty(1024, np.int32)), 0
+
+    kept, met = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
     for document in by_policy:
         kept[document] = not find_first(family, index, document, met)
         if kept[document]:
-            index, count = enter(family, index, document, count)
+            index, count = enter(family.prefixes, index, document, count)
     return kept, index
 
 
+def find_kept_pairs(family: Family, kept: NDArray[np.bool_], index: Index) -> Pairs:
+    """Find all kept near-duplicates of each document that was not kept."""
+    rows = compare_with_kept(family, kept, index)
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    resemblance = rows[:, 3] / np.maximum(rows[:, 4], 1)
+    return Pairs(rows[:, :2], rows[:, 2], resemblance)
+
+
 @compiled
-def find_kept_pairs(
-    family: Family, kept: NDArray[np.bool_], index: Index
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find all kept near-duplicates of the others: rows of document, kept one, overlap; and parts of resemblance."""
-    met = np.full(kept.size, -1, np.int32)
-    pairs, parts, count = np.empty((1024, 3), np.int32), np.empty((1024, 2), np.int32), 0
+def compare_with_kept(family: Family, kept: NDArray[np.bool_], index: Index) -> NDArray[np.int32]:
+    """Return rows of document, kept one, overlap, and the two parts of the resemblance; shape (p, 5)."""
+    prefixes, met = family.prefixes, np.full(kept.size, -1, np.int32)
+    found, count = np.empty((1024, 5), np.int32), 0
     for document in np.flatnonzero(~kept):
-        for at in range(family.prefix_offsets[document], family.prefix_offsets[document + 1]):
-            entry = index.heads[family.prefixes[at]]
+        for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
+            entry = index.heads[prefixes.ranks[at]]
             while entry >= 0:
                 other = index.holders[entry]
                 entry = index.following[entry]
+                # Both may hold several prefix features in common: they are compared once.
                 if met[other] == document:
                     continue
                 met[other] = document
+
                 overlap, shared, united = compare(family, int(document), other)
                 if overlap < 0:
                     continue
-                if count == len(pairs):
-                    more_pairs, more_parts = np.empty((2 * count, 3), np.int32), np.empty((2 * count, 2), np.int32)
-                    more_pairs[:count] = pairs
-                    more_parts[:count] = parts
-                    pairs, parts = more_pairs, more_parts
-                pairs[count, 0], pairs[count, 1], pairs[count, 2] = document, other, overlap
-                parts[count, 0], parts[count, 1] = shared, united
+                if count == len(found):
+                    found = np.concatenate((found, np.empty_like(found)))
+                found[count, 0], found[count, 1], found[count, 2] = document, other, overlap
+                found[count, 3], found[count, 4] = shared, united
                 count += 1
-    return pairs[:count].copy(), parts[:count].copy()
+    return found[:count].copy()
