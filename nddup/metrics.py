@@ -1,26 +1,36 @@
 """The model of `metrics.json`: what a run counted and measured. Other programs read that file too.
 
-Every count has a field; what is not said here is not in the file. Rows, records and sets are the same wherever and
-however often a run is made; seconds, bytes, settings and versions are not.
+Every count has a field, and the fields stand in the order of the file's keys. Rows, records and sets are the same
+wherever and however often a run is made; seconds, bytes, settings and versions are not.
 """
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nddup.errors import OutputError
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a key is left out of the file: what a run does not have is not written as null."""
+    return value is None
 
 
 class _Model(BaseModel):
+    # A misspelled count is an error where metrics are made. `RunMetrics.read` is more tolerant.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class StageMetrics(_Model):
     """What is measured of every stage."""
 
+    rows_in: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage reads")
+    rows_out: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage writes")
     seconds: float = 0.0
     shuffle_bytes: int = Field(0, description="bytes written to shuffles")
     resumed: list[str] = Field(default_factory=list, description="tables taken from an earlier attempt")
-    rows_in: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage reads")
-    rows_out: dict[str, int] = Field(default_factory=dict, description="rows of the tables that it leaves")
 
 
 class SkippedFile(_Model):
@@ -48,9 +58,9 @@ class SketchMetrics(StageMetrics):
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
-    undecodable_places: int = Field(0, description="places of these records that became U+FFFD")
     left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency")
-    lexicon: LexiconMetrics | None = Field(None, description="for the kinds of words")
+    undecodable_places: int = Field(0, description="places of these records that became U+FFFD")
+    lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words")
 
 
 class PairsMetrics(StageMetrics):
@@ -99,13 +109,20 @@ class TextsMetrics(StageMetrics):
 
 
 class Stages(_Model):
-    """What was counted and measured, by stage; `texts` is missing where no report was asked for."""
+    """What was counted and measured, by stage in the order of the run."""
 
     sketch: SketchMetrics
     pairs: PairsMetrics
     clusters: ClustersMetrics
     keep: KeepMetrics
-    texts: TextsMetrics | None = None
+    texts: TextsMetrics | None = Field(
+        None, exclude_if=_is_missing, description="missing where the documents came from a DataFrame"
+    )
+
+    def by_name(self) -> dict[str, StageMetrics]:
+        """The stages that the run had, in its order."""
+        stages = {"sketch": self.sketch, "pairs": self.pairs, "clusters": self.clusters, "keep": self.keep}
+        return stages if self.texts is None else stages | {"texts": self.texts}
 
 
 class RunMetrics(_Model):
@@ -117,6 +134,44 @@ class RunMetrics(_Model):
     below_count: int = Field(description="documents with fewer features than the count asks for: kept, in no pair")
     equal_sketches: int = Field(description="documents whose sketch another document has too")
     stages: Stages
-    settings: dict[str, Any]
-    recipe: str | None = Field(None, description="what the sketches depend on; sketches of other recipes differ")
+    settings: dict[str, dict[str, Any]] = Field(description="of the run, by section, without secrets")
+    recipe: str | None = Field(
+        None, exclude_if=_is_missing, description="what the sketches depend on; sketches of other recipes differ"
+    )
     versions: dict[str, str]
+
+    @classmethod
+    def read(cls, source: str | Mapping[str, Any], *, origin: str = "metrics.json") -> Self:
+        """The metrics that a file holds, also one written by an earlier version.
+
+        Args:
+            source: the text of the file, or its JSON value.
+            origin: what to call it in messages.
+
+        Returns:
+            The metrics. A count that the file does not have is 0, a key that this version does not know is left out.
+
+        Raises:
+            OutputError: if the text is not JSON, a key that every version wrote is missing, or a value is of another
+                type. The message names the first such key.
+        """
+        try:
+            value = json.loads(source) if isinstance(source, str) else source
+        except ValueError as error:
+            raise OutputError(f"{origin}: expected JSON, got {error}") from error
+
+        try:
+            return cls.model_validate(value, strict=True, extra="ignore")
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise OutputError(f"{origin}: {place}: {first['msg']}") from error
+
+    def dump(self) -> dict[str, Any]:
+        """The JSON value of `metrics.json`: its keys and their order."""
+        return self.model_dump()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all stages together."""
+        return sum(stage.seconds for stage in self.stages.by_name().values())

@@ -21,7 +21,7 @@ WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
     "redaction": set(),
-    "metrics": set(),
+    "metrics": {"errors"},
     "arrays": set(),
     "reading": GROUND,
     "sketching": GROUND,

@@ -47,6 +47,7 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)
+    from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.progress import Progress, start_logging  # noqa: PLC0415
@@ -70,5 +71,5 @@ def execute(options: argparse.Namespace) -> int:
         with Progress(spark, form=options.log_format).stage("report") as notes:
             report = report_run(spark, options.output)
             notes.append(report)
-    sys.stdout.write(summarise(metrics, options.output, report=report))
+    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
     return 0

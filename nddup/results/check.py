@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.metrics import RunMetrics
 from nddup.results.evidence import INCIDENCES, Evidence, described
 from nddup.run.session import set_to
 from nddup.spark.checking import prove_clusters, prove_keep, prove_names, prove_pairs
@@ -81,7 +82,7 @@ def check_run(
     Cost: some thirty Spark actions; the documents are shuffled once, the distinct sketches streamed twice.
     """
     folder = RunFolder(spark, path)
-    evidence = Evidence(spark, folder, folder.open())
+    evidence = Evidence(spark, folder, RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json"))
     try:
         limited = [] if max_rejects is None else [_few_rejects(evidence, max_rejects)]
         return CheckReport((*limited, *(finding for step in steps or STEPS for finding in STEPS[step](evidence))))
@@ -100,7 +101,7 @@ def _find(promise: str, broken: DataFrame | list[str], *, amount: str = "all", n
 
 def _few_rejects(evidence: Evidence, limit: float) -> Finding:
     """Whether the rejects are at most this share of the records."""
-    rejects, records = evidence.tables["rejects"].count(), int(evidence.metrics["records"])
+    rejects, records = evidence.tables["rejects"].count(), evidence.metrics.records
     too_many = [f"{rejects:,} of {records:,} records are rejects"] if rejects > limit * records else []
     return _find(f"rejects: at most {limit:g} of the records", too_many)
 
@@ -108,12 +109,11 @@ def _few_rejects(evidence: Evidence, limit: float) -> Finding:
 def _accounting(evidence: Evidence) -> Iterator[Finding]:
     read, metrics = evidence.tables, evidence.metrics
     counted = {name: table.count() for name, table in read.items()}
-    said = metrics["rows"]
-    wrong = [f"{name}: {said.get(name)} in metrics.json, {rows} in the table" for name, rows in counted.items()
-             if said.get(name) != rows]  # fmt: skip
+    wrong = [f"{name}: {metrics.rows.get(name)} in metrics.json, {rows} in the table" for name, rows in counted.items()
+             if metrics.rows.get(name) != rows]  # fmt: skip
     total = counted["documents"] + counted["rejects"]
-    if metrics["records"] != total:
-        wrong.append(f"records: {metrics['records']} read, {total} documents and rejects")
+    if metrics.records != total:
+        wrong.append(f"records: {metrics.records} read, {total} documents and rejects")
     documents = read["documents"]
     yield _find("accounting: records = documents + rejects, rows as metrics.json says", wrong)
     yield _find("accounting: record ordinals of each source are 1 to n", tables.misnumbered_records(read))
@@ -131,7 +131,7 @@ def _groups(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> Iterator[Finding]:
-    pairs, limit = evidence.tables["pairs"], int(evidence.metrics["settings"]["pairs"]["expand_limit"])
+    pairs, limit = evidence.tables["pairs"], int(evidence.metrics.settings["pairs"]["expand_limit"])
     yield _find("pairs: ids in order, each pair once", prove_pairs.disordered_pairs(pairs))
     yield _find("pairs: a containment where the kind shows one", prove_pairs.wrong_claims(pairs, rule=evidence.rule))
     sizes, probes = evidence.sketches.select("node", "n", "size"), evidence.probe_nodes
@@ -159,7 +159,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find("clusters: none inside another", prove_clusters.nested(placed, ids), amount=amount)
     yield from _coverage(evidence)
     yield _components(evidence)
-    support = evidence.metrics["settings"]["clusters"].get("support")
+    support = evidence.metrics.settings["clusters"].get("support")
     if evidence.mode != "partition" and not support:  # else a document with near-duplicates may be in no cluster
         wrong = prove_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
         yield _find("false_components: size, pairs and invented pairs of each", wrong)

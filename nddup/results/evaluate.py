@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
 from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines, guess_layout
 from nddup.reading.streams import compression_of, expand_head
 from nddup.redaction import drop_login
@@ -84,7 +85,7 @@ def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = D
     Cost: some fifteen Spark actions; the pairs are shuffled three times, the list five times.
     """
     folder = RunFolder(spark, run)
-    metrics = folder.open()
+    metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     comparison = _Comparison(spark, folder, metrics, options)
     try:
         evaluation = comparison.compare(truth)
@@ -97,7 +98,7 @@ def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = D
 class _Comparison:
     """The tables of one comparison; what is used twice is kept until `forget`."""
 
-    def __init__(self, spark: SparkSession, folder: RunFolder, metrics: dict[str, Any], options: Options) -> None:
+    def __init__(self, spark: SparkSession, folder: RunFolder, metrics: RunMetrics, options: Options) -> None:
         self._spark, self._folder, self._options = spark, folder, options
         self._metrics = metrics
         self._persisted: list[DataFrame] = []
@@ -143,7 +144,7 @@ class _Comparison:
         return int(row["pairs"]) if row else 0
 
     def _find_unlisted(self) -> DataFrame:
-        if not self._metrics["stages"]["clusters"]["led_clusters"]:
+        if not self._metrics.stages.clusters.led_clusters:
             return schemas.local_table(self._spark, schemas.table("node string, family string"))
         keep, clusters = self._folder.table("keep"), self._folder.table("clusters")
         return self._keep(stage.find_unlisted(self._docs, keep, clusters, self._members))
@@ -267,7 +268,7 @@ class _Comparison:
         )
 
     def _estimated(self, pairs: DataFrame) -> DataFrame:
-        sketch = Config.model_validate(self._metrics["settings"]).sketch
+        sketch = Config.model_validate(self._metrics.settings).sketch
         kind = kind_of(sketch)
         levels = sketch.size if kind.estimate == "levels" else 0
         return stage.estimate(pairs, self._documents, sample=kind.sample(sketch.size), levels=levels)

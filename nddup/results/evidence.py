@@ -5,13 +5,14 @@ Nothing is computed before it is asked for, and then once; `Evidence.forget` fre
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from nddup.metrics import RunMetrics
 from nddup.settings.derive import MODULUS, bands_of, kind_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import Bands
@@ -56,7 +57,7 @@ class Evidence:
 
     spark: SparkSession
     folder: RunFolder
-    metrics: dict[str, Any]
+    metrics: RunMetrics
     persisted: list[DataFrame] = field(default_factory=list)
     not_found: int = 0
 
@@ -68,7 +69,7 @@ class Evidence:
     @cached_property
     def config(self) -> Config:
         """The settings of the run."""
-        return Config.model_validate(self.metrics["settings"])
+        return Config.model_validate(self.metrics.settings)
 
     @cached_property
     def kind(self) -> Kind:
@@ -102,22 +103,22 @@ class Evidence:
     def is_cut(self) -> bool:
         """Whether candidates were cut, or found by chance: then the run's promises are about the pairs found."""
         is_by_chance = not self.kind.is_exact and self.config.sketch.verify
-        return bool(self.metrics["stages"]["pairs"]["cut_postings"] > 0) or is_by_chance
+        return self.metrics.stages.pairs.cut_postings > 0 or is_by_chance
 
     @cached_property
     def support(self) -> int:
         """Features that all members of a cluster must share, beyond what the threshold asks; 0: no more."""
-        return int(self.metrics["settings"]["clusters"]["support"] or 0)
+        return int(self.metrics.settings["clusters"]["support"] or 0)
 
     @cached_property
     def is_led(self) -> bool:
         """Whether the run led families with a crowd: then pairs of two removed documents of these may be missing."""
-        return bool(self.metrics["stages"]["pairs"].get("crowd", 0) > 0)
+        return self.metrics.stages.pairs.crowd > 0
 
     @cached_property
     def mode(self) -> str:
         """What the clusters are."""
-        return str(self.metrics["settings"]["clusters"]["mode"])
+        return str(self.metrics.settings["clusters"]["mode"])
 
     @cached_property
     def led_nodes(self) -> DataFrame:
@@ -139,7 +140,7 @@ class Evidence:
                 policy=self.config.keep.policy,
                 levels=levels,
                 is_contained=self.rule.is_containment,
-                is_large=self.metrics["equal_sketches"] + self.metrics["empty_sketches"] >= heavy_keys.HEAVY,
+                is_large=self.metrics.equal_sketches + self.metrics.empty_sketches >= heavy_keys.HEAVY,
             )
         )
 

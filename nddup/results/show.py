@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
 from nddup.results.summary import headline, notes
 from nddup.storage.run_folder import RunFolder
@@ -15,19 +16,18 @@ LARGEST = 10
 SHOWN_IDS = 20
 
 
-def summarise(metrics: dict[str, Any], path: str, *, report: str | None = None) -> str:
+def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> str:
     """The table at the end of a run: what was read, rejected, found, kept, and where it is.
 
     Args:
-        metrics: as in `metrics.json`.
+        metrics: of the run.
         path: the run's folder.
         report: its page, if there is one.
     """
-    seconds = sum(stage["seconds"] for stage in metrics["stages"].values())
     body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}\n" for line in headline(metrics))
     said = "".join(f"  note: {note}\n" for note in notes(metrics))
     rule = "─" * WIDTH + "\n"
-    return f"{rule}{body}{rule}{said}  {seconds:.1f} s, results in {drop_login(path)}\n" + (
+    return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {drop_login(path)}\n" + (
         f"  report: {drop_login(report)}\n" if report else ""
     )
 
@@ -40,7 +40,7 @@ def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | 
         OutputError: if `path` is not a finished run.
     """
     folder = RunFolder(spark, path)
-    metrics = folder.open()
+    metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     if cluster is not None:
         return _show_cluster(folder, cluster)
     if doc is not None:

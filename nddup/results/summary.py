@@ -1,6 +1,9 @@
-"""What a run found, in words: the same in the terminal and in the report."""
+"""What a run found, in words: the terminal and the report say the same."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 
 
 class Line(NamedTuple):
@@ -11,90 +14,100 @@ class Line(NamedTuple):
     note: str
 
 
-def headline(metrics: dict[str, Any]) -> list[Line]:
-    """The numbers that say what was read, rejected, found and kept.
-
-    Args:
-        metrics: as in `metrics.json`.
-    """
-    rows, stages = metrics["rows"], metrics["stages"]
-    read, found, kept = stages["sketch"], stages["clusters"], stages["keep"]
-    measure, threshold = metrics["settings"]["pairs"]["measure"], metrics["settings"]["pairs"]["threshold"]
-    largest = f"{found['largest_component']:,}"
+def headline(metrics: RunMetrics) -> list[Line]:
+    """The numbers that say what was read, rejected, found and kept, in the order of the run."""
+    rows, stages = metrics.rows, metrics.stages
+    pairs = metrics.settings["pairs"]
     return [
-        Line("records read", metrics["records"], f"{_files(read['files'])}, {read['bytes'] / 1e6:.1f} MB"),
-        Line("rejected", rows["rejects"], _reasons(read["rejected"])),
+        Line("records read", metrics.records, f"{_files(stages.sketch.files)}, {stages.sketch.bytes / 1e6:.1f} MB"),
+        Line("rejected", rows["rejects"], _reasons(stages.sketch.rejected)),
         Line(
             "documents",
             rows["documents"],
-            f"{metrics['equal_sketches']:,} have the same text as another, as far as the sketch sees",
+            f"{metrics.equal_sketches:,} have the same text as another, as far as the sketch sees",
         ),
-        Line("near-duplicate pairs", rows["pairs"], f"{measure} at least {threshold}"),
+        Line("near-duplicate pairs", rows["pairs"], f"{pairs['measure']} at least {pairs['threshold']}"),
         Line(
-            "clusters", rows["clusters"], f"in {found['components']:,} components, largest {largest} distinct sketches"
+            "clusters",
+            rows["clusters"],
+            f"in {stages.clusters.components:,} components,"
+            f" largest {stages.clusters.largest_component:,} distinct sketches",
         ),
-        Line("false in components", found["invented_pairs"], _invented(rows["false_components"], found)),
-        Line("kept", kept["kept"], _share(kept["kept"], rows["documents"])),
-        Line("removed", kept["removed"], "each has a kept near-duplicate"),
+        Line(
+            "false in components",
+            stages.clusters.invented_pairs,
+            _invented(rows.get("false_components", 0), stages.clusters),
+        ),
+        Line("kept", stages.keep.kept, _share(stages.keep.kept, rows["documents"])),
+        Line("removed", stages.keep.removed, "each has a kept near-duplicate"),
     ]
 
 
-def notes(metrics: dict[str, Any]) -> list[str]:
-    """Everything that was left out, cut or replaced, in words."""
-    stages, found = metrics["stages"], _sketch_notes(metrics)
-    if stages["pairs"]["cut_postings"]:
+def notes(metrics: RunMetrics) -> list[str]:
+    """Everything that was left out, cut or replaced, a sentence each; empty where nothing was."""
+    pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
+    found = [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
+
+    if pairs.cut_postings:
         found.append(
-            f"{stages['pairs']['cut_features']:,} features were held by more than pairs.max_postings documents:"
-            f" {stages['pairs']['cut_postings']:,} postings cut, pairs may be missing"
+            f"{pairs.cut_features:,} features were held by more than pairs.max_postings documents:"
+            f" {pairs.cut_postings:,} postings cut, pairs may be missing"
         )
-    if stages["clusters"].get("pairs_below_support"):
+
+    if clusters.pairs_below_support:
         found.append(
-            f"{stages['clusters']['pairs_below_support']:,} pairs share fewer features than clusters.support: in no"
-            " cluster together"
+            f"{clusters.pairs_below_support:,} pairs share fewer features than clusters.support: in no cluster together"
         )
-    if stages["clusters"]["covered_components"]:
+    if clusters.covered_components:
         found.append(
-            f"{stages['clusters']['covered_components']:,} components passed their budget: covered by"
-            f" {stages['clusters']['covered_clusters']:,} maximal sets, every pair in one of them"
+            f"{clusters.covered_components:,} components passed their budget: covered by"
+            f" {clusters.covered_clusters:,} maximal sets, every pair in one of them"
         )
-    if stages["clusters"]["led_clusters"]:
+    if clusters.led_clusters:
         found.append(
-            f"{stages['clusters']['led_clusters']:,} clusters of families too large for all their sets were made around"
+            f"{clusters.led_clusters:,} clusters of families too large for all their sets were made around"
             " kept documents: every document with a near-duplicate is in one"
         )
-    if stages["clusters"]["led_components"]:
+    if clusters.led_components:
         found.append(
-            f"in {stages['clusters']['led_components']:,} of these components pairs of two removed documents"
-            " are not listed"
+            f"in {clusters.led_components:,} of these components pairs of two removed documents are not listed"
         )
-    if beyond := stages.get("texts", {}).get("beyond_files"):
+
+    if texts and texts.beyond_files:
         found.append(
-            f"{beyond:,} clusters chosen for the report lie in files beyond output.texts_read: it shows them without"
-            " their texts"
+            f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
+            " them without their texts"
         )
     return found
 
 
-def _sketch_notes(metrics: dict[str, Any]) -> list[str]:
-    """What did not become a sketch as it is, in words."""
-    sketch, found = metrics["stages"]["sketch"], []
-    skipped = len(sketch["skipped_files"])
-    if skipped:
-        found.append(f"{skipped} files skipped, listed in metrics.json")
-    if sketch["undecodable_records"]:
+def _sketch_notes(sketch: SketchMetrics) -> list[str]:
+    """What was not read, or not as it is."""
+    found = []
+    if sketch.skipped_files:
+        found.append(f"{len(sketch.skipped_files)} files skipped, listed in metrics.json")
+    if sketch.undecodable_records:
         found.append(
-            f"{sketch['undecodable_records']:,} records hold bytes that are no text:"
-            f" {sketch['undecodable_places']:,} places became U+FFFD"
+            f"{sketch.undecodable_records:,} records hold bytes that are no text:"
+            f" {sketch.undecodable_places:,} places became U+FFFD"
         )
-    if sketch.get("left_out_shingles"):
-        left_out = sketch["left_out_shingles"]
-        found.append(f"{left_out:,} shingles in more documents than pairs.max_document_frequency were left out")
-    if lexicon := sketch.get("lexicon"):
-        found.append(f"{lexicon['terms']:,} of {lexicon['counted']:,} words of the collection are in the lexicon")
-    if metrics["empty_sketches"]:
-        found.append(f"{metrics['empty_sketches']:,} documents with an empty sketch are kept and paired with nothing")
-    if metrics["below_count"]:
-        found.append(f"{metrics['below_count']:,} documents have fewer features than the count asks: kept, in no pair")
+    if sketch.left_out_shingles:
+        found.append(
+            f"{sketch.left_out_shingles:,} shingles in more documents than pairs.max_document_frequency were left out"
+        )
+    if sketch.lexicon:
+        terms, counted = sketch.lexicon.terms, sketch.lexicon.counted
+        found.append(f"{terms:,} of {counted:,} words of the collection are in the lexicon")
+    return found
+
+
+def _document_notes(metrics: RunMetrics) -> list[str]:
+    """Documents that can be in no pair."""
+    found = []
+    if metrics.empty_sketches:
+        found.append(f"{metrics.empty_sketches:,} documents with an empty sketch are kept and paired with nothing")
+    if metrics.below_count:
+        found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
     return found
 
 
@@ -102,14 +115,14 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count:,} files"
 
 
-def _invented(components: int, found: dict[str, Any]) -> str:
+def _invented(components: int, found: ClustersMetrics) -> str:
     if not components:
         return "every component is one family"
-    most = "at most " if found["bounded_components"] else ""
-    return f"{most}pairs that {components:,} components would invent, {found['most_invented']:,} in one"
+    most = "at most " if found.bounded_components else ""
+    return f"{most}pairs that {components:,} components would invent, {found.most_invented:,} in one"
 
 
-def _reasons(reasons: dict[str, int]) -> str:
+def _reasons(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
 
 

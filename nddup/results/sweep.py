@@ -18,6 +18,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, OutputError
+from nddup.metrics import RunMetrics
 from nddup.redaction import hide_setting
 from nddup.results.evaluate import evaluate_run
 from nddup.results.evaluation import csv_line
@@ -43,7 +44,7 @@ class Point:
     config: Config | None = None
     refused: str = ""
     results: dict[str, float | int | None] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: RunMetrics | None = None
 
 
 def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
@@ -120,7 +121,7 @@ def _run_points(  # noqa: PLR0913 - as `run_sweep`
     for number, point in enumerate(points, 1):
         if point.config is not None:
             folder = f"{output}/runs/{number:04}"
-            point.metrics = run_job(spark, inputs, folder, point.config)
+            point.metrics = RunMetrics.read(run_job(spark, inputs, folder, point.config))
             evaluation = evaluate_run(spark, folder, truth) if truth else None
             point.results = results_of(point.metrics, evaluation)
             if not keeps_runs:
@@ -131,14 +132,21 @@ def _run_points(  # noqa: PLR0913 - as `run_sweep`
         storage.remove(f"{output}/runs")
 
 
-def results_of(metrics: Mapping[str, Any], evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:
+def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:
     """The numbers of a row, from the metrics of a run and its evaluation."""
-    stages = metrics["stages"]
-    merged = {**metrics["rows"], **stages["pairs"], **stages["clusters"], "kept": stages["keep"]["kept"]}
-    merged["seconds"] = round(sum(stage["seconds"] for stage in stages.values()), 3)
-    merged |= metrics["rows"]
+    rows, stages = metrics.rows, metrics.stages
+    counts = {
+        "documents": rows["documents"],
+        "pairs": rows["pairs"],
+        "candidates": stages.pairs.candidates,
+        "clusters": rows["clusters"],
+        "largest_component": stages.clusters.largest_component,
+        "invented_pairs": stages.clusters.invented_pairs,
+        "kept": stages.keep.kept,
+        "seconds": round(metrics.seconds, 3),
+    }
     ratios = {name: evaluation["pairs"][name] for name in RATIOS} if evaluation else {}
-    return {name: merged[name] for name in COUNTS} | ratios
+    return counts | ratios
 
 
 def table_of(points: Sequence[Point]) -> str:
@@ -187,4 +195,4 @@ def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
 
 def _as_json(point: Point) -> dict[str, Any]:
     return {"settings": point.settings, "results": point.results, "refused": point.refused or None,
-            "metrics": point.metrics or None}  # fmt: skip
+            "metrics": point.metrics.dump() if point.metrics else None}  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nddup.metrics import RunMetrics
 from nddup.results.report.data import chunks
 from nddup.results.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
 from nddup.results.report.write import write_report
@@ -16,7 +17,7 @@ Document = tuple[str, str | None, str]
 """Id, address, text."""
 
 
-def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> dict[str, Any]:
+def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetrics:
     """Metrics as a run leaves them, with one reject and a note."""
     stage = {"seconds": 1.5, "shuffle_bytes": 1234, "rows_in": {"documents": documents}, "rows_out": {"pairs": pairs}}
     rows = {"documents": documents, "rejects": 1, "pairs": pairs, "clusters": clusters, "members": 0, "keep": documents}
@@ -26,7 +27,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> dict[str
     found = {"components": clusters, "largest_component": 4, "covered_components": 0, "covered_clusters": 0,
              "led_components": 0, "led_clusters": 0, "invented_pairs": 0, "most_invented": 0,
              "bounded_components": 0}  # fmt: skip
-    return {
+    metrics = {
         "records": documents + 1,
         "rows": {"false_components": 0, **rows},
         "empty_sketches": 0,
@@ -41,6 +42,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> dict[str
         "settings": Config().model_dump(),
         "versions": {"nddup": "0.1.0", "spark": "4.3.0"},
     }
+    return RunMetrics.read(metrics)
 
 
 def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Shown:  # noqa: ANN401 - fields of Shown

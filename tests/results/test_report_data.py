@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
+from nddup.metrics import RunMetrics
 from nddup.results.report import data
 from nddup.results.report.data import chunks
 from nddup.results.report.folder import report_run
@@ -112,7 +113,7 @@ def test_what_is_shown_is_what_the_tables_say(spark: SparkSession, finished: tup
     folder = RunFolder(spark, str(finished[1]))
     tables = {name: folder.table(name).collect() for name in ("clusters", "documents", "pairs", "keep", "members")}
 
-    shown = gather(spark, folder, folder.open())
+    shown = gather(spark, folder, RunMetrics.read(folder.open()))
 
     by_size = sorted(tables["clusters"], key=lambda row: (-row["size"], row["cluster_id"]))
     assert shown.clusters["cluster_id"].to_pylist() == [row["cluster_id"] for row in by_size]
@@ -153,7 +154,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     """Asked for, texts are read again; after the inputs changed that fails in one line, and the plain report works."""
     inputs, run = finished
     folder = RunFolder(spark, str(run))
-    shown = gather(spark, folder, folder.open())
+    shown = gather(spark, folder, RunMetrics.read(folder.open()))
     cluster = shown.clusters["cluster_id"].to_pylist()[0]
     assert len(shown.texts) <= 3
 
@@ -167,7 +168,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     assert "no such cluster" in capsys.readouterr().err
     inputs.unlink()
     assert report_run(spark, str(run)) == f"{run}/report/index.html"
-    made = dict(chunks(gather(spark, folder, folder.open())))
+    made = dict(chunks(gather(spark, folder, RunMetrics.read(folder.open()))))
     names = {path.stem for path in (run / "report" / "data").iterdir() if path.suffix == ".js"}
     assert names == made.keys()
 

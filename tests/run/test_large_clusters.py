@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
+from nddup.metrics import RunMetrics
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
 from nddup.results.report.gather import gather
@@ -141,7 +142,8 @@ def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, 
     found = [evaluate_run(spark, str(folder), str(tmp_path / "truth.csv")) for folder in (whole, cut)]
     assert found[0]["clusters"] == found[1]["clusters"]
     shown = [
-        gather(spark, folder, folder.open()) for folder in (RunFolder(spark, str(whole)), RunFolder(spark, str(cut)))
+        gather(spark, folder, RunMetrics.read(folder.open()))
+        for folder in (RunFolder(spark, str(whole)), RunFolder(spark, str(cut)))
     ]
     told = [one.clusters.select(["cluster_id", "size", "representative", "support"]) for one in shown]
     assert told[0].equals(told[1])

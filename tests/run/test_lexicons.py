@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import nddup
 from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
 from nddup.results.check import check_run
 from nddup.results.show import summarise
 from nddup.run.job import run_job
@@ -94,7 +95,7 @@ def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_pat
     assert made["turned"] == made["f0v0"]
     assert made["stop"] == made["empty"] == set()
     assert metrics["rows"]["pairs"] >= 6
-    assert f"{len(lexicon)} of " in summarise(metrics, str(tmp_path / "first"))
+    assert f"{len(lexicon)} of " in summarise(RunMetrics.read(metrics), str(tmp_path / "first"))
 
     fewer = tmp_path / "fewer"
     fewer.mkdir()

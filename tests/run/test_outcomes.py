@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.cli import main
+from nddup.metrics import RunMetrics
 from nddup.results.show import summarise
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
@@ -38,7 +39,7 @@ def run(spark: SparkSession, folder: Path, *inputs: Path, **settings: dict[str, 
     assert metrics["records"] == rows["documents"] + rows["rejects"]
     assert rows["keep"] == rows["documents"]
     assert (folder / "out" / "_COMPLETE").exists()
-    assert summarise(metrics, "out").count("\n") >= 10
+    assert summarise(RunMetrics.read(metrics), "out").count("\n") >= 10
     return metrics
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError
+from nddup.metrics import RunMetrics
 from nddup.results.summary import notes
 from nddup.run.job import run_job
 from nddup.run.report_texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
@@ -160,4 +161,4 @@ def test_clusters_in_files_too_large_to_read_again_are_said(spark: SparkSession,
 
     assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
     said = "1 clusters chosen for the report lie in files beyond output.texts_read: it shows them without their texts"
-    assert said in notes(metrics)
+    assert said in notes(RunMetrics.read(metrics))

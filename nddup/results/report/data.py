@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nddup.metrics import RunMetrics, StageMetrics
 from nddup.results.report.shown import LENGTHS, Shown
 from nddup.results.summary import headline, notes
 
@@ -57,11 +58,11 @@ def chunks(shown: Shown) -> Iterator[Chunk]:
 
 def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]:
     metrics = shown.metrics
-    settings, stages = metrics["settings"], metrics["stages"]
+    settings, sketch = metrics.settings, metrics.stages.sketch
     return {
         "run": shown.path,
-        "headline": [list(line) for line in headline(dict(metrics))],
-        "notes": notes(dict(metrics)),
+        "headline": [list(line) for line in headline(metrics)],
+        "notes": notes(metrics),
         "funnel": _funnel(metrics),
         "histograms": {
             "sizes": _bucketed(shown.sizes),
@@ -72,18 +73,18 @@ def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]
             },
         },
         "rejects": {
-            "reasons": sorted(stages["sketch"]["rejected"].items(), key=lambda item: (-item[1], item[0])),
+            "reasons": sorted(sketch.rejected.items(), key=lambda item: (-item[1], item[0])),
             "first": [[row[name] for name in ("source", "record", "doc_id", "reason", "detail", "excerpt")]
                       for row in shown.rejects],
         },
-        "skipped": [[file["path"], file["why"]] for file in stages["sketch"]["skipped_files"]],
+        "skipped": [[file.path, file.why] for file in sketch.skipped_files],
         "settings": [
             [f"{section}.{key}" if section != "spark" else key, value]
             for section, values in settings.items()
             for key, value in values.items()
         ],
-        "versions": sorted(metrics["versions"].items()),
-        "stages": [_stage(name, stage) for name, stage in stages.items()],
+        "versions": sorted(metrics.versions.items()),
+        "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
         "evaluation": shown.evaluation,
         "components": shown.components,
         "shingle": _shingle(settings["shingle"]),
@@ -92,7 +93,7 @@ def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]
         "texts": {"documents": len(shown.texts), "chunks": text_chunks},
         "clusters": {
             "shown": len(shown.clusters),
-            "all": metrics["rows"]["clusters"],
+            "all": metrics.rows["clusters"],
             "each": CLUSTERS_EACH,
             "members_each": MEMBERS_EACH,
             "name_chunks": name_chunks,
@@ -102,14 +103,14 @@ def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _funnel(metrics: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
     """From records to kept documents."""
-    rows, kept = metrics["rows"], metrics["stages"]["keep"]["kept"]
-    distinct = rows["documents"] - metrics["equal_sketches"]
+    rows, kept = metrics.rows, metrics.stages.keep.kept
+    distinct = rows["documents"] - metrics.equal_sketches
     return [
-        ("records read", metrics["records"], ""),
+        ("records read", metrics.records, ""),
         ("documents", rows["documents"], f"{rows['rejects']:,} records rejected"),
-        ("distinct sketches", distinct, f"{metrics['equal_sketches']:,} share the sketch of another"),
+        ("distinct sketches", distinct, f"{metrics.equal_sketches:,} share the sketch of another"),
         ("kept", kept, f"{rows['documents'] - kept:,} are near-duplicates of a kept one"),
     ]
 
@@ -121,9 +122,9 @@ def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
     return {"length": shingle["length"], "offset": shingle["offset"]}
 
 
-def _stage(name: str, stage: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": name, "seconds": stage["seconds"], "shuffle": stage["shuffle_bytes"],
-            "rows_in": sorted(stage["rows_in"].items()), "rows_out": sorted(stage["rows_out"].items())}  # fmt: skip
+def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
+    return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
+            "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
 
 
 def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
+from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
 from nddup.results.report.data import chunks
 from nddup.results.report.gather import gather
@@ -28,7 +29,8 @@ def report_run(spark: SparkSession, run: str, *, asked: Iterable[str] = ()) -> s
         NddupError: if inputs changed since the run, and must be read again.
     """
     folder = RunFolder(spark, run)
-    shown = gather(spark, folder, folder.open(), asked)
+    metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
+    shown = gather(spark, folder, metrics, asked)
     folder.remove("report")
     write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
     return f"{drop_login(folder.path)}/report/index.html"

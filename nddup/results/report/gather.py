@@ -5,7 +5,7 @@ Counts are made by Spark over all rows. Of the clusters at most `MOST_CLUSTERS` 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
+from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
 from nddup.results.report.shown import (
     CELLS,
@@ -47,7 +48,7 @@ MOST_REJECTS = 100
 MOST_COMPONENTS = 100
 
 
-def gather(spark: SparkSession, folder: RunFolder, metrics: Mapping[str, Any], asked: Iterable[str] = ()) -> Shown:
+def gather(spark: SparkSession, folder: RunFolder, metrics: RunMetrics, asked: Iterable[str] = ()) -> Shown:
     """Read what the report shows.
 
     Args:
@@ -81,7 +82,7 @@ def gather(spark: SparkSession, folder: RunFolder, metrics: Mapping[str, Any], a
         sizes=sizes,
         resemblances=_resemblances(folder.table("pairs")),
         lengths=_lengths(folder.table("documents")),
-        rejects=_rejects(folder) if metrics["rows"]["rejects"] else [],
+        rejects=_rejects(folder) if metrics.rows["rejects"] else [],
         components=_components(spark, folder),
         evaluation=json.loads(folder.read_text(EVALUATION)) if folder.holds(EVALUATION) else None,
         matrix_each=matrix_each,

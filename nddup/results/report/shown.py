@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nddup.metrics import RunMetrics
+
 MATRIX_EACH = 24
 """Documents in the matrix of a cluster."""
 
@@ -65,7 +67,7 @@ class Shown:
     """
 
     path: str
-    metrics: Mapping[str, Any]
+    metrics: RunMetrics
     clusters: pa.Table
     listed: pa.Table
     cells: pa.Table
