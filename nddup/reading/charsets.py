@@ -14,7 +14,7 @@ pages of the test collection, declarations removed, no page's text came out wron
 samples of these, whole pages and all encodings cost chardet 10 errors of 190 and charset-normalizer 20; so
 restricted, 0 and 1 of 321.
 
-Source: the label table follows https://encoding.spec.whatwg.org/#names-and-labels; other names are Python's.
+Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, by Resiliparse; other names are Python's.
 """
 
 import codecs
@@ -24,64 +24,36 @@ from typing import NamedTuple
 
 import chardet
 from chardet import EncodingEra
+from resiliparse.parse.encoding import map_encoding_to_html5
 
 DECLARATION_BYTES = 4096  # where a declaration may stand; WHATWG looks at 1024, real pages put scripts first
 DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
 DETECTION_BYTES = 4096  # bytes of such words the detector sees; 1024 and 16384 were no better
 FALLBACK = "cp1252"  # what a browser takes when nothing is known
 
-# Labels that Python's codecs lack, or read more narrowly than the web does (latin-1 is windows-1252 there).
-_ALIASES = {
-    "ascii": "cp1252",
-    "us-ascii": "cp1252",
-    "iso-8859-1": "cp1252",
-    "iso8859-1": "cp1252",
-    "latin1": "cp1252",
-    "l1": "cp1252",
-    "x-cp1252": "cp1252",
-    "iso-8859-9": "cp1254",
-    "latin5": "cp1254",
-    "iso-8859-11": "cp874",
-    "tis-620": "cp874",
-    "windows-874": "cp874",
+# Labels found in documents that the encoding standard does not list.
+_UNLISTED_LABELS = {
     "win-1251": "cp1251",
     "win1251": "cp1251",
     "windows1251": "cp1251",
-    "x-cp1251": "cp1251",
     "cp-1251": "cp1251",
-    "koi": "koi8-r",
-    "koi8": "koi8-r",
     "koi8r": "koi8-r",
-    "koi8-ru": "koi8-u",
     "dos-866": "cp866",
     "alt": "cp866",
     "x-mac-cyrillic": "mac-cyrillic",
     "x-mac-ukrainian": "mac-cyrillic",
-    "macintosh": "mac-roman",
-    "iso-8859-8-i": "iso8859-8",
+    "hz-gb-2312": "gb18030",
+    "utf-8-sig": "utf-8",
+}
+
+# The standard's decoders for these encodings read more characters than Python's codecs of the same name.
+_WIDER_CODECS = {
+    "big5": "big5hkscs",
+    "euc_kr": "cp949",
     "gb2312": "gb18030",
     "gbk": "gb18030",
-    "x-gbk": "gb18030",
-    "gb_2312-80": "gb18030",
-    "hz-gb-2312": "gb18030",
-    "big5": "big5hkscs",
-    "x-x-big5": "big5hkscs",
+    "iso8859-11": "cp874",
     "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "windows-31j": "cp932",
-    "x-euc-jp": "euc-jp",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "korean": "cp949",
-    "windows-949": "cp949",
-    "unicode-1-1-utf-8": "utf-8",
-    "utf-8-sig": "utf-8",
-    "unicode": "utf-16-le",
-    "utf-16": "utf-16-le",
-    "ucs-2": "utf-16-le",
-    "iso-10646-ucs-2": "utf-16-le",
 }
 
 # Codecs a document may ask for: no utf-7, no unicode_escape, nothing that is not a character encoding.
@@ -138,12 +110,24 @@ def canonical_charset(label: str) -> str | None:
         ('cp1251', 'cp1251', None)
     """
     key = label.strip(" \t\r\n\f\"'").lower()
-    try:
-        name = codecs.lookup(_ALIASES.get(key, key)).name
-    except (LookupError, ValueError):
-        return None
-    name = _ALIASES.get(name, name)
+    name = _codec_of_label(key)
+    if name is None:  # one of Python's own spellings, such as cp932 or latin_1
+        try:
+            codec = codecs.lookup(key).name
+        except (LookupError, ValueError):
+            return None
+        name = _codec_of_label(codec) or codec
+
+    name = _WIDER_CODECS.get(name, name)
     return name if name in _ALLOWED else None
+
+
+def _codec_of_label(label: str) -> str | None:
+    """The codec of a label in the encoding standard's table or in ours; None for any other label."""
+    if label in _UNLISTED_LABELS or not label.isascii():
+        return _UNLISTED_LABELS.get(label)
+    name: str | None = map_encoding_to_html5(label, fallback_utf8=False)
+    return name
 
 
 def declared_charset(head: bytes) -> str | None:
