@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from nddup.mining.components import label_components
-from nddup.reading.reference_lists import guess_layout, read_lines
+from nddup.reading.list_entries import read_lines
+from nddup.reading.reference_lists import guess_layout
 
 
 def main() -> int:

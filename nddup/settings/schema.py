@@ -1,10 +1,11 @@
 """The sections and keys of the configuration, the effect of each default said where it is defined."""
 
-import re
 from fractions import Fraction
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from nddup.settings.sizes import MOST_BYTES, parse_size
 
 LANGUAGES = (
     "arabic", "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hindi",
@@ -12,31 +13,6 @@ LANGUAGES = (
     "spanish", "swedish", "turkish",
 )  # fmt: skip
 """Those of `nddup.sketching.words.stemming`, which loads the libraries."""
-
-MOST_BYTES = (1 << 31) - 1
-"""Of a record."""
-
-SIZES = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
-
-
-def parse_size(value: int | str) -> int:
-    """Bytes from `1048576`, `64MB` or `1 gb` (powers of 1024).
-
-    Raises:
-        ValueError: if it is neither, or less than 1.
-
-    Example:
-        >>> parse_size("64MB")
-        67108864
-    """
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*+(\d{1,18})\s*+([kmg]b)?\s*+", value.lower())
-        if not match:
-            raise ValueError(f"expected bytes such as 64MB, got {value!r}")
-        value = int(match[1]) * SIZES[match[2] or ""]
-    if value < 1:
-        raise ValueError(f"must be at least 1 byte, got {value}")
-    return value
 
 
 class _Section(BaseModel):

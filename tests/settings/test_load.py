@@ -7,7 +7,8 @@ import pytest
 
 from nddup.errors import ConfigError
 from nddup.settings.load import load_config
-from nddup.settings.schema import Config, parse_size
+from nddup.settings.schema import Config
+from nddup.settings.sizes import parse_size
 from tests.places import ROOT
 
 CONF = ROOT / "conf"

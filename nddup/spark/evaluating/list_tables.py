@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import NddupError
-from nddup.reading.reference_lists import Layout, Lists, lines_of, read_lines
+from nddup.reading.list_entries import Lists, lines_of, read_lines
+from nddup.reading.reference_lists import Layout
 from nddup.reading.streams import Expanded, StoppedError
 from nddup.spark.reading.hadoop_files import WholeFile, list_files, open_row, rows_of
 from nddup.spark.schemas import require, table

@@ -1,0 +1,118 @@
+"""Lists of duplicates made by others: read the lines of a list whose layout is known (`reference_lists`).
+
+lines_of       a stream of bytes -> lines
+read_lines     lines -> Lists: pairs with their scores, or groups
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nddup.reading.reference_lists import (
+    DELIMITERS,
+    ENDS,
+    MEMBERS,
+    PAIR,
+    Layout,
+    finite_number,
+    first_key,
+    split_fields,
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Entry(NamedTuple):
+    """The ids on a line and the score of a pair; None for what could not be read."""
+
+    members: list[str] | None
+    score: float | None = None
+
+
+class Lists(NamedTuple):
+    """The entries of many lines: one for each line that is not skipped; None for a line that could not be read."""
+
+    members: list[list[str] | None]
+    scores: list[float | None]
+
+
+def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a stream of bytes, without their ends; bytes that are not UTF-8 become U+FFFD.
+
+    Cost: linear, however long a line is.
+    """
+    begun: list[bytes] = []  # the pieces of a line that has not ended
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        if not others:
+            continue
+
+        yield _decoded(b"".join(begun))
+        *whole, last = others
+        yield from map(_decoded, whole)
+        begun = [last]
+
+    if any(begun):
+        yield _decoded(b"".join(begun))
+
+
+def read_lines(lines: Iterable[str], layout: Layout) -> Lists:
+    """Read the lines of a list in order; empty and skipped lines give no entry.
+
+    Example:
+        >>> read_lines(["1 2 0.5", "1", "2 3"], Layout("pairs", "blank", score=2))
+        Lists(members=[['1', '2'], None, ['2', '3']], scores=[0.5, None, None])
+    """
+    read_entry = _read_json if layout.delimiter == "json" else _read_fields
+    skipped = frozenset(layout.skipped)
+    found = Lists([], [])
+    for line in lines:
+        text = line.strip("\ufeff\r\n")
+        if not text.strip() or text in skipped:
+            continue
+        entry = read_entry(text, layout)
+        found.members.append(entry.members)
+        found.scores.append(entry.score)
+    return found
+
+
+def _read_fields(line: str, layout: Layout) -> Entry:
+    fields = split_fields(line, DELIMITERS[layout.delimiter])
+    if layout.kind == "groups":
+        return Entry([field for field in fields if field] or None)
+    if len(fields) < PAIR or not fields[0] or not fields[1]:
+        return Entry(None)
+
+    at = layout.score
+    score = finite_number(fields[at]) if isinstance(at, int) and at < len(fields) else None
+    return Entry(fields[:PAIR], score)
+
+
+def _read_json(line: str, layout: Layout) -> Entry:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return Entry(None)
+    if layout.kind == "groups":
+        ids = value.get(first_key(value, MEMBERS)) if isinstance(value, dict) else value
+        return Entry(_texts(ids) or None) if isinstance(ids, list) else Entry(None)
+    if not isinstance(value, dict):
+        return Entry(None)
+
+    ids = next(([value[a], value[b]] for a, b in ENDS if a in value and b in value), [])
+    pair = _texts(ids)
+    score = value.get(layout.score) if layout.score else None
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    return Entry(pair if len(pair) == PAIR else None, finite_number(score) if is_number else None)
+
+
+def _texts(ids: Sequence[Any]) -> list[str]:
+    """Ids as text. JSON can spell lone surrogates: they become U+FFFD, as in a record."""
+    found = (str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool))
+    return [_SURROGATE.sub("\ufffd", text) for text in found]
+
+
+def _decoded(line: bytes) -> str:
+    return line.rstrip(b"\r").decode("utf-8", "replace")
