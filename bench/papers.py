@@ -27,7 +27,7 @@ from nddup.arrays import Ragged
 from nddup.settings.derive import bands_of, finder_of, recipe_of
 from nddup.settings.load import load_config
 from nddup.settings.schema import Config
-from nddup.sketching.accuracy import candidate_probability
+from nddup.sketching.lsh_bands import candidate_probability
 from nddup.sketching.recipe import make_sketches
 from nddup.sketching.words.word_sketches import sketcher_of
 

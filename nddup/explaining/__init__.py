@@ -1,4 +1,5 @@
-"""`nddup explain`: what a choice of settings means before a run. Imports the pure packages and `settings`.
+"""The texts and curves of `nddup explain`: what a choice of settings means before a run. Touches no data and no Spark.
 
-`curves` explains bands and overlaps, `effects` the settings of a run, and `figures` draws what either gives.
+May import the pure rooms and `settings`. `curves` explains bands and overlaps, `effects` explains the settings of a
+run by kind of sketch, and `figures` draws both. A new kind gets its explanation in `effects.explain_settings`.
 """

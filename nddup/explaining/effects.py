@@ -1,24 +1,23 @@
-"""What the settings of a run mean, by kind of sketch: the error of its estimate, who passes its threshold, its size.
+"""What the settings of a run mean, by kind of sketch: the error of the estimate, which pairs pass, the size.
 
-    smallest   min-s, super        the s smallest ids of both documents together
-    slots      min-perm, minhash   equal slots of n; with bands, their S-curve as well
-    sampled    mod-m, mod-pow2     the ids of a modulus: more of a longer document
-    words      lexicon, i-match, keywords    all words that are kept: nothing is estimated
+    smallest   min-s, super                  estimated from the s smallest ids of both documents together
+    slots      min-perm, minhash             estimated from equal slots out of n; with bands, their S-curve as well
+    sampled    mod-m, mod-pow2               estimated from the ids divisible by a modulus; longer documents keep more
+    words      lexicon, i-match, keywords    nothing is estimated: a sketch has every word of the kind
 
 The probabilities are those of `nddup.sketching.accuracy`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from nddup.errors import ConfigError
 from nddup.explaining.curves import (
-    DRAWN,
     PAGE,
-    Curve,
     Explanation,
+    curve_of,
     explain_bands,
     explain_overlap,
     explain_support,
@@ -38,16 +37,23 @@ from nddup.sketching.accuracy import (
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.recipe import level_of, size_of
 
-UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): sketch.tagged=true is what this table is about."
+UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): the table holds for sketch.tagged=true."
 LONG = 10
-"""Times the page: the long document of the examples."""
+"""How many times longer than the example page the long document of the examples is."""
+
+SHORT = 50
+"""Shingles of the short document of the examples."""
 
 
 def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanation:
-    """What the settings of a run mean, of whatever kind its sketches are.
+    """Explain the settings of a run.
+
+    Args:
+        config: the settings, of any kind of sketch.
+        asked: resemblances to show in the tables besides the usual ones.
 
     Raises:
-        ConfigError: for a count of ids that no sketch can have.
+        ConfigError: for a number of common ids that no sketch can have.
     """
     kind = kind_of(config.sketch)
     if kind.is_of_words:
@@ -55,45 +61,81 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     elif kind.name in {"min-perm", "minhash"}:
         found = _explain_slots(config, asked=asked)
     elif kind.estimate == "smallest":
-        found = _explain_sizes(config, asked=asked)
+        found = _explain_smallest(config, asked=asked)
     else:
         found = _explain_sampled(config, asked=asked)
-    said = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
-    shingles = f"features: {config.shingle.length}-{config.shingle.unit} shingles"
-    said += [] if kind.is_of_words else [shingles]
-    said += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}", ""]
+
+    heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
+    if not kind.is_of_words:
+        heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
+    heading += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}", ""]
     edits = [] if kind.is_of_words else [_edits(config, found.mark)]
-    return replace(found, lines=(*said, *found.lines, *edits))
+    return replace(found, lines=(*heading, *found.lines, *edits))
 
 
 def _edits(config: Config, mark: float) -> str:
-    words = PAGE * (1 - mark) / ((1 + mark) * config.shingle.length)
+    """How many scattered edits bring a page down to the resemblance `mark`: each edit changes `length` shingles."""
+    edits = PAGE * (1 - mark) / ((1 + mark) * config.shingle.length)
     unit = "words" if config.shingle.unit == "word" else "characters"
-    return f"{words:.0f} {unit}, changed far from each other, leave a page of {PAGE:,} a resemblance of {mark:.2f}."
+    return f"{edits:.0f} {unit}, changed far from each other, leave a page of {PAGE:,} a resemblance of {mark:.2f}."
 
 
-def _need(config: Config) -> int:
-    """How many ids of a full sketch must be common, by a count or a share."""
-    pairs, size = config.pairs, config.sketch.size
-    if not isinstance(pairs.threshold, int):
-        return max(1, math.ceil(pairs.share * size))
-    if pairs.threshold > size:
-        raise ConfigError(f"pairs.threshold {pairs.threshold} is more than sketch.size {size}: no pair can have it")
-    return pairs.threshold
+def _ids_needed(config: Config, size: int) -> int:
+    """How many of `size` ids a pair must have in common: the count that is set, or the share of `size`."""
+    threshold = config.pairs.threshold
+    return threshold if isinstance(threshold, int) else max(1, math.ceil(config.pairs.share * size))
 
 
-def _explain_sizes(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Of the s smallest ids: a resemblance, or so many in common."""
+def _ids_needed_of_full(config: Config) -> int:
+    """The same for a full sketch.
+
+    Raises:
+        ConfigError: for a count above the size of a sketch.
+    """
+    need, size = _ids_needed(config, config.sketch.size), config.sketch.size
+    if need > size:
+        raise ConfigError(f"pairs.threshold {need} is more than sketch.size {size}: no pair can have it")
+    return need
+
+
+def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
+    """The s smallest ids: a threshold on the resemblance, or on the number of common ids."""
     if config.sketch.growth != "fixed":
         return _explain_growing(config, asked=asked)
     if config.pairs.measure == "resemblance":
-        return _explain_smallest(config.pairs.share, config.sketch.size, asked=asked)
+        return _explain_estimate(config.pairs.share, config.sketch.size, asked=asked)
     explain = explain_support if isinstance(config.pairs.threshold, int) else explain_overlap
-    return explain(_need(config), config.sketch.size, asked=asked)
+    return explain(_ids_needed_of_full(config), config.sketch.size, asked=asked)
+
+
+def _explain_estimate(share: Fraction, size: int, *, asked: Sequence[float]) -> Explanation:
+    """The error of an estimate from `size` ids, and which pairs pass a threshold."""
+    threshold, need = float(share), math.ceil(share * size)
+    chance = _chance_to_pass(size, need)
+
+    def cells(resemblance: float) -> list[str]:
+        error = smallest_variance(resemblance, size=size) ** 0.5
+        common = expected_overlap(resemblance, size=size)
+        return [f"{resemblance:g}", f"{error:.4f}", f"{common:.1f}", percent(chance(resemblance))]
+
+    lines = (
+        f"The estimate of a resemblance r has standard error sqrt(r (1 - r) / {size}). The error is smaller if the two",
+        f"documents together have not many more than {size} shingles; with at most {size} the estimate is exact.",
+        *table(("resemblance", "standard error", "common ids", "found"), [cells(r) for r in grid((*asked, threshold))]),
+        "  (common ids: mean number for two full sketches; found: the estimate reaches the threshold)",
+        "",
+        f"Out of {size} ids, a resemblance of {threshold:g} needs",
+        f"  {need} in common at the least: with fewer, no estimate reaches it",
+        f"  {expected_overlap(threshold, size=size):.0f} on average",
+        f"  {math.ceil((1 + share) * size / 2)} at the most: with as many, every estimate reaches it",
+        "",
+    )
+    curve = curve_of(f"estimate from {size} ids at least {threshold:g}", chance)
+    return Explanation(lines, (curve,), threshold, size)
 
 
 def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Of so many ids as follow from the length: explained for a page that has as many as the threshold asks."""
+    """Sketches that grow with the document: explained for the shortest example page with enough ids."""
     recipe, pairs = recipe_of(config), config.pairs
     sizes = {among: size_of(recipe, among) for among in (PAGE, LONG * PAGE, LONG * LONG * PAGE)}
     least = pairs.threshold if isinstance(pairs.threshold, int) else 1
@@ -103,42 +145,48 @@ def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
         raise ConfigError(
             f"pairs.threshold {least} is more than the {most:,} ids of a document of {largest:,} shingles"
         )
+
     size = sizes[among]
-    need = least if isinstance(pairs.threshold, int) else max(1, math.ceil(pairs.share * size))
-    found = explain_overlap(need, size, asked=asked)
+    found = explain_overlap(_ids_needed(config, size), size, asked=asked)
     kept = ", ".join(f"{ids:,} of {length:,}" for length, ids in sizes.items())
     lines = (f"Kept of a document's shingles: {kept}. Of two documents of {among:,} shingles each:", *found.lines)
     return replace(found, lines=lines, more=(f"  (documents of {among:,} shingles)",))
 
 
 def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Equal slots of n: each is equal with probability r, by itself."""
-    size, need = config.sketch.size, _need(config)
+    """Equal slots out of n: each slot is equal with probability r, independently of the others."""
+    size, need = config.sketch.size, _ids_needed_of_full(config)
+    chance = _chance_to_pass(size, need)
 
-    def chance(resemblance: float) -> float:
-        return pass_probability(resemblance, size=size, need=need)
+    def cells(resemblance: float) -> list[str]:
+        error = slots_variance(resemblance, slots=size) ** 0.5
+        return [f"{resemblance:g}", f"{error:.4f}", f"{resemblance * size:.1f}", percent(chance(resemblance))]
 
-    rows = [
-        [f"{r:g}", f"{slots_variance(r, slots=size) ** 0.5:.4f}", f"{r * size:.1f}", percent(chance(r))]
-        for r in grid((*asked, need / size))
-    ]
-    curve = Curve(f"at least {need} of {size} slots", tuple(chance(r) for r in DRAWN.tolist()))
     lines = (
         f"Equal slots / {size} estimate the resemblance r with standard error sqrt(r (1 - r) / {size}).",
-        *table(("resemblance", "standard error", "equal slots", "found"), rows),
+        *table(
+            ("resemblance", "standard error", "equal slots", "found"), [cells(r) for r in grid((*asked, need / size))]
+        ),
         f"  (found: at least {need} slots are equal)",
         *(() if config.sketch.tagged else (UNTAGGED,)),
         "",
     )
+    curve = curve_of(f"at least {need} of {size} slots", chance)
     found = Explanation(lines, (curve,), need / size, size)
     if KINDS[config.sketch.kind].finder != "bands":
         return found
+
     bands = explain_bands(*bands_of(config), asked=asked)
     return replace(found, lines=(*lines, *bands.lines, ""), curves=(curve, *bands.curves), more=bands.more)
 
 
+def _chance_to_pass(size: int, need: int) -> Callable[[float], float]:
+    """The probability that `need` of `size` ids, or slots, are common at a given resemblance."""
+    return lambda resemblance: pass_probability(resemblance, size=size, need=need)
+
+
 def _explain_sampled(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """The ids that a modulus divides: the error falls with the length of the documents."""
+    """The ids divisible by a modulus: the error falls with the length of the documents."""
     share, size = float(min(config.pairs.share, Fraction(1))), config.sketch.size
     modulus = recipe_of(config).modulus if config.sketch.kind == "mod-m" else 0
     pages = (PAGE, LONG * PAGE)
@@ -148,13 +196,13 @@ def _explain_sampled(config: Config, *, asked: Sequence[float]) -> Explanation:
         return f"{sampled_variance(resemblance, modulus=m, among=among) ** 0.5:.4f}"
 
     rows = [[f"{r:g}", *(error(r, among) for among in pages)] for r in grid((*asked, share))]
-    none = (1 - 1 / modulus) ** 50 if modulus else 0.0
+    none = (1 - 1 / modulus) ** SHORT if modulus else 0.0
     rate = f"one id in {modulus}" if modulus else f"{size // 2} to {size} ids of any document of more than {size}"
     lines = (
         f"Kept: {rate}. The sample shows a resemblance and a containment.",
-        "Standard error where the shingles of both documents together (for a containment: of the contained one) are",
+        "Standard error if both documents together (for a containment: the contained one) have N shingles:",
         *table(("share", *(f"N = {among:,}" for among in pages)), rows),
-        *((f"  a document of 50 shingles keeps none with probability {percent(none)}",) if modulus else ()),
+        *((f"  a document of {SHORT} shingles keeps none with probability {percent(none)}",) if modulus else ()),
         "",
     )
     ids = PAGE // modulus if modulus else size
@@ -162,49 +210,22 @@ def _explain_sampled(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _explain_words(config: Config) -> Explanation:
-    """All words that are kept are in the sketch: there is no error of sampling, and nothing about order."""
+    """Sketches of words: they hold every word of the kind, so there is no sampling error; they ignore the order."""
     words = recipe_of(config).words
     assert words is not None  # noqa: S101 - the kind is of words
     lines = [
         f"words: {words.key}",
-        "A resemblance is that of two sets of words, exact: nothing is sampled. It knows neither order nor number,",
-        "so it lies above that of shingles: pages on one subject look alike.",
+        "The resemblance is that of two sets of words, and exact: nothing is sampled. It ignores order and number",
+        "of the words, so it lies above that of shingles: pages on one subject look alike.",
     ]
+
     if words.kind == "i-match":
         k, q = words.copies, words.left_out
         rows = [[str(d), percent(1 - (1 - q**d) ** k)] for d in (1, 2, 3, 5)]
         lines += [
-            "Two documents share a signature when they hold the same words of the lexicon, or of one of its",
-            f"{k} copies, from which {percent(q)} of the words are left out. Documents that differ in d of these",
-            f"words share one with probability 1 - (1 - {q:g}^d)^{k}:",
+            "Two documents share a signature if they hold the same words of the lexicon, or of one of its",
+            f"{k} copies, each of which leaves out {percent(q)} of the words. Documents that differ in d of these",
+            f"words share a signature with probability 1 - (1 - {q:g}^d)^{k}:",
             *table(("d", "probability"), rows),
         ]
     return Explanation(tuple(lines), (), float(min(config.pairs.share, Fraction(1))), 0)
-
-
-def _explain_smallest(share: Fraction, size: int, *, asked: Sequence[float]) -> Explanation:
-    """The error of an estimate from `size` ids, and who passes a threshold."""
-    threshold, need = float(share), math.ceil(share * size)
-
-    def chance(resemblance: float) -> float:
-        return pass_probability(resemblance, size=size, need=need)
-
-    rows = [
-        [f"{r:g}", f"{smallest_variance(r, size=size) ** 0.5:.4f}", f"{expected_overlap(r, size=size):.1f}",
-         percent(chance(r))]
-        for r in grid((*asked, threshold))
-    ]  # fmt: skip
-    lines = (
-        f"The estimate of a resemblance r has standard error sqrt(r (1 - r) / {size}), less where the two documents",
-        f"together have not many more than {size} shingles; with at most {size} it is exact.",
-        *table(("resemblance", "standard error", "common ids", "found"), rows),
-        "  (common ids of two full sketches, in the mean; found: the estimate reaches the threshold)",
-        "",
-        f"A resemblance of {threshold:g} needs, of {size} ids,",
-        f"  {need} in common at the least: fewer, and no estimate reaches it",
-        f"  {expected_overlap(threshold, size=size):.0f} in the mean",
-        f"  {math.ceil((1 + share) * size / 2)} at the most: as many, and every estimate reaches it",
-        "",
-    )
-    curve = Curve(f"estimate from {size} ids at least {threshold:g}", tuple(chance(r) for r in DRAWN.tolist()))
-    return Explanation(lines, (curve,), threshold, size)

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from nddup.metrics import RunMetrics
 from nddup.settings.derive import MODULUS, bands_of, kind_of
 from nddup.settings.schema import Config
-from nddup.sketching.accuracy import Bands
 from nddup.sketching.kinds import Kind
+from nddup.sketching.lsh_bands import Bands
 from nddup.spark import heavy_keys
 from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables

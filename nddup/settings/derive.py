@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from nddup.matching.threshold import Threshold
 from nddup.settings.schema import Config, SketchConfig
-from nddup.sketching.accuracy import Bands, choose_bands
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
+from nddup.sketching.lsh_bands import Bands, choose_bands
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.minhash import DATASKETCH_SEEDS
 from nddup.sketching.recipe import Recipe

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import compiled
 from nddup.sketching.permutations import mix_id, mix_keys
+from nddup.sketching.ranges import check_at_least_one
 from nddup.sketching.rolling_hash import SHINGLE_BASE, hash_tokens, most_tokens, roll
 from nddup.sketching.tokens import WORD_TABLE
 
@@ -198,9 +199,7 @@ def check_texts(
     Raises:
         ValueError: if not.
     """
-    for name, value in at_least_one.items():
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    check_at_least_one(**at_least_one)
     bounds = np.ascontiguousarray(offsets, dtype=np.int64)
     if bounds.size > 1 and (bounds[0] < 0 or bounds[-1] > data.size or np.any(bounds[1:] < bounds[:-1])):
         raise ValueError(f"offsets must rise from 0 at least to {data.size} at most, the bytes of data")

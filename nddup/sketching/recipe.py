@@ -8,8 +8,8 @@
     min-perm       the smallest shingle under each of s permutations (`minima`)
     minhash        the same under other permutations, and with its signature
 
-Two sketches compare only if their recipes are equal, and the sketch format (`sketching.SKETCH_FORMAT`); `key` writes
-that down, `require_same` refuses.
+Two sketches can be compared only if their recipes and their sketch formats (`min_s.SKETCH_FORMAT`) are equal.
+`Recipe.key` writes both down.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i).
@@ -91,28 +91,6 @@ class Recipe:
         return (self.kind, self.unit, self.fingerprint, self.permutation, self.growth) in {
             (kind, "word", "rolling", "mix", "fixed") for kind in ("min-s", "super")
         }
-
-
-def require_same(first: str, second: str) -> None:
-    """Refuse to compare sketches of different recipes.
-
-    Args:
-        first: `Recipe.key` of one.
-        second: of the other.
-
-    Raises:
-        ValueError: naming both, and what differs.
-
-    Example:
-        >>> require_same(Recipe().key, Recipe().key)
-    """
-    if first != second:
-        ours, theirs = (dict(part.partition("=")[::2] for part in key.split()) for key in (first, second))
-        names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-        raise ValueError(
-            f"sketches of different recipes are never compared: they differ in {', '.join(names)}:"
-            f" [{first}] and [{second}]"
-        )
 
 
 def size_of(recipe: Recipe, n_features: int) -> int:

@@ -14,8 +14,8 @@ from nddup.explaining.effects import explain_settings
 from nddup.explaining.figures import draw_curves
 from nddup.matching.compare import resemblance_parts
 from nddup.settings.load import load_config
-from nddup.sketching.accuracy import candidate_probability
 from nddup.sketching.kinds import KINDS
+from nddup.sketching.lsh_bands import candidate_probability
 
 
 def row_of(text: str, resemblance: str) -> list[str]:
