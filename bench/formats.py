@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape, quoteattr
@@ -25,14 +26,16 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
-from nddup.run.collection import Collection, find_files, read_records
 from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import start_session
 from nddup.run.state import Job
+from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.sketch_records import SketchRecords, sketch_texts
+from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
-from nddup.spark.reading.sketch_scan import _sketch
-from nddup.spark.reading.unsplit_files import read_file
+from nddup.spark.reading.hadoop_files import open_uri
+from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import MemoryStore
 
@@ -207,7 +210,7 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _find(job: Job, path: Path) -> Collection:
-    return find_files(Storage(job.spark), [str(path)], job.config)
+    return find_files(Storage(job.spark), [str(path)], job.config.input)
 
 
 def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
@@ -215,9 +218,8 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
     documents, texts = 0, []
     for group in found.groups:
         for file, compression, _ in group.files:
-            row = {"path": file.path, "source": file.source, "compression": compression, "most": 1 << 40}
-            row["content"] = None
-            for record_, _ in read_file(row, group.head, job.rule.max_record):
+            stored = StoredFile(file.source, compression, 1 << 40, partial(open_uri, file.path))
+            for record_, _ in read_file(stored, group.head, job.limits.max_record):
                 if not isinstance(record_, Record):
                     continue
                 text = record_text(record_, None, "html")
@@ -226,15 +228,15 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
                     content_fingerprint(record_)
                     texts.append(text)
                 if len(texts) >= BATCH:
-                    _sketch(texts, job.rule)
+                    sketch_texts(texts, job.rule)
                     texts = []
-    _sketch(texts, job.rule)
+    sketch_texts(texts, job.rule)
     return documents
 
 
 def _read(job: Job, path: Path) -> int:
-    found = _find(job, path)
-    records, _ = read_records(job.spark, found, rule=job.rule, max_expansion=job.config.input.max_expansion)
+    consumer, files = SketchRecords(job.rule), Storage(job.spark)
+    records = scan(job.spark, _find(job, path), consumer, files=files, limits=job.limits)
     records.write.format("noop").mode("overwrite").save()
     return 0
 

@@ -18,14 +18,16 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
-from nddup.run.collection import HEAD_BYTES, find_files, read_records
 from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import start_session
 from nddup.run.state import Job
+from nddup.scanning.chunks import parse_chunks
+from nddup.scanning.collection import HEAD_BYTES, find_files
+from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.sketching.min_s import sketch_texts
-from nddup.spark.reading.sketch_scan import Rule, _sketch_chunks
+from nddup.spark.reading.scan import scan
 from nddup.spark.reading.splits import read_chunks
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import MemoryStore
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     _loop(warm, head)
     job = _job(options)
     if options.profile:
-        _profile(warm, head, job.rule)
+        _profile(warm, head, job)
     passes = _passes(job, head)
     for work in passes.values():
         work(warm)
@@ -133,11 +135,14 @@ def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
     """What is timed: the job's pass into nothing and into Parquet, then its parts that do no work on the records."""
 
     def records(path: Path) -> DataFrame:
-        found = find_files(Storage(job.spark), [str(path)], job.config)
-        return read_records(job.spark, found, rule=job.rule, max_expansion=job.config.input.max_expansion)[0]
+        files = Storage(job.spark)
+        found = find_files(files, [str(path)], job.config.input)
+        return scan(job.spark, found, SketchRecords(job.rule), files=files, limits=job.limits)
 
     def chunks(path: Path) -> DataFrame:
-        return read_chunks(job.spark, [(path.absolute().as_uri(), path.name)], head, max_record=job.rule.max_record)
+        return read_chunks(
+            job.spark, [(path.absolute().as_uri(), path.name, -1)], head, max_record=job.limits.max_record
+        )
 
     return {
         "job: read, sketch, noop": lambda path: _to_nothing(records(path)),
@@ -170,7 +175,7 @@ def _timed(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def _profile(path: Path, head: FileHead, rule: Rule) -> None:
+def _profile(path: Path, head: FileHead, job: Job) -> None:
     """The functions of one sketch task by their own time, in this process, over batches as Spark makes them."""
     chunks = list(_chunks(path, head))
     starts = range(0, len(chunks), 500)
@@ -186,9 +191,15 @@ def _profile(path: Path, head: FileHead, rule: Rule) -> None:
         )
         for part in (chunks[start : start + 500] for start in starts)
     ]
-    bare = _timed(lambda: [None for _ in _sketch_chunks(iter(batches), head=head, rule=rule)])
+
+    def sketch_all() -> None:
+        found = parse_chunks(batches, head, job.limits.max_record)
+        for _ in SketchRecords(job.rule).batches(found, head):
+            pass
+
+    bare = _timed(sketch_all)
     profiler = cProfile.Profile()
-    profiler.runcall(lambda: [None for _ in _sketch_chunks(iter(batches), head=head, rule=rule)])
+    profiler.runcall(sketch_all)
     loop = _timed(lambda: _loop(path, head))
     print(f"\nthe sketch task alone: {size / 1e6 / bare:.1f} MB/s; the loop: {size / 1e6 / loop:.1f} MB/s")
     pstats.Stats(profiler).sort_stats("tottime").print_stats(16)

@@ -24,9 +24,13 @@ from nddup.reading.bounded_parts import count_parts
 from nddup.reading.containers import container_head
 from nddup.reading.detect import read_head
 from nddup.run.daemon import load_kernels
+from nddup.scanning.collection import Entry
+from nddup.scanning.found import Limits
+from nddup.scanning.input_files import InputFile
+from nddup.scanning.local_files import scan_files
+from nddup.scanning.rules import SketchRule, TextRule
+from nddup.scanning.sketch_records import SketchRecords
 from nddup.sketching.recipe import Recipe
-from nddup.spark.reading.sketch_scan import Rule
-from nddup.spark.reading.unsplit_files import _sketch_files
 
 PROSE = b"the quick brown fox jumped over 13 lazy dogs and went on to write about it 42 times. "
 PIECES = {
@@ -67,7 +71,8 @@ CASES = {
 
 NAMES = {"html": "a.html", "csv": "a.csv", "csv cells": "a.csv", "parquet": "a.parquet"}
 OPTIONS = {"id": None, "url": None, "content": None, "charset": None}
-RULE = Rule(Recipe(), "auto", None, 0, 64 << 20)
+CONSUMER = SketchRecords(SketchRule(Recipe(), TextRule()))
+LIMITS = Limits(max_record=64 << 20, max_expansion=200)
 CHILD = "import sys; from bench.records import measure_all; measure_all(sys.argv[1], sys.argv[2:])"
 Case = tuple[str, str]
 """Format and filling."""
@@ -122,15 +127,7 @@ def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
     path.write_bytes(make_file(kind, filling, size))
     front = make_file(kind, CASES[kind][2][0], 100)
     head = container_head(front, path.name, None, OPTIONS) or read_head(front)
-    row: dict[str, object] = {
-        "path": str(path.absolute()),
-        "source": "a",
-        "compression": "",
-        "most": 1 << 40,
-        "task": 0,
-    }
-    row |= {"size": path.stat().st_size, "content": None}
-    batch = pa.RecordBatch.from_pylist([row])
+    entry = Entry(InputFile(str(path), "a", path.stat().st_size, 0), "", -1)
 
     gc.collect()
     pa.default_memory_pool().release_unused()
@@ -138,7 +135,7 @@ def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins again
     before = _status("VmRSS")
     outcomes = set()
-    for made in _sketch_files(iter([batch]), head=head, rule=RULE):
+    for made in scan_files([entry], head, CONSUMER, LIMITS):
         outcomes |= {reason or "read" for reason in made.column("reason").to_pylist()}
     peak = _status("VmHWM") - before
     drop(path)

@@ -14,7 +14,7 @@ MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent
 STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.name == "spark"]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
-PURE = {"reading", "sketching", "matching", "mining", "verifying"}
+PURE = {"reading", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "redaction", "metrics"}
 WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
     "reading": GROUND,
     "sketching": GROUND,
+    "scanning": GROUND | {"reading", "sketching", "tables"},
     "matching": GROUND,
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
@@ -32,12 +33,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": GROUND | {"matching", "sketching"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
-    "spark.reading": {"reading", "sketching", "spark"},
+    "spark.reading": {"scanning", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.checking": {"verifying", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
-    "storage": GROUND | {"sketching", "spark"},
+    "storage": GROUND | {"sketching", "scanning", "spark"},
     "run": WIRING | PURE | {"settings", "storage"},
     "results": {"run", "spark.checking", "explaining"},
     "results.report": {"results", "run"},

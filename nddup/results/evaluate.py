@@ -29,12 +29,13 @@ from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines
 from nddup.reading.streams import compression_of, expand_head
 from nddup.redaction import drop_login
 from nddup.results.evaluation import FORMAT, Band, csv_line, nice_step, numbers, resemblance_curve, score_curve
+from nddup.scanning.input_files import InputFile
 from nddup.settings.derive import kind_of
 from nddup.settings.schema import Config
 from nddup.spark import schemas
 from nddup.spark.evaluating import compare_lists as stage
 from nddup.spark.evaluating import list_tables as lists
-from nddup.storage.files import InputFile, Storage
+from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.versions import versions
 from nddup.verifying.pair_counts import Agreement

@@ -3,16 +3,22 @@
 Reads at most `RECORDS` records of a file, in this process, by the functions of the job.
 """
 
+import io
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
+from typing import BinaryIO
 
 from nddup.reading.records import Record, Reject, read_text
-from nddup.run.collection import Collection, Entry, Group, find_files, most_expanded
+from nddup.scanning.collection import Collection, Entry, Group, find_files
+from nddup.scanning.found import Limits
+from nddup.scanning.input_files import InputFile
+from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
-from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote
-from nddup.spark.reading.unsplit_files import read_file
-from nddup.storage.files import InputFile, Storage
+from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote, open_uri
+from nddup.storage.files import Storage
 
 RECORDS = 1_000
 REMOTE_BYTES = 4 << 20
@@ -27,7 +33,7 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
     Raises:
         ConfigError: if an input is missing, or no file can be understood.
     """
-    collection = find_files(storage, inputs, config)
+    collection = find_files(storage, inputs, config.input)
     parts = [_heading(collection)]
     entries = sorted(
         ((entry, group) for group in collection.groups for entry in group.files),
@@ -72,17 +78,16 @@ def _describe(storage: Storage, entry: Entry, group: Group, config: Config) -> s
 
 def _read_first(storage: Storage, entry: Entry, group: Group, config: Config) -> list[Record | Reject]:
     """The first records of a file; of one that is not local, those in its first bytes."""
-    file = entry.file
-    most = most_expanded(file, config.input.max_expansion)
-    row = {"path": file.path, "source": file.source, "compression": entry.compression, "most": most, "content": None}
+    file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False
+    opened: Callable[[], BinaryIO] = partial(open_uri, file.path)
     if is_remote(file.path):
         size = FETCHED_BYTES if group.head.format.kind == "parquet" else REMOTE_BYTES
-        content = storage.read_head(file.path, size)
-        row |= {"content": iter([content]), "size": len(content)}
-        is_cut = file.size > size
-    found = [record for record, _ in islice(read_file(row, group.head, int(config.input.max_record)), RECORDS)]
-    return found[:-1] if is_cut and len(found) < RECORDS else found
+        is_cut, opened = file.size > size, partial(io.BytesIO, storage.read_head(file.path, size))
+
+    stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
+    found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
+    return found[:-1] if is_cut and len(found) < RECORDS else found  # the last one lacks its end
 
 
 def _first_records(found: list[Record | Reject], file: InputFile, config: Config) -> list[str]:

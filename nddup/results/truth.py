@@ -15,15 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
-from nddup.run.collection import read_texts
 from nddup.run.pairing import save_pairs, take_documents
 from nddup.run.report_texts import reopen_inputs
 from nddup.run.state import Job
+from nddup.scanning.read_again import Texts
 from nddup.settings.derive import found_exactly
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.spark.evaluating import edit_pairs as stage
-from nddup.spark.reading.text_scan import Wanted, name_texts
+from nddup.spark.reading.scan import scan
+from nddup.spark.reading.shown_texts import name_texts
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
 
@@ -157,8 +158,7 @@ def settings_of_candidates(config: Config, least: float) -> Config:
 def _read_texts(job: Job, documents: DataFrame) -> DataFrame:
     if job.collection is None:
         raise ValueError("documents of a DataFrame are not read again")
-    expansion = job.config.input.max_expansion
-    found = read_texts(job.spark, job.collection, rule=job.rule, max_expansion=expansion, wanted=Wanted())
+    found = scan(job.spark, job.collection, Texts(job.rule.text), files=Storage(job.spark), limits=job.limits)
     return stage.spell_out(name_texts(found, documents.select("doc_id", "source", "content_fingerprint")))
 
 

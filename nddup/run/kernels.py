@@ -11,16 +11,17 @@ from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
 from nddup.reading import bounded_parts, markup
+from nddup.scanning import read_again, sketch_records
 from nddup.sketching import lsh_keys, min_s, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
-from nddup.spark.reading import sketch_scan
+from nddup.spark.reading import scan
 from nddup.verifying.definitions import compare_all
 from nddup.verifying.pair_counts import count_pairs
 
-__all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "sketch_scan"]
+__all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_again", "scan", "sketch_records"]
 
 
 def compile_kernels() -> None:

@@ -6,7 +6,6 @@ small text files, markers, removal.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -14,34 +13,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
-
-RUN = "_RUN.json"
-"""The file that tells a run's folder: below an INPUT such a folder holds results, not documents."""
-
-BESIDE = re.compile(
-    r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
-    re.IGNORECASE,
-)
-"""Names of files that stand beside a collection. Inside a folder they are skipped; named on their own they are read."""
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """One collection file: where it is, what it is called in the tables, its size in bytes."""
-
-    path: str
-    source: str
-    size: int
-    modified: int
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The files of all inputs, sorted by source; the files left out, each with why; the inputs given twice."""
-
-    files: tuple[InputFile, ...]
-    skipped: tuple[tuple[str, str], ...]
-    repeated: tuple[str, ...]
+from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources
 
 
 class Storage:
@@ -71,7 +43,7 @@ class Storage:
                     repeated.append(drop_login(uri))
                     continue
                 found[uri] = (base if root.isDirectory() else base.rpartition("/")[0], status)
-        sources = _distinct_sources({uri: (base, _decoded(status)) for uri, (base, status) in found.items()})
+        sources = distinct_sources({uri: (base, _decoded(status)) for uri, (base, status) in found.items()})
         files = [
             InputFile(uri, sources[uri], int(status.getLen()), int(status.getModificationTime()))
             for uri, (_, status) in found.items()
@@ -285,26 +257,6 @@ def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI
 
 def _decoded(status: Any) -> str:  # noqa: ANN401
     return str(status.getPath().toUri().getPath())
-
-
-def _distinct_sources(paths: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """The name of each file in the tables: its path below its INPUT, lengthened by parent folders where two agree."""
-    depth = dict.fromkeys(paths, 0)
-    while True:
-        names = {uri: _lengthened(base, path, depth[uri]) for uri, (base, path) in paths.items()}
-        taken: dict[str, list[str]] = {}
-        for uri, name in names.items():
-            taken.setdefault(name, []).append(uri)
-        clashing = [uri for uris in taken.values() if len(uris) > 1 for uri in uris]
-        growing = [uri for uri in clashing if depth[uri] < paths[uri][0].count("/")]
-        if not growing:
-            return {uri: (drop_login(uri) if uri in clashing else name) for uri, name in names.items()}
-        for uri in growing:
-            depth[uri] += 1
-
-
-def _lengthened(base: str, path: str, parents: int) -> str:
-    return "/".join([*base.split("/")[len(base.split("/")) - parents :], path[len(base) :].lstrip("/")])
 
 
 def _reason(error: Exception) -> str:

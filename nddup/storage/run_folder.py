@@ -30,8 +30,8 @@ from typing import Any, Protocol, Self
 
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.redaction import hide_settings
-from nddup.storage.claim import PREFIX, Claim, Files, Say
 from nddup.scanning.input_files import RUN
+from nddup.storage.claim import PREFIX, Claim, Files, Say
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 

@@ -94,7 +94,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     with tarfile.open(packed) as archive:
         names = {name.removeprefix("./") for name in archive.getnames()}
 
-    assert {"nddup/spark/reading/sketch_scan.py", "nddup/run/log4j2.properties"} <= names
+    assert {"nddup/scanning/sketch_records.py", "nddup/run/log4j2.properties"} <= names
     assert any(name.startswith("nddup/sketching/__pycache__/") and name.endswith(".nbi") for name in names)
     assert {name.split("/")[0] for name in names} >= {"numpy", "pyarrow", "numba", "lxml", "pydantic", "yaml"}
     assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -11,12 +10,14 @@ import pytest
 
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.records import Record, Reject
+from nddup.scanning.given_texts import read_texts
+from nddup.scanning.rules import SketchRule, TextRule
+from nddup.scanning.sketch_records import SketchRecords
 from nddup.sketching.recipe import Recipe
-from nddup.spark.reading.sketch_scan import Rule, _sketch_texts
 
 ROWS, BAD = 2_000, 700
 NOTHING = {"id": None, "url": None, "content": None, "charset": None}
-RULE = Rule(Recipe(), "auto", None, 0, 1 << 20)
+RULE = SketchRule(Recipe(), TextRule())
 
 
 def read(data: bytes, name: str, *, limit: int = 1 << 20, most: int | None = None) -> list[Record | Reject]:
@@ -175,7 +176,7 @@ def test_a_frame_with_strings_that_are_no_utf_8() -> None:
         "seq": pa.array(range(5)),
     }
 
-    batches: Iterator[pa.RecordBatch] = _sketch_texts(iter([pa.RecordBatch.from_pydict(columns)]), rule=RULE)
+    batches = SketchRecords(RULE).batches(read_texts([pa.RecordBatch.from_pydict(columns)]), None)
     rows = pa.Table.from_batches(batches).to_pylist()
 
     assert [row["reason"] or row["doc_id"] for row in rows] == ["0", "malformed", "2", "malformed", "4"]

@@ -24,8 +24,8 @@ from nddup.reading.markup import MAX_ATTRIBUTES, MAX_OPTIONS, _most_attributes, 
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout
+from nddup.scanning.input_files import BESIDE
 from nddup.settings.sizes import parse_size
-from nddup.storage.files import BESIDE
 
 SIZE = 400_000
 """Bytes: what is linear takes a tenth of a second, what is quadratic many."""

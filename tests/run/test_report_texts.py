@@ -15,7 +15,7 @@ from nddup.results.summary import notes
 from nddup.run.job import run_job
 from nddup.run.report_texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
 from nddup.settings.load import build_config
-from nddup.spark.reading.text_scan import list_shown
+from nddup.spark.reading.shown_texts import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
 from nddup.storage.run_folder import RunFolder
 

@@ -23,14 +23,17 @@ from nddup.errors import NddupError
 from nddup.reading.reference_lists import guess_layout
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import StoppedError
-from nddup.run.collection import find_files, read_contents, read_records
 from nddup.run.job import run_job
 from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.state import Job
+from nddup.scanning.collection import find_files
+from nddup.scanning.read_again import Contents
+from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
+from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import FILES
 from nddup.storage.files import Storage
 from nddup.storage.session_tables import MemoryStore
@@ -163,11 +166,12 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     """The records of these inputs with all that is told of them, and their contents, as a run reads them."""
     config = build_config({"input": {"max_record": 2000}}, origin="test")
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
-    collection = find_files(Storage(spark), list(inputs), config)
+    files = Storage(spark)
+    collection = find_files(files, list(inputs), config.input)
     assert not collection.unread
     collection = collection.read_whole({"long.jsonl"})  # as it is once a record of it was found missing
-    found, _ = read_records(spark, collection, rule=job.rule, max_expansion=200)
-    contents = read_contents(spark, collection, rule=job.rule, max_expansion=200)
+    found = scan(spark, collection, SketchRecords(job.rule), files=files, limits=job.limits)
+    contents = scan(spark, collection, Contents(None), files=files, limits=job.limits)
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 

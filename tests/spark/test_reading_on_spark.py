@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from nddup.run.collection import find_files, read_records
 from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.state import Job
+from nddup.scanning.collection import find_files
+from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.spark.pairing import collapse
+from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import REJECTS
 from nddup.storage.files import Storage
 from nddup.storage.session_tables import MemoryStore
@@ -39,8 +41,9 @@ def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> Data
     """Numbered records of these inputs, as the job reads them."""
     config = build_config(settings, origin="test")
     job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
-    found = find_files(Storage(spark), [str(path) for path in inputs], config)
-    records, _ = read_records(spark, found, rule=job.rule, max_expansion=config.input.max_expansion)
+    files = Storage(spark)
+    found = find_files(files, [str(path) for path in inputs], config.input)
+    records = scan(spark, found, SketchRecords(job.rule), files=files, limits=job.limits)
     return collapse.number(records, collapse.split_offsets(records))
 
 

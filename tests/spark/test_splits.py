@@ -1,5 +1,7 @@
 """The same bytes give the same records, however Spark splits a file, and as a file that is read from its start."""
 
+import io
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -7,23 +9,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject
 from nddup.reading.streams import find_open_end
-from nddup.run.collection import Collection, find_files, read_records
 from nddup.run.measuring import Metrics
 from nddup.run.progress import Progress
 from nddup.run.session import SPLITTING, set_to
 from nddup.run.state import Job
+from nddup.scanning.chunks import parse_chunks
+from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.sketch_records import SketchRecords
+from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
-from nddup.spark.reading.sketch_scan import parse_chunks
-from nddup.spark.reading.unsplit_files import read_batches
-from nddup.spark.schemas import CHUNKS, FILES
+from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
 from nddup.storage.session_tables import MemoryStore
+from nddup.tables import CHUNKS
 
 MAX_RECORD = 10_000
 WHOLE = {
@@ -54,18 +57,15 @@ def head_of(name: str) -> FileHead:
     return read_head(WHOLE[name], **SETTINGS.get(name, {}))
 
 
-def batch_of(schema: Any, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:  # noqa: ANN401
-    """Rows as a worker gets them."""
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=to_arrow_schema(schema))
+def chunks_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    """CHUNKS as a worker gets them."""
+    return CHUNKS.batch([pa.array(column) for column in zip(*rows, strict=True)])
 
 
 def read_from_start(data: bytes, head: FileHead) -> list[Record | Reject]:
     """The records of a file that one task reads."""
-    row = ("file:/a", "a", "", 0, len(data), 0, data)
-    return [
-        record for found in read_batches(iter([batch_of(FILES, [row])]), head, MAX_RECORD) for _, record, _ in found
-    ]
+    file = StoredFile("a", "", 0, partial(io.BytesIO, data))
+    return [record for record, _ in read_file(file, head, MAX_RECORD)]
 
 
 def cut(data: bytes, separator: bytes) -> list[tuple[int, bytes]]:
@@ -86,8 +86,8 @@ def read_split(data: bytes, head: FileHead, ends: list[int], chunks: list[tuple[
     for start, end in reversed(list(pairwise([0, *ends, len(data)]))):
         rows = [(value, "a", start, start <= at < end) for anchor, value in chunks if start <= anchor < end]
         if rows:
-            parsed = parse_chunks(iter([batch_of(CHUNKS, rows)]), head=head, max_record=MAX_RECORD)
-            found[:0] = [record for some in parsed for _, record, _ in some]
+            parsed = parse_chunks([chunks_of(rows)], head, MAX_RECORD)
+            found[:0] = [one.record for some in parsed for one in some]
     return found
 
 
@@ -129,7 +129,7 @@ def read_with(spark: SparkSession, collection: Collection, size: int | None) -> 
     job = Job(spark, build_config({}, origin="test"), MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     if size is None:
         collection = collection.read_whole({file.source for file in collection.listing.files})
-    records, _ = read_records(spark, collection, rule=job.rule, max_expansion=200)
+    records = scan(spark, collection, SketchRecords(job.rule), files=Storage(spark), limits=job.limits)
     with set_to(spark, dict(zip(SPLITTING, (str(size or 1 << 20), "0", "1"), strict=True))):
         rows = records.orderBy("source", "split", "seq").collect()
     return [
@@ -143,7 +143,7 @@ def test_sparks_splits_change_nothing(spark: SparkSession, tmp_path: Path) -> No
         data, head = WHOLE[name], head_of(name)
         for length in (len(data) - 5, data.rfind(head.separator, 0, -1) + len(head.separator)):
             (tmp_path / f"{name}-{length}").write_bytes(data[:length])
-    collection = find_files(Storage(spark), [str(tmp_path)], build_config({}, origin="test"))
+    collection = find_files(Storage(spark), [str(tmp_path)], build_config({}, origin="test").input)
 
     expected = read_with(spark, collection, None)
 

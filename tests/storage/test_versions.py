@@ -47,7 +47,7 @@ def test_the_fingerprint_of_the_code_is_stable() -> None:
 def test_code_in_a_zip_is_told_apart(tmp_path: Path) -> None:
     """The same code has the same fingerprint as in its folder; another line, another one."""
     assert from_zip(pack(tmp_path / "same.zip")) == code_fingerprint()
-    assert from_zip(pack(tmp_path / "other.zip", but="nddup/spark/reading/sketch_scan.py")) != code_fingerprint()
+    assert from_zip(pack(tmp_path / "other.zip", but="nddup/scanning/sketch_records.py")) != code_fingerprint()
 
 
 def test_code_that_cannot_be_read_is_like_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

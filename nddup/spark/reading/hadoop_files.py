@@ -28,6 +28,8 @@ from pyspark.sql import functions as F
 
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import PIECE
+from nddup.scanning.collection import is_hidden
+from nddup.scanning.local_files import open_local
 from nddup.spark.schemas import FILES, local_table, table
 
 Batches = Iterator[pa.RecordBatch]
@@ -37,9 +39,6 @@ TASK_BYTES = 8 << 20
 
 FETCHED_BYTES = 64 << 20
 """Stored bytes of a file that Spark may give as one row: it is in the JVM's memory some three times."""
-
-DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
-"""Endings of names at which Spark's text source decodes, whatever the file holds."""
 
 PASSTHROUGH = {
     "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
@@ -63,17 +62,6 @@ class WholeFile(NamedTuple):
 def is_remote(path: str) -> bool:
     """Whether a path is of another file system than the machine's own."""
     return urlsplit(path).scheme not in ("", "file")
-
-
-def is_hidden(path: str) -> bool:
-    """Whether Spark's own sources pass over a file because of its name."""
-    name = path.rpartition("/")[2]
-    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
-
-
-def is_decoded(path: str) -> bool:
-    """Whether Spark's text source would decode a file because of its name."""
-    return path.lower().endswith(DECODED)
 
 
 def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
@@ -184,27 +172,29 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], bytes | None]
         yield row, lines[0].as_py()
 
 
-def open_row(row: dict[str, Any]) -> BinaryIO:
+def open_row(row: dict[str, Any], *, must_seek: bool = False) -> BinaryIO:
     """The stored bytes of the file of a row of `rows_of`, from its start.
 
     Raises:
         OSError: if it cannot be opened.
+        StoppedError: if it must be brought together to seek in it, and not all of it came.
     """
     if row["content"] is None:
-        return _open_local(row["path"])
+        return open_uri(row["path"])
     first = next(row["content"])
-    return io.BytesIO(first) if len(first) == row["size"] else Pieces(chain([first], row["content"]), row["size"])  # type: ignore[return-value]
+    if len(first) == row["size"]:
+        return io.BytesIO(first)
+    pieces: BinaryIO = Pieces(chain([first], row["content"]), row["size"])  # type: ignore[assignment]
+    return in_one_place(pieces) if must_seek else pieces
 
 
 def in_one_place(raw: BinaryIO) -> BinaryIO:
-    """The same bytes in a file that can seek: one that came in pieces is written to the worker's own disk first.
+    """The same bytes in a file that can seek: they are written to the worker's own disk, and the file has no name.
 
     Raises:
         StoppedError: if not all of it came.
         OSError: if the disk is full.
     """
-    if raw.seekable():
-        return raw
     disk = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]  # Spark sets it for its workers
     written = TemporaryFile(dir=disk or None)  # noqa: SIM115 - the caller closes it
     try:
@@ -217,7 +207,12 @@ def in_one_place(raw: BinaryIO) -> BinaryIO:
     return written
 
 
-def _open_local(uri: str) -> BinaryIO:
+def open_uri(uri: str) -> BinaryIO:
+    """The stored bytes of a local file, given as a URI.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
     if is_remote(uri):  # `list_files` leaves no such file, but for hidden ones too long to be handed over
         raise OSError(f"{uri}: Spark passes over names that begin with _ or a point; rename it")
-    return open(unquote(urlsplit(uri).path), "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+    return open_local(unquote(urlsplit(uri).path))

@@ -10,20 +10,8 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.reading.containers import CONTAINERS
 from nddup.reading.formats import FileHead
-from nddup.spark.reading.hadoop_files import is_decoded, is_hidden
 from nddup.spark.schemas import CHUNKS, local_table, table
-
-
-def can_cut(path: str, head: FileHead) -> bool:
-    """Whether Spark's text source cuts a plain file where `streams.cut_stream` does.
-
-    It passes over hidden names, and decodes by the ending of a name. A line end in UTF-16 is two bytes that may also
-    lie across two characters: Spark would cut there.
-    """
-    is_misread = head.is_by_line and head.encoding.startswith("utf-16")
-    return not (is_misread or is_hidden(path) or is_decoded(path) or head.format.kind in CONTAINERS)
 
 
 def read_chunks(
@@ -34,7 +22,7 @@ def read_chunks(
     Args:
         spark: the session.
         files: (path as Hadoop's URI, source, where it ends open: `streams.find_open_end`) of each; paths are literal,
-            hidden names are not read by Spark.
+            each must be one that `nddup.scanning.collection.can_cut`.
         head: how to cut them.
         max_record: a chunk longer than this by more than a separator is passed over and never held in memory; that
             it was can be told from the sum of the lengths.

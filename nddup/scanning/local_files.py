@@ -1,0 +1,158 @@
+"""Files of this machine, read in the process that asks: what an engine without Spark calls in its workers.
+
+    scan_files    whole files, one after another  -> the rows of a consumer
+    cut_file      a plain file                    -> parts of so many bytes
+    scan_part     one part                        -> the rows of a consumer
+
+The parts of a file, in order, give the records and rejects that the whole file gives.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import BinaryIO, NamedTuple
+
+from nddup.reading.formats import FileHead
+from nddup.reading.streams import PIECE, Expanded
+from nddup.scanning.collection import Entry
+from nddup.scanning.found import Batches, Consumer, Found, Limits, in_batches
+from nddup.scanning.whole_files import StoredFile, read_files, read_stream
+
+
+class FilePart(NamedTuple):
+    """The bytes from `start` to `end` of a plain file. A record belongs to the part that holds the first byte of the
+    separator before it; the first record of the file belongs to the first part.
+    """
+
+    path: str
+    source: str
+    start: int
+    end: int
+
+
+def scan_files(entries: Iterable[Entry], head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
+    """The rows of whole files: of any format, compressed or not.
+
+    Args:
+        entries: files that share a head, as one task reads them; `file.path` is a path of this machine.
+        head: their head.
+        consumer: what makes the rows.
+        limits: of a record, and of what a compressed file may expand to.
+
+    Yields:
+        Batches of `consumer.table`. A file that cannot be opened or read on is a reject; it is never an exception.
+    """
+    files = (
+        StoredFile(
+            entry.file.source,
+            entry.compression,
+            limits.most_expanded(entry.file.size),
+            partial(open_local, entry.file.path),
+        )
+        for entry in entries
+    )
+    yield from consumer.batches(read_files(files, head, limits.max_record), head)
+
+
+def cut_file(entry: Entry, size: int) -> list[FilePart]:
+    """The parts of a plain file, `size` bytes each, the last one shorter; none of an empty file.
+
+    Example:
+        >>> from nddup.scanning.input_files import InputFile
+        >>> [part[2:] for part in cut_file(Entry(InputFile("/a", "a", 25, 0), "", -1), 10)]
+        [(0, 10), (10, 20), (20, 25)]
+    """
+    file = entry.file
+    starts = range(0, file.size, size)
+    return [FilePart(file.path, file.source, start, min(start + size, file.size)) for start in starts]
+
+
+def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
+    """The rows of one part of a plain file, whose group is not `is_whole`.
+
+    Yields:
+        Batches of `consumer.table`; `split` is the start of the part, `seq` counts its records from 0.
+
+    Raises:
+        OSError: if the file cannot be opened.
+
+    Cost: the bytes of the part, and those up to the first separator after it.
+    """
+    yield from consumer.batches(in_batches(read_part(part, head, limits.max_record)), head)
+
+
+def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found]:
+    """The records of a part.
+
+    Its first record begins behind the first separator that begins in the part, or with the file. Its last record ends
+    at the first separator that begins behind the part, or with the file.
+
+    Raises:
+        OSError: if the file cannot be opened: it was there when its head was read.
+    """
+    unit = 2 if head.encoding.startswith("utf-16") else 1
+    with open_local(part.path) as file:
+        start = 0
+        if part.start > 0:
+            before = find_separator(file, part.start, head.separator, unit)
+            if before is None or before >= part.end:
+                return
+            start = before + len(head.separator)
+        after = find_separator(file, part.end, head.separator, unit)
+        end = None if after is None else after + len(head.separator)
+
+        file.seek(start)
+        stream = Expanded(_Range(file, end), "")  # type: ignore[arg-type]
+        for seq, (record, chunk) in enumerate(read_stream(stream, head, max_record)):
+            yield Found(part.source, part.start, seq, record, chunk)
+
+
+def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) -> int | None:
+    """Where the first separator at or after a place begins; None if there is none.
+
+    Args:
+        file: that can seek; it is left somewhere else.
+        start: a place.
+        separator: not empty.
+        unit: bytes of a code unit, 2 in UTF-16: a separator lies on a whole one.
+
+    Cost: reads to the separator, in pieces of `PIECE` bytes. Memory: two pieces.
+    """
+    file.seek(start)
+    held, offset = b"", start  # of held[0] in the file
+    while piece := file.read(PIECE):
+        held += piece
+        at = held.find(separator)
+        while at >= 0 and (offset + at) % unit:
+            at = held.find(separator, at + 1)
+        if at >= 0:
+            return offset + at
+
+        tail = len(separator) - 1  # of a separator that may go on in the next piece
+        offset += max(0, len(held) - tail)
+        held = held[-tail:] if tail else b""
+    return None
+
+
+def open_local(path: str) -> BinaryIO:
+    """The bytes of a file of this machine, as stored. Raises OSError."""
+    return open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+
+
+class _Range(io.RawIOBase):
+    """The bytes of an open file from where it stands up to a place; None: to its end."""
+
+    def __init__(self, file: BinaryIO, end: int | None) -> None:
+        super().__init__()
+        self._file = file
+        self._left = None if end is None else end - file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        size = len(buffer) if self._left is None else min(len(buffer), self._left)
+        data = self._file.read(size)
+        buffer[: len(data)] = data
+        self._left = None if self._left is None else self._left - len(data)
+        return len(data)

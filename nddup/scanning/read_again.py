@@ -1,0 +1,80 @@
+"""Records read a second time, for their content or their text. Two consumers.
+
+Contents   found records -> CONTENTS       the kept documents, to be written
+Texts      found records -> FOUND_TEXTS    the texts that a person is shown, or that are compared by edit distance
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Record
+from nddup.reading.records import content_fingerprint, record_text
+from nddup.scanning.found import Batches, Found
+from nddup.scanning.rules import TextRule
+from nddup.tables import CONTENTS, FOUND_TEXTS, Table
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The content of every record under its place, decoded, its markup kept. Rejects are left out.
+
+    Of JSON lines the line is there too, as it came, so that a kept document can be written with all its keys.
+    """
+
+    charset: str | None
+    table: ClassVar[Table] = CONTENTS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """CONTENTS, a batch a list."""
+        encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
+        for some in found:
+            read = [one for one in some if isinstance(one.record, Record)]
+            texts = [record_text(one.record, self.charset, "text") for one in read if isinstance(one.record, Record)]
+            lines = [one.chunk.decode(encoding, "replace").strip() if encoding else None for one in read]
+            columns = {
+                "source": pa.array([one.source for one in read], pa.string()),
+                "split": pa.array([one.split for one in read], pa.int64()),
+                "seq": pa.array([one.seq for one in read], pa.int64()),
+                "content": pa.array(texts, pa.string()),
+                "line": pa.array(lines, pa.string()),
+            }
+            yield CONTENTS.batch([columns[name] for name in CONTENTS.names])
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The text of records under their source and the fingerprint of their content.
+
+    A record is known again by these two and not by its place. So it does not matter how a file is split the second
+    time, and a file that changed gives no text instead of a wrong one.
+
+    Args:
+        rule: which text.
+        fingerprints: of the contents that are wanted; None takes every record. Of the others no text is made.
+        characters: so many of each text are taken; None takes all.
+    """
+
+    rule: TextRule
+    fingerprints: frozenset[bytes] | None = None
+    characters: int | None = None
+    table: ClassVar[Table] = FOUND_TEXTS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """FOUND_TEXTS, a batch a list; a batch may be empty."""
+        del head
+        for some in found:
+            sources, marks, texts = [], [], []
+            for one in some:
+                if not isinstance(one.record, Record):
+                    continue
+                fingerprint = content_fingerprint(one.record)
+                if self.fingerprints is None or fingerprint in self.fingerprints:
+                    sources.append(one.source)
+                    marks.append(fingerprint)
+                    texts.append(self.rule.read(one.record).text[: self.characters])
+            columns = pa.array(sources, pa.string()), pa.array(marks, pa.binary()), pa.array(texts, pa.string())
+            yield FOUND_TEXTS.batch(columns)

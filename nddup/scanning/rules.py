@@ -1,0 +1,34 @@
+"""How a record becomes text, and the text a sketch. The rules travel to the workers with their consumers."""
+
+from dataclasses import dataclass
+
+from nddup.reading.records import Markup, Part, PlainText, Record, read_text
+from nddup.sketching.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class TextRule:
+    """Which text of a record counts; see `nddup.reading.records.read_text`."""
+
+    markup: Markup = "auto"
+    charset: str | None = None
+    part: Part = "all"
+
+    def read(self, record: Record) -> PlainText:
+        """The plain text of a record, and how much of it could not be decoded."""
+        return read_text(record, self.charset, self.markup, self.part)
+
+
+@dataclass(frozen=True)
+class SketchRule:
+    """How a record becomes a sketch. Two sketches compare only if equal recipes made them from equal texts.
+
+    A text of fewer than `min_tokens` tokens is a reject. `left_out` are the ids of shingles that are passed over,
+    `lexicon` those of the terms that are taken: bytes of ascending uint64, because bytes are pickled fast.
+    """
+
+    recipe: Recipe
+    text: TextRule
+    min_tokens: int = 0
+    left_out: bytes = b""
+    lexicon: bytes = b""

@@ -1,0 +1,129 @@
+"""Found records -> RECORDS: text, sketch and fingerprints of each. A consumer.
+
+Python touches a record a few times (parser, charset, markup) and never a token: tokenising, shingling and selecting
+are one compiled call over the texts of a batch (`nddup.sketching.min_s`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
+from nddup.reading.records import content_fingerprint
+from nddup.scanning.found import Batches, Found
+from nddup.scanning.rules import SketchRule
+from nddup.scanning.text_buffers import text_buffers
+from nddup.sketching.kinds import KINDS
+from nddup.sketching.min_s import Sketches
+from nddup.sketching.recipe import Recipe, level_of, make_sketches
+from nddup.sketching.words.word_sketches import sketcher_of
+from nddup.tables import RECORDS, TYPES, Table
+
+
+class _Row(NamedTuple):
+    """A row of RECORDS without its sketch; `text` is empty for a reject."""
+
+    source: str
+    split: int
+    seq: int
+    doc_id: str | None
+    url: str | None
+    content_fingerprint: bytes | None
+    n_replaced: int
+    reason: str | None
+    detail: str
+    excerpt: str
+    text: str
+
+
+PLAIN = tuple(name for name in _Row._fields if name != "text")
+"""The columns of RECORDS that are the values of `_Row`; the others come from the sketches."""
+
+
+@dataclass(frozen=True)
+class SketchRecords:
+    """One row a record: a document with its sketch, or a reject with its reason.
+
+    A record of fewer than `rule.min_tokens` tokens becomes a reject `short`; it keeps its fingerprints and its sketch.
+    """
+
+    rule: SketchRule
+    table: ClassVar[Table] = RECORDS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """RECORDS, a batch a list."""
+        del head
+        for some in found:
+            rows = [_row_of(one, self.rule) for one in some]
+            made = sketch_texts([row.text for row in rows], self.rule)
+            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe)
+
+
+def sketch_texts(texts: list[str], rule: SketchRule) -> Sketches:
+    """The sketches of texts, in one call of the kernel that the recipe asks for."""
+    data, bounds = text_buffers(texts)
+    if rule.recipe.words is not None:
+        return sketcher_of(rule.recipe.words, rule.lexicon).sketch(data, bounds)
+    return make_sketches(data, bounds, rule.recipe, np.frombuffer(rule.left_out, np.uint64))
+
+
+def _row_of(one: Found, rule: SketchRule) -> _Row:
+    place, record = (one.source, one.split, one.seq), one.record
+    if isinstance(record, Reject):
+        return _Row(*place, record.doc_id, None, None, 0, record.reason, record.detail, record.excerpt, "")
+
+    text, replaced = rule.text.read(record)
+    return _Row(*place, record.doc_id, record.url, content_fingerprint(record), replaced, None, "", "", text)
+
+
+def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Row]:
+    """The rows, those of documents with too few tokens as rejects."""
+    for i in np.flatnonzero(made.n_tokens < min_tokens):
+        if rows[i].reason is None:
+            detail = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
+            rows[i] = rows[i]._replace(reason="short", detail=detail, excerpt=rows[i].text[:EXCERPT_LENGTH])
+    return rows
+
+
+def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe) -> pa.RecordBatch:
+    """RECORDS of rows and their sketches, in the same order."""
+    kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
+    columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
+    columns |= {
+        "n_tokens": pa.array(made.n_tokens),
+        "n_features": pa.array(made.n_features),
+        "sketch_fingerprint": pa.array(_fingerprints(made, recipe), pa.binary()),
+        "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
+        "signature": _signatures(made),
+    }
+    return RECORDS.batch([columns[name] for name in RECORDS.names])
+
+
+def _signatures(made: Sketches) -> pa.Array:
+    """The signatures as a list column, by slot; null where the kind has none, or the text no token."""
+    if made.signatures is None:
+        return pa.nulls(len(made.n_tokens), pa.list_(pa.int64()))
+    has_one = np.diff(made.offsets) > 0
+    per_text = made.signatures.size // max(int(np.count_nonzero(has_one)), 1)
+    ends = np.concatenate([[0], np.cumsum(has_one * per_text)]).astype(np.int32)
+    return pa.ListArray.from_arrays(ends, pa.array(made.signatures.view(np.int64)), mask=pa.array(~has_one))
+
+
+def _fingerprints(made: Sketches, recipe: Recipe) -> list[bytes]:
+    """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal. A modulus that varies is part of it."""
+    data = memoryview(made.ids.tobytes())
+    ends = pairwise((made.offsets * 8).tolist())
+    if KINDS[recipe.kind].estimate != "levels":
+        return [blake2b(data[low:high], digest_size=16).digest() for low, high in ends]
+
+    levels = [level_of(count, recipe.size) for count in made.n_features.tolist()]
+    return [
+        blake2b(data[low:high], digest_size=16, salt=bytes([level])).digest()
+        for (low, high), level in zip(ends, levels, strict=True)
+    ]

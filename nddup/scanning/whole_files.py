@@ -1,0 +1,86 @@
+"""Files read from their start, each by one task -> the records in them.
+
+All files can be read so; compressed ones, containers (WARC, CSV, Parquet), pages, and files with a record too long to
+be cut can be read in no other way. Records are numbered in the file; there is one split, 0.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import BinaryIO, NamedTuple
+
+from nddup.reading.containers import CONTAINERS, read_container
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.records import parse_record
+from nddup.reading.streams import Chunk, Expanded, StoppedError, cut_stream
+from nddup.redaction import clean
+from nddup.scanning.found import Found, in_batches
+
+
+class StoredFile(NamedTuple):
+    """A file as it is stored: its name in the tables, its compression, and the bytes it may expand to.
+
+    `open` gives the stored bytes from the start; those of Parquet must be able to seek. It may raise OSError or
+    StoppedError, which become a reject of the file.
+    """
+
+    source: str
+    compression: str
+    most: int
+    open: Callable[[], BinaryIO]
+
+
+def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[Found]]:
+    """The records of files that share a head, one file after another; a list may hold records of several files.
+
+    A file is opened when its turn comes, and closed before the next. Never raises for what is in a file.
+    """
+    yield from in_batches(one for file in files for one in _found_in(file, head, max_record))
+
+
+def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Found]:
+    """The records of a file, numbered; where it is damaged, the reject says which record was the last good one."""
+    last_good = ""
+    for seq, (record, chunk) in enumerate(read_file(file, head, max_record)):
+        told = record
+        if isinstance(record, Record):
+            last_good = f"{seq + 1} ({record.doc_id})"
+        elif record.reason == "damaged" and last_good:
+            told = replace(record, detail=f"{record.detail}; the last good record is {last_good}")
+        yield Found(file.source, 0, seq, told, chunk)
+
+
+def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
+    """The records of one file, in its order, each with its chunk (empty where the format has no separator).
+
+    Where reading cannot go on, the last reject says why: `unreadable`, `damaged`, `too large`.
+    """
+    try:
+        raw = file.open()
+    except OSError as error:
+        yield Reject("unreadable", clean(str(error)).splitlines()[0], ""), b""
+        return
+    except StoppedError as error:
+        yield Reject(error.reason, str(error), ""), b""
+        return
+
+    with raw:
+        if head.format.kind in CONTAINERS:
+            about = {"source": file.source, "compression": file.compression}
+            for record in read_container(raw, head, **about, limit=file.most, max_record=max_record):
+                yield record, b""
+        else:
+            stream = Expanded(raw, file.compression, file.most if file.compression else None)
+            yield from read_stream(stream, head, max_record)
+
+
+def read_stream(stream: Expanded, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
+    """The records of a stream that is cut at separators, each with its chunk (empty for a reject that has none)."""
+    unit = 2 if head.encoding.startswith("utf-16") else 1
+    for chunk in cut_stream(stream, head.separator, max_record=max_record, unit=unit):
+        if isinstance(chunk, Chunk):
+            record = parse_record(chunk.value, head, is_last=chunk.is_last)
+            if record is not None:
+                yield record, chunk.value
+        else:
+            yield chunk, b""
