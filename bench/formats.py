@@ -26,18 +26,18 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
-from nddup.run.measuring import Metrics
-from nddup.run.progress import Progress
 from nddup.run.session import start_session
+from nddup.run.spark_progress import SparkProgress
 from nddup.run.state import Job
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.spark.reading.hadoop_files import open_uri
 from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore
+from nddup.storage.session_tables import MemoryStore
 
 Page = tuple[str, str, bytes]
 FILES = 4
@@ -206,7 +206,7 @@ def _job(options: argparse.Namespace) -> Job:
     local.mkdir(parents=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
     config = build_config({"input": {"markup": "html"}}, origin="bench")
-    return Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    return Job(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
 
 
 def _find(job: Job, path: Path) -> Collection:
@@ -219,7 +219,7 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
     for group in found.groups:
         for file, compression, _ in group.files:
             stored = StoredFile(file.source, compression, 1 << 40, partial(open_uri, file.path))
-            for record_, _ in read_file(stored, group.head, job.limits.max_record):
+            for record_, _ in read_file(stored, group.head, limits_of(job.config).max_record):
                 if not isinstance(record_, Record):
                     continue
                 text = record_text(record_, None, "html")
@@ -228,15 +228,15 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
                     content_fingerprint(record_)
                     texts.append(text)
                 if len(texts) >= BATCH:
-                    sketch_texts(texts, job.rule)
+                    sketch_texts(texts, sketch_rule(job.config))
                     texts = []
-    sketch_texts(texts, job.rule)
+    sketch_texts(texts, sketch_rule(job.config))
     return documents
 
 
 def _read(job: Job, path: Path) -> int:
-    consumer, files = SketchRecords(job.rule), Storage(job.spark)
-    records = scan(job.spark, _find(job, path), consumer, files=files, limits=job.limits)
+    consumer, files = SketchRecords(sketch_rule(job.config)), Storage(job.spark)
+    records = scan(job.spark, _find(job, path), consumer, files=files, limits=limits_of(job.config))
     records.write.format("noop").mode("overwrite").save()
     return 0
 

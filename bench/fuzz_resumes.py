@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {
@@ -57,7 +57,7 @@ def write_pages(folder: Path) -> None:
 
 def result(spark: SparkSession, output: Path) -> dict[str, Any]:
     """Tables as sorted rows, the texts beside them, what was counted."""
-    folder = RunFolder(spark, str(output))
+    folder = SparkFolder(spark, str(output))
     metrics = folder.open()
     tables: dict[str, Any] = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
@@ -89,7 +89,7 @@ def killed_at(step: int, choose: random.Random) -> Iterator[list[int]]:
         for owner, name, amid in (
             (Storage, "write_text", _write_some),
             (Storage, "remove", _remove_or_not),
-            (RunFolder, "write", _write_some_files),
+            (SparkFolder, "write", _write_some_files),
         ):
             patches.enter_context(patch.object(owner, name, killed(getattr(owner, name), amid)))
         yield steps
@@ -110,7 +110,7 @@ def _remove_or_not(choose: random.Random, remove: Callable[[], None], *_: object
 
 
 def _write_some_files(
-    choose: random.Random, write: Callable[[], None], folder: RunFolder, name: str, *_: object
+    choose: random.Random, write: Callable[[], None], folder: SparkFolder, name: str, *_: object
 ) -> None:
     """Any of the files of a table."""
     write()

@@ -18,19 +18,19 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
-from nddup.run.measuring import Metrics
-from nddup.run.progress import Progress
 from nddup.run.session import start_session
+from nddup.run.spark_progress import SparkProgress
 from nddup.run.state import Job
 from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import HEAD_BYTES, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.sketching.min_s import sketch_texts
 from nddup.spark.reading.scan import scan
 from nddup.spark.reading.splits import read_chunks
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import MemoryStore
+from nddup.storage.session_tables import MemoryStore
 
 BLOCK = 16 << 20
 """Bytes the loop reads at a time, and of text it sketches at a time; a batch of the job has as many."""
@@ -128,7 +128,7 @@ def _job(options: argparse.Namespace) -> Job:
     local = (BUILD / "local").absolute()
     local.mkdir(parents=True, exist_ok=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
-    return Job(spark, build_config({}, origin="bench"), MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    return Job(spark, build_config({}, origin="bench"), MemoryStore(), SparkProgress(spark, is_quiet=True))
 
 
 def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
@@ -137,11 +137,11 @@ def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
     def records(path: Path) -> DataFrame:
         files = Storage(job.spark)
         found = find_files(files, [str(path)], job.config.input)
-        return scan(job.spark, found, SketchRecords(job.rule), files=files, limits=job.limits)
+        return scan(job.spark, found, SketchRecords(sketch_rule(job.config)), files=files, limits=limits_of(job.config))
 
     def chunks(path: Path) -> DataFrame:
         return read_chunks(
-            job.spark, [(path.absolute().as_uri(), path.name, -1)], head, max_record=job.limits.max_record
+            job.spark, [(path.absolute().as_uri(), path.name, -1)], head, max_record=limits_of(job.config).max_record
         )
 
     return {
@@ -193,8 +193,8 @@ def _profile(path: Path, head: FileHead, job: Job) -> None:
     ]
 
     def sketch_all() -> None:
-        found = parse_chunks(batches, head, job.limits.max_record)
-        for _ in SketchRecords(job.rule).batches(found, head):
+        found = parse_chunks(batches, head, limits_of(job.config).max_record)
+        for _ in SketchRecords(sketch_rule(job.config)).batches(found, head):
             pass
 
     bare = _timed(sketch_all)

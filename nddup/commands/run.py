@@ -50,8 +50,9 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
-    from nddup.run.progress import Progress, start_logging  # noqa: PLC0415
+    from nddup.run.progress import start_logging  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.run.spark_progress import SparkProgress  # noqa: PLC0415
 
     start_logging(options.log_format)
     spark = start_session(master=options.master, settings=config.spark)
@@ -68,8 +69,8 @@ def execute(options: argparse.Namespace) -> int:
     if config.output.report:
         from nddup.results.report.folder import report_run  # noqa: PLC0415
 
-        with Progress(spark, form=options.log_format).stage("report") as notes:
+        with SparkProgress(spark, form=options.log_format).stage("report") as shown:
             report = report_run(spark, options.output)
-            notes.append(report)
+            shown.notes.append(report)
     sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
     return 0

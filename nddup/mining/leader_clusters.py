@@ -108,7 +108,9 @@ def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArr
     """Of each kept document that leads none, the position of the pair whose document the policy prefers."""
     lone = np.flatnonzero(~np.isin(pairs[:, 1], leaders))
     lone = lone[np.lexsort((ranks[pairs[lone, 0]], pairs[lone, 1]))]
-    return lone[np.append(True, pairs[lone[1:], 1] != pairs[lone[:-1], 1])[: lone.size]]
+    is_first = np.append(True, pairs[lone[1:], 1] != pairs[lone[:-1], 1])[: lone.size]
+    chosen: NDArray[np.int64] = lone[is_first]
+    return chosen
 
 
 @compiled

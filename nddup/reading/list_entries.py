@@ -104,8 +104,8 @@ def _read_json(line: str, layout: Layout) -> Entry:
     ids = next(([value[a], value[b]] for a, b in ENDS if a in value and b in value), [])
     pair = _texts(ids)
     score = value.get(layout.score) if layout.score else None
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    return Entry(pair if len(pair) == PAIR else None, finite_number(score) if is_number else None)
+    number = finite_number(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+    return Entry(pair if len(pair) == PAIR else None, number)
 
 
 def _texts(ids: Sequence[Any]) -> list[str]:

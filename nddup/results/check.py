@@ -21,7 +21,7 @@ from nddup.results.evidence import INCIDENCES, Evidence, described
 from nddup.run.session import set_to
 from nddup.spark.checking import prove_clusters, prove_keep, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 
 EXAMPLES = 3
 
@@ -81,7 +81,7 @@ def check_run(
 
     Cost: some thirty Spark actions; the documents are shuffled once, the distinct sketches streamed twice.
     """
-    folder = RunFolder(spark, path)
+    folder = SparkFolder(spark, path)
     evidence = Evidence(spark, folder, RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json"))
     try:
         limited = [] if max_rejects is None else [_few_rejects(evidence, max_rejects)]

@@ -36,7 +36,7 @@ from nddup.spark import schemas
 from nddup.spark.evaluating import compare_lists as stage
 from nddup.spark.evaluating import list_tables as lists
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.storage.versions import versions
 from nddup.verifying.pair_counts import Agreement
 
@@ -85,7 +85,7 @@ def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = D
 
     Cost: some fifteen Spark actions; the pairs are shuffled three times, the list five times.
     """
-    folder = RunFolder(spark, run)
+    folder = SparkFolder(spark, run)
     metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     comparison = _Comparison(spark, folder, metrics, options)
     try:
@@ -99,7 +99,7 @@ def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = D
 class _Comparison:
     """The tables of one comparison; what is used twice is kept until `forget`."""
 
-    def __init__(self, spark: SparkSession, folder: RunFolder, metrics: RunMetrics, options: Options) -> None:
+    def __init__(self, spark: SparkSession, folder: SparkFolder, metrics: RunMetrics, options: Options) -> None:
         self._spark, self._folder, self._options = spark, folder, options
         self._metrics = metrics
         self._persisted: list[DataFrame] = []

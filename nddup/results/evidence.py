@@ -20,7 +20,7 @@ from nddup.sketching.lsh_bands import Bands
 from nddup.spark import heavy_keys
 from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 from nddup.verifying.definitions import Probes, Rows, Rule
 from nddup.verifying.sketch_forms import Form
@@ -56,7 +56,7 @@ class Evidence:
     """What the promises of one run are held against. Each table is computed once, when it is first asked for."""
 
     spark: SparkSession
-    folder: RunFolder
+    folder: SparkFolder
     metrics: RunMetrics
     persisted: list[DataFrame] = field(default_factory=list)
     not_found: int = 0

@@ -9,7 +9,7 @@ from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
 from nddup.results.summary import headline, notes
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 
 WIDTH = 76
 LARGEST = 10
@@ -39,7 +39,7 @@ def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | 
         ConfigError: if there is no such cluster or document.
         OutputError: if `path` is not a finished run.
     """
-    folder = RunFolder(spark, path)
+    folder = SparkFolder(spark, path)
     metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     if cluster is not None:
         return _show_cluster(folder, cluster)
@@ -54,7 +54,7 @@ def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | 
     return summarise(metrics, path, report=report) + "\n" + heading + "\n".join(lines) + "\n"
 
 
-def _show_cluster(folder: RunFolder, cluster: str) -> str:
+def _show_cluster(folder: SparkFolder, cluster: str) -> str:
     row = folder.table("clusters").where(F.col("cluster_id") == cluster).first()
     if row is None:
         raise ConfigError(f"--cluster {cluster}: no such cluster in {folder.path}")
@@ -68,7 +68,7 @@ def _show_cluster(folder: RunFolder, cluster: str) -> str:
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
 
 
-def _show_document(folder: RunFolder, doc: str) -> str:
+def _show_document(folder: SparkFolder, doc: str) -> str:
     row = folder.table("documents").where(F.col("doc_id") == doc).first()
     if row is None:
         raise ConfigError(f"--doc {doc}: no such document in {folder.path}")
@@ -98,7 +98,7 @@ def _pairs_of(pairs: DataFrame, doc: str) -> list[Any]:
     return own.orderBy(F.desc("resemblance"), "other").limit(SHOWN_IDS + 1).collect()
 
 
-def _urls(folder: RunFolder, ids: list[str]) -> dict[str, str]:
+def _urls(folder: SparkFolder, ids: list[str]) -> dict[str, str]:
     rows = folder.table("documents").where(F.col("doc_id").isin(ids)).select("doc_id", "url").collect()
     return {row["doc_id"]: row["url"] for row in rows}
 

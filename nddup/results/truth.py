@@ -8,25 +8,27 @@ documents are also looked for among all documents, without candidates, and how m
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
-from nddup.run.pairing import save_pairs, take_documents
-from nddup.run.report_texts import reopen_inputs
-from nddup.run.state import Job
+from nddup.run.documents import take_documents
+from nddup.run.pairing import find_pairs
+from nddup.run.spark_progress import SparkProgress
+from nddup.run.state import Job, persisted
 from nddup.scanning.read_again import Texts
 from nddup.settings.derive import found_exactly
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.spark.evaluating import edit_pairs as stage
-from nddup.spark.reading.scan import scan
 from nddup.spark.reading.shown_texts import name_texts
 from nddup.storage.files import Storage
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.inputs import config_of, reopen_inputs
+from nddup.storage.session_tables import MemoryStore
+from nddup.storage.spark_folder import SparkFolder
 
 CANDIDATES = 0.4
 """Least resemblance of the sketches of a candidate."""
@@ -101,41 +103,47 @@ def make_truth(  # noqa: PLR0913 - the options of the command
     storage = Storage(spark)
     if storage.exists(output):
         raise OutputError(f"--output {output}: exists already; give another file")
-    folder = RunFolder(spark, run)
+    folder = SparkFolder(spark, run)
     folder.open()
-    job = reopen_inputs(spark, folder)
+    inputs = reopen_inputs(spark, folder)
     documents = folder.table("documents")
-    job.config = settings_of_candidates(job.config, least)
-    take_documents(job, documents)
-    pairs = save_pairs(job).persist(StorageLevel.DISK_ONLY)
-    texts = _read_texts(job, documents).persist(StorageLevel.DISK_ONLY)
-    found = stage.measure_pairs(pairs, texts, similarity=similarity).persist(StorageLevel.DISK_ONLY)
-    try:
-        counted = pairs.agg(F.count("*").alias("n"), F.count_if("star").alias("stars")).first()
-        about = texts.agg(F.count("*").alias("n"), F.count_if("cut").alias("cut")).first()
+    config = settings_of_candidates(config_of(folder), least)
+    job = Job(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
+    paired = find_pairs(job, take_documents(job, documents))
+
+    texts_read = stage.spell_out(
+        name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))
+    )
+    with ExitStack() as held:
+        pairs, texts = held.enter_context(persisted(paired.pairs)), held.enter_context(persisted(texts_read))
+        found = held.enter_context(persisted(stage.measure_pairs(pairs, texts, similarity=similarity)))
+
+        candidates, stars = _count(pairs, "star")
+        n_texts, cut_texts = _count(texts, "cut")
         sample = stage.compare_sampled(texts, number=sampled, similarity=similarity).distinct() if sampled else found
-        known = sample.join(found.select("doc_a", "doc_b", F.lit(True).alias("is_found")), ["doc_a", "doc_b"], "left")
-        seen = known.agg(F.count("*").alias("n"), F.count_if("is_found").alias("found")).first()
-        if counted is None or about is None or seen is None:
-            raise AssertionError  # an aggregate without groups has one row
+        listed = found.select("doc_a", "doc_b", F.lit(True).alias("is_found"))
+        sampled_pairs, sampled_found = _count(sample.join(listed, ["doc_a", "doc_b"], "left"), "is_found")
         made = Truth(
             similarity=similarity,
-            measure=job.config.pairs.measure,
+            measure=config.pairs.measure,
             least=least,
-            documents=about["n"],
-            cut_texts=about["cut"],
-            candidates=counted["n"],
-            unlisted=counted["stars"] + job.metrics.counts["crowd"] + job.metrics.counts["cut_postings"],
+            documents=n_texts,
+            cut_texts=cut_texts,
+            candidates=candidates,
+            unlisted=stars + paired.metrics.crowd + paired.metrics.cut_postings,
             pairs=found.count(),
-            sampled=min(sampled, about["n"]),
-            sampled_pairs=seen["n"],
-            sampled_found=seen["found"],
+            sampled=min(sampled, n_texts),
+            sampled_pairs=sampled_pairs,
+            sampled_found=sampled_found,
         )
         storage.write_text(output, _lines(found.orderBy("doc_a", "doc_b"), made))
-    finally:
-        for kept in (pairs, texts, found):
-            kept.unpersist()
     return made
+
+
+def _count(table: DataFrame, condition: str) -> tuple[int, int]:
+    """The rows of a table, and those that fulfil a condition. One action."""
+    row = table.agg(F.count("*").alias("rows"), F.count_if(condition).alias("those")).collect()[0]
+    return row["rows"], row["those"]
 
 
 def settings_of_candidates(config: Config, least: float) -> Config:
@@ -153,13 +161,6 @@ def settings_of_candidates(config: Config, least: float) -> Config:
         "max_postings": config.pairs.max_postings,
     }
     return build_config({**config.model_dump(), "sketch": sketch.model_dump(), "pairs": pairs}, origin="--candidates")
-
-
-def _read_texts(job: Job, documents: DataFrame) -> DataFrame:
-    if job.collection is None:
-        raise ValueError("documents of a DataFrame are not read again")
-    found = scan(job.spark, job.collection, Texts(job.rule.text), files=Storage(job.spark), limits=job.limits)
-    return stage.spell_out(name_texts(found, documents.select("doc_id", "source", "content_fingerprint")))
 
 
 def _lines(found: DataFrame, made: Truth) -> Iterator[str]:

@@ -69,7 +69,7 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     members = job.save("members", cluster_names.list_members(named.table))
     job.drop("named", made=["clusters", "members"])
 
-    counts = built.counts | false_saved.counts | clusters.counts
+    counts = {**built.counts, **false_saved.counts, **clusters.counts}
     metrics = ClustersMetrics(
         rows_in={"pairs": paired.metrics.rows_out["pairs"]},
         rows_out={"clusters": clusters.rows, "members": members.rows, "false_components": false_saved.rows},
@@ -172,7 +172,8 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
     if job.config.clusters.mode == "cover":
         del steps["listed"]
 
-    waiting, done = mining.graph.table, []
+    waiting = mining.graph.table
+    done: list[DataFrame] = []
     for name, mine in steps.items():
         blocks = shares.gather_shares(waiting, sketches, matches, partitions=partitions)
         is_over = F.col("coverage") == shares.OVER

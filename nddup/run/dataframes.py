@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from nddup.errors import ConfigError
 from nddup.run.measures import metrics_of
 from nddup.run.pipeline import find_clusters
-from nddup.run.spark_progress import SparkProgress
 from nddup.run.session import set_to, settings_for
+from nddup.run.spark_progress import SparkProgress
 from nddup.run.state import Job
 from nddup.settings.load import build_config
 from nddup.spark.reading.splits import number_texts

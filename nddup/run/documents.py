@@ -23,13 +23,13 @@ from nddup.run.session import set_to, splitting
 from nddup.run.state import Job, Saved, persisted
 from nddup.scanning.collection import Collection
 from nddup.scanning.rules import SketchRule
-from nddup.scanning.sketch_records import Sketches
-from nddup.settings import derive
+from nddup.scanning.sketch_records import SketchRecords
+from nddup.settings.scan_rules import limits_of, sketch_rule, text_rule
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.storage.files import Storage
-from nddup.storage.inputs import Inputs, limits_of, text_rule
+from nddup.storage.inputs import Inputs
 
 UNREADABLE = "unreadable"
 """The reason of a file that could not be opened; one that is cut or damaged gives what can be read of it."""
@@ -90,12 +90,7 @@ class _Made(NamedTuple):
 def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
     """Read and sketch everything once; documents with equal sketches become one node."""
     lexicon = find_lexicon(job, source)
-    rule = SketchRule(
-        derive.recipe_of(job.config),
-        text_rule(job.config),
-        job.config.input.min_tokens,
-        lexicon=lexicon.ids if lexicon else b"",
-    )
+    rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
     made = _find_documents(job, source) or _make_documents(job, source, rule)
     _require_few_rejects(job, made.documents, made.rejects)
@@ -122,7 +117,8 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
     is_large = documents.rows >= heavy_keys.HEAVY
     named = collapse.name_nodes(documents.table, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
-    return Documents(documents.table, nodes.table, documents.rows, **documents.counts, **nodes.counts)
+    counts = {**documents.counts, **nodes.counts}
+    return Documents(documents.table, nodes.table, documents.rows, **counts)
 
 
 def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
@@ -168,11 +164,11 @@ def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
     """RECORDS of given texts; where shingles are too common, read a second time without them."""
     found = job.find("records")
     if found is None:
-        found = job.write("records", scan.scan_texts(texts, Sketches(rule)), **collapse.count_replaced())
+        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), **collapse.count_replaced())
         left_out = _find_common(job, found.table)
         if left_out:
-            again = scan.scan_texts(texts, Sketches(replace(rule, left_out=left_out)))
-            found = job.write("records", again, **collapse.count_replaced())
+            thinned = scan.scan_texts(texts, SketchRecords(replace(rule, left_out=left_out)))
+            found = job.write("records", thinned, **collapse.count_replaced())
         found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
     return _Records(found, None)
 
@@ -191,7 +187,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     split = splitting(job.spark)
     limits, files = limits_of(job.config), Storage(job.spark)
     with set_to(job.spark, split):
-        records, seen = scan.scan_counting(job.spark, collection, Sketches(rule), files=files, limits=limits)
+        records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         found = job.write("records", records, **collapse.count_replaced())
         short = {
             row["source"]
@@ -201,12 +197,12 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
         }
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
-            found = job.write("records", inputs.scan(Sketches(rule)), **collapse.count_replaced())
+            found = job.write("records", inputs.scan(SketchRecords(rule)), **collapse.count_replaced())
 
         left_out = _find_common(job, found.table)
         if left_out:
-            again = inputs.scan(Sketches(replace(rule, left_out=left_out)))
-            found = job.write("records", again, **collapse.count_replaced())
+            thinned = inputs.scan(SketchRecords(replace(rule, left_out=left_out)))
+            found = job.write("records", thinned, **collapse.count_replaced())
 
     noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
     return _Records(job.seal("records", found, **noted), inputs)

@@ -1,19 +1,17 @@
 """A whole run, from INPUT paths to a finished folder with its report."""
 
-import json
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nddup.metrics import RunMetrics, Stages, TextsMetrics
-from nddup.report.folder import write_report_of
+from nddup.metrics import TextsMetrics
 from nddup.run.documents import require_readable
 from nddup.run.kept_documents import write_kept_once
 from nddup.run.lexicons import NOTE, note_of, take_saved
 from nddup.run.listings import write_context, write_duplicates
-from nddup.run.pipeline import find_clusters
 from nddup.run.measures import metrics_of
+from nddup.run.pipeline import find_clusters
 from nddup.run.progress import LogFormat, say
 from nddup.run.report_texts import store_texts
 from nddup.run.spark_progress import SparkProgress
@@ -23,7 +21,6 @@ from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.files import Storage
 from nddup.storage.spark_folder import SparkFolder
-from nddup.storage.versions import versions
 
 
 def run_job(  # noqa: PLR0913 - what the command line takes
@@ -86,17 +83,13 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     if job.config.output.context:
         write_context(folder, found.sketched.documents)
     write_kept_once(job, folder, found)
-    with job.stage("texts") as stage:
+    with job.stage("texts", TextsMetrics) as stage:
         texts = store_texts(job, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
     if found.sketched.lexicon is not None:
         folder.write_text(NOTE, note_of(job.config, found.sketched.lexicon))
 
-    metrics = metrics_of(job.config, found, texts).dump()
+    metrics = metrics_of(job.config, found, stage.metrics).dump()
     folder.finish(metrics)
     job.drop("records", made=["documents", "rejects", "offsets"])
-
-    if job.config.output.report:
-        with job.stage("report") as stage:
-            stage.notes.append(write_report_of(folder))
     return metrics

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from nddup.errors import NddupError
+from nddup.metrics import StageMetrics
 from nddup.run.lineage import made_of
 from nddup.run.pipeline import Found
 from nddup.run.session import set_to
@@ -11,14 +12,14 @@ from nddup.run.state import Job
 from nddup.scanning.read_again import Contents
 from nddup.spark.exports import as_xml
 from nddup.spark.reading.scan import key_contents
-from nddup.storage.inputs import Inputs
 from nddup.storage.run_folder import RunFolder
 
 
 def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
     """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
-    form, inputs = job.config.output.kept, found.sketched.inputs
-    if form == "none" or inputs is None:
+    form, sketched = job.config.output.kept, found.sketched
+    inputs, offsets = sketched.inputs, sketched.offsets
+    if form == "none" or inputs is None or offsets is None:
         folder.clear("kept")
         return
 
@@ -26,21 +27,21 @@ def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
     if folder.has("kept", **made):
         return
 
-    with job.stage("output") as stage:
+    with job.stage("output", StageMetrics) as stage:
         job.progress.describe("kept")
         folder.clear("kept")
         with set_to(job.spark, inputs.splitting):
-            _write_all(_read_kept(job, inputs, found), f"{folder.path}/kept", form, expected=found.kept)
+            contents = key_contents(inputs.scan(Contents(job.config.input.charset)), offsets)
+            _write_all(_choose_kept(contents, found), f"{folder.path}/kept", form, expected=found.kept)
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
 
 
-def _read_kept(job: Job, inputs: Inputs, found: Found) -> DataFrame:
+def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
     """The kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
     kept = found.keep.where("kept").select("doc_id")
     columns = ["doc_key", "doc_id", "url", "source", "record"]
     documents = found.sketched.documents.table.join(kept, "doc_id").select(*columns)
-    contents = key_contents(inputs.scan(Contents(job.config.input.charset)), found.sketched.offsets)
     return documents.join(contents, "doc_key")
 
 

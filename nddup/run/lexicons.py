@@ -21,13 +21,13 @@ from nddup.run.state import Job, Saved, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.settings import derive
+from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan, scan_texts
 from nddup.spark.reading.term_counts import choose_terms, sum_terms
 from nddup.storage.files import Storage
-from nddup.storage.inputs import limits_of, text_rule
 
 NOTE = "lexicon.json"
 COUNTED = ("counted", "occurrences", "commonest")
@@ -67,9 +67,7 @@ def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) ->
         counted = scan_texts(source, consumer)
     else:
         counted = scan(job.spark, source, consumer, files=Storage(job.spark), limits=limits_of(job.config))
-    terms = job.save(
-        "terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences")
-    )
+    terms = job.save("terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences"))
 
     least, most = words.lexicon.interval(terms.counts["commonest"])
     kept = job.write("lexicon", choose_terms(terms.table, least=least, most=most))

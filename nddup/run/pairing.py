@@ -18,6 +18,7 @@ from nddup.run.documents import Documents
 from nddup.run.rounds import Matches, Rounds, contract
 from nddup.run.state import Job, Saved
 from nddup.settings import derive
+from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.recipe import level_of
 from nddup.spark.clustering import large_graph
 from nddup.spark.pairing import collapse, compared, expand, key_match, led_families, match, modulus_levels, prune
@@ -80,8 +81,9 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
 
     Where one sketch contains another, or candidates are pairs unseen, there are no leaders: long lists are cut.
     """
-    if derive.finder_of(job.config) is not None:
-        return _compare_by_keys(job, comparing)
+    finder = derive.finder_of(job.config)
+    if finder is not None:
+        return _compare_by_keys(job, comparing, finder)
 
     sketches = comparing.sketches
     is_by_levels = job.kind.finder == "levels"
@@ -105,9 +107,9 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
     return job.seal("compared", found, pruned_to=rounds, heavy=heavy.rows if heavy else 0)
 
 
-def _compare_by_keys(job: Job, comparing: _Comparing) -> Saved:
+def _compare_by_keys(job: Job, comparing: _Comparing, finder: Finder) -> Saved:
     """COMPARED of the sketches that have a key in common: bands of a signature, or words."""
-    finder, limit = derive.finder_of(job.config), job.config.pairs.max_postings
+    limit = job.config.pairs.max_postings
     found_heavy = key_match.find_crowd(comparing.sketches, finder=finder, max_postings=limit)
     heavy = _save_heavy(job, comparing, found_heavy)
     matched = key_match.match_keys(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics
+from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages
 from nddup.run.clustering import Clustered, mine_clusters
 from nddup.run.documents import Sketched, sketch_documents
 from nddup.run.pairing import Paired, find_pairs
@@ -28,7 +28,7 @@ class Found:
     paired: Paired
     clustered: Clustered
     keep: DataFrame
-    stages: tuple[SketchMetrics, PairsMetrics, ClustersMetrics, KeepMetrics]
+    stages: Stages
 
     @property
     def tables(self) -> dict[str, DataFrame]:
@@ -46,26 +46,26 @@ class Found:
     @property
     def kept(self) -> int:
         """Documents that stay."""
-        return self.stages[3].kept
+        return self.stages.keep.kept
 
 
 def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
     """Every table of a run, from its files or from TEXTS; each is left in the store of the job."""
-    with job.stage("sketch") as sketching:
+    with job.stage("sketch", SketchMetrics) as sketching:
         sketched = sketch_documents(job, source)
         rows = sketched.metrics.rows_out
         sketching.done(sketched.metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
 
-    with job.stage("pairs") as pairing:
+    with job.stage("pairs", PairsMetrics) as pairing:
         paired = find_pairs(job, sketched.documents)
         pairs = paired.metrics.rows_out["pairs"]
         pairing.done(paired.metrics, f"{pairs:,} pairs", f"{paired.metrics.candidates:,} candidates")
 
-    with job.stage("clusters") as clustering:
+    with job.stage("clusters", ClustersMetrics) as clustering:
         clustered = mine_clusters(job, sketched.documents, paired)
         clustering.done(clustered.metrics, f"{clustered.metrics.rows_out['clusters']:,} clusters")
 
-    with job.stage("keep") as keeping:
+    with job.stage("keep", KeepMetrics) as keeping:
         listed = keep_list.list_kept(sketched.documents.nodes, clustered.graph, least_size=job.threshold.least_size)
         keep = job.save("keep", listed, kept=F.count_if("kept"))
         kept, documents = keep.counts["kept"], rows["documents"]
@@ -74,5 +74,5 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
         )
         keeping.done(counted, f"{kept:,} kept")
 
-    stages = (sketching.metrics, pairing.metrics, clustering.metrics, keeping.metrics)
+    stages = Stages(sketch=sketching.metrics, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
     return Found(sketched, paired, clustered, keep.table, stages)

@@ -81,8 +81,6 @@ def _read_chosen(job: Job, found: Found) -> Saved:
     if options.texts:
         clustered, documents = found.clustered, found.sketched.documents.table
         shown = list_shown(clustered.clusters, clustered.members, documents, sampled=options.texts // 2)
-        choice = choose_documents(
-            shown.collect(), inputs.sizes, most=options.texts, most_bytes=int(options.texts_read)
-        )
+        choice = choose_documents(shown.collect(), inputs.sizes, most=options.texts, most_bytes=int(options.texts_read))
     written = job.write("texts", inputs.find_texts(choice.documents))
     return job.seal("texts", written, clusters=len(choice.clusters), beyond_files=choice.beyond_files)

@@ -49,9 +49,7 @@ class Rounds:
             self.job.drop(name, made=[made])
 
 
-def build_large_graph(
-    rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None
-) -> DataFrame:
+def build_large_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None) -> DataFrame:
     """GRAPH, lazily, from tables that are saved here."""
     turns = large_graph.take_turns(matches.table, nodes, families=matches.families, partitions=matches.partitions)
     turns = rounds.save("turns", turns).table
@@ -103,7 +101,7 @@ def _require_memory(job: Job, edges: int) -> None:
     most = job.most_edges(large_graph.REST_COST, 2 * edges)
     if edges > most:
         raise CapacityError(
-            f"the keep-list has {edges:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than the"
-            f" {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold,"
-            " or split the collection"
+            f"the keep-list has {edges:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than"
+            f" the {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or"
+            " pairs.threshold, or split the collection"
         )

@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from nddup.matching.threshold import Threshold
 from nddup.metrics import StageMetrics
@@ -39,14 +40,17 @@ class Saved:
     noted: Mapping[str, Any]
 
 
-class Stage:
+M = TypeVar("M", bound=StageMetrics)
+
+
+class Stage(Generic[M]):
     """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
 
-    def __init__(self) -> None:
-        self.metrics = StageMetrics()
+    def __init__(self, metrics: M) -> None:
+        self.metrics = metrics
         self.notes: list[str] = []
 
-    def done(self, metrics: StageMetrics, *notes: str) -> None:
+    def done(self, metrics: M, *notes: str) -> None:
         """The stage counted this; `notes` are for people who watch."""
         self.metrics = metrics
         self.notes += notes
@@ -88,9 +92,10 @@ class Job:
         return cost.most_edges(self.task_memory, nodes)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, name: str, counts: type[M]) -> Iterator[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
-        stage, started, before = Stage(), time.monotonic(), shuffled_bytes(self.spark)
+        stage = Stage(counts.model_construct())  # type: ignore[arg-type] # mypy loses M here
+        started, before = time.monotonic(), shuffled_bytes(self.spark)
         known = len(self.resumed)
 
         with self.progress.stage(name) as shown:
@@ -143,7 +148,7 @@ class Job:
         self.store.drop(name, made=made)
 
     @staticmethod
-    def _schema(name: str) -> schemas.T.StructType:
+    def _schema(name: str) -> T.StructType:
         return schemas.schema_of(table_called(name))
 
 

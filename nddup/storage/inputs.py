@@ -13,6 +13,7 @@ from nddup.scanning.found import Consumer, Limits
 from nddup.scanning.read_again import Texts
 from nddup.scanning.rules import TextRule
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan
@@ -58,16 +59,6 @@ class Inputs:
         fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
         these = replace(self, collection=self.collection.only(sources))
         return name_texts(these.scan(Texts(self.text, fingerprints, CHARACTERS)), F.broadcast(named))
-
-
-def text_rule(config: Config) -> TextRule:
-    """How a record becomes text."""
-    return TextRule(config.input.markup, config.input.charset, config.input.text)
-
-
-def limits_of(config: Config) -> Limits:
-    """What a record may take."""
-    return Limits(int(config.input.max_record), config.input.max_expansion)
 
 
 def config_of(folder: RunFolder) -> Config:

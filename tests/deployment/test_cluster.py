@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.run.job import run_job
 from nddup.settings.load import load_config
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 from scripts.standalone import ROOT, Cluster
 
@@ -50,7 +50,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables of a finished run, sorted, and the text beside them."""
-    folder = RunFolder(spark, str(output))
+    folder = SparkFolder(spark, str(output))
     folder.open()
     tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     return tables | {"duplicates": folder.read_text("duplicates.txt").splitlines()}

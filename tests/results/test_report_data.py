@@ -20,7 +20,7 @@ from nddup.results.report.shown import LENGTHS, list_cells, list_documents
 from nddup.results.report.write import script_of
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from tests.results.made_reports import make_shown, many_clusters
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
@@ -110,7 +110,7 @@ def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_what_is_shown_is_what_the_tables_say(spark: SparkSession, finished: tuple[Path, Path]) -> None:
     """Clusters, documents, fates, pairs and histograms against the tables, row by row."""
-    folder = RunFolder(spark, str(finished[1]))
+    folder = SparkFolder(spark, str(finished[1]))
     tables = {name: folder.table(name).collect() for name in ("clusters", "documents", "pairs", "keep", "members")}
 
     shown = gather(spark, folder, RunMetrics.read(folder.open()))
@@ -153,7 +153,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
 ) -> None:
     """Asked for, texts are read again; after the inputs changed that fails in one line, and the plain report works."""
     inputs, run = finished
-    folder = RunFolder(spark, str(run))
+    folder = SparkFolder(spark, str(run))
     shown = gather(spark, folder, RunMetrics.read(folder.open()))
     cluster = shown.clusters["cluster_id"].to_pylist()[0]
     assert len(shown.texts) <= 3

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from nddup import find_duplicates
 from nddup.errors import ConfigError, NddupError
-from nddup.run.job import Tables, run_job
+from nddup.run.dataframes import Tables
+from nddup.run.job import run_job
 from nddup.run.session import set_to
 from nddup.settings.load import build_config
 

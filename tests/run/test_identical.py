@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
-from nddup.run.job import find_duplicates, run_job
+from nddup.run.dataframes import find_duplicates
+from nddup.run.job import run_job
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 from tests.places import ROOT
 
@@ -74,7 +75,7 @@ def run(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) 
     config = build_config({**SETTINGS, "spark": changed}, origin="test")
     with set_to(spark, changed):
         metrics = run_job(spark, [str(path) for path in inputs], str(output), config)
-    folder = RunFolder(spark, str(output))
+    folder = SparkFolder(spark, str(output))
     tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     return tables | {"duplicates.txt": folder.read_text("duplicates.txt").splitlines()}, counts_of(metrics)
 

@@ -30,7 +30,7 @@ from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 
 LISTED = 3
@@ -143,7 +143,7 @@ def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, 
     assert found[0]["clusters"] == found[1]["clusters"]
     shown = [
         gather(spark, folder, RunMetrics.read(folder.open()))
-        for folder in (RunFolder(spark, str(whole)), RunFolder(spark, str(cut)))
+        for folder in (SparkFolder(spark, str(whole)), SparkFolder(spark, str(cut)))
     ]
     told = [one.clusters.select(["cluster_id", "size", "representative", "support"]) for one in shown]
     assert told[0].equals(told[1])
@@ -154,10 +154,10 @@ def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, 
 @pytest.mark.parametrize("limit", [0, 100])
 def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Path, cut: Path, limit: int) -> None:
     """Beyond the limit a list is a folder of sorted parts of whole lines, of rows that list all members or few."""
-    folder = RunFolder(spark, str(cut))
+    folder = SparkFolder(spark, str(cut))
     numbered = number_clusters(folder.table("clusters")).persist()
     lists: dict[str, tuple[DataFrame, str, bytes]] = {
-        "report/a.txt": (spell_clusters(RunFolder(spark, str(whole)).table("clusters")), "\n",
+        "report/a.txt": (spell_clusters(SparkFolder(spark, str(whole)).table("clusters")), "\n",
                   (whole / "duplicates.txt").read_bytes()),
         "report/b.txt": (spell_members(numbered, folder.table("members")), "\t", (cut / "duplicates.txt").read_bytes()),
         "report/c.txt": (invert_sketches(folder.table("documents"), end=" "), " ", (cut / "context.fimi").read_bytes()),
@@ -176,7 +176,7 @@ def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Pa
 
 def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> None:
     """Where `duplicates.txt` is a folder, its lines are proved all the same, and a changed one is found."""
-    folder = RunFolder(spark, str(cut))
+    folder = SparkFolder(spark, str(cut))
     numbered = number_clusters(folder.table("clusters")).persist()
     before = (cut / "duplicates.txt").read_bytes()
     write_lines(folder, "duplicates.txt", spell_members(numbered, folder.table("members")), end="\t", one_file=0)

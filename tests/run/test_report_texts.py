@@ -13,11 +13,12 @@ from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.results.summary import notes
 from nddup.run.job import run_job
-from nddup.run.report_texts import CHARACTERS, choose_documents, find_texts, reopen_inputs
+from nddup.run.report_texts import choose_documents
 from nddup.settings.load import build_config
 from nddup.spark.reading.shown_texts import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.inputs import CHARACTERS, reopen_inputs
+from nddup.storage.spark_folder import SparkFolder
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
 
@@ -119,7 +120,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
     """Without markup, cut at the bound, equal documents each with their own; nothing of a document in no cluster."""
     metrics = run_job(spark, [str(files)], str(tmp_path / "run"), build_config({}, origin="test"))
 
-    folder = RunFolder(spark, str(tmp_path / "run"))
+    folder = SparkFolder(spark, str(tmp_path / "run"))
     found = {row["doc_id"]: row["text"] for row in folder.table("texts").collect()}
     long = ("five six " * 4_000)[:CHARACTERS]
     assert found == {"1": WORDS, "2": WORDS, "3": f"{WORDS} phi", "5": long, "6": long}
@@ -128,7 +129,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
 
     again = reopen_inputs(spark, folder)
     row = folder.table("documents").where("doc_id = '4'").select("source", "content_fingerprint").collect()[0]
-    texts = find_texts(again, {"4": (row["source"], bytes(row["content_fingerprint"]))}).collect()
+    texts = again.find_texts({"4": (row["source"], bytes(row["content_fingerprint"]))}).collect()
     assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "alone it stands in the world")]
 
     (files / "a.jsonl").write_text("{}\n")
@@ -149,7 +150,7 @@ def test_no_texts_when_none_are_asked_for(spark: SparkSession, tmp_path: Path) -
         spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t")
     )
 
-    assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+    assert SparkFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
 
 
 def test_clusters_in_files_too_large_to_read_again_are_said(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,6 +160,6 @@ def test_clusters_in_files_too_large_to_read_again_are_said(spark: SparkSession,
 
     metrics = run_job(spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), settings)
 
-    assert RunFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+    assert SparkFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
     said = "1 clusters chosen for the report lie in files beyond output.texts_read: it shows them without their texts"
     assert said in notes(RunMetrics.read(metrics))

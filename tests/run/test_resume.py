@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from nddup.run.job import run_job
 from nddup.run.session import set_to, splitting
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {
@@ -74,7 +74,7 @@ def run(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, 
 
 def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables and texts of a finished run, sorted."""
-    folder = RunFolder(spark, str(output))
+    folder = SparkFolder(spark, str(output))
     folder.open()
     tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
@@ -97,16 +97,16 @@ def counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
 def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iterator[list[str]]:
     """Kill the run behind the first table that `when` says; the names of all that were sealed."""
     sealed: list[str] = []
-    seal = RunFolder.seal
+    seal = SparkFolder.seal
 
-    def note(folder: RunFolder, name: str, **said: Any) -> None:  # noqa: ANN401
+    def note(folder: SparkFolder, name: str, **said: Any) -> None:  # noqa: ANN401
         seal(folder, name, **said)
         sealed.append(name)
         if when(name):
             raise KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(RunFolder, "seal", note)
+        patched.setattr(SparkFolder, "seal", note)
         yield sealed
 
 

@@ -24,19 +24,16 @@ from nddup.reading.reference_lists import guess_layout
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import StoppedError
 from nddup.run.job import run_job
-from nddup.run.measuring import Metrics
-from nddup.run.progress import Progress
-from nddup.run.state import Job
 from nddup.scanning.collection import find_files
 from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import FILES
 from nddup.storage.files import Storage
-from nddup.storage.session_tables import MemoryStore
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
 
@@ -165,13 +162,12 @@ def write_files(folder: Path) -> None:
 def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     """The records of these inputs with all that is told of them, and their contents, as a run reads them."""
     config = build_config({"input": {"max_record": 2000}}, origin="test")
-    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     files = Storage(spark)
     collection = find_files(files, list(inputs), config.input)
     assert not collection.unread
     collection = collection.read_whole({"long.jsonl"})  # as it is once a record of it was found missing
-    found = scan(spark, collection, SketchRecords(job.rule), files=files, limits=job.limits)
-    contents = scan(spark, collection, Contents(None), files=files, limits=job.limits)
+    found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
+    contents = scan(spark, collection, Contents(None), files=files, limits=limits_of(config))
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 

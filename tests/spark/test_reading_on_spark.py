@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from nddup.run.measuring import Metrics
-from nddup.run.progress import Progress
-from nddup.run.state import Job
 from nddup.scanning.collection import find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.spark.pairing import collapse
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import REJECTS
 from nddup.storage.files import Storage
-from nddup.storage.session_tables import MemoryStore
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]
@@ -40,10 +37,9 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
 def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> DataFrame:
     """Numbered records of these inputs, as the job reads them."""
     config = build_config(settings, origin="test")
-    job = Job(spark, config, MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
     files = Storage(spark)
     found = find_files(files, [str(path) for path in inputs], config.input)
-    records = scan(spark, found, SketchRecords(job.rule), files=files, limits=job.limits)
+    records = scan(spark, found, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
     return collapse.number(records, collapse.split_offsets(records))
 
 

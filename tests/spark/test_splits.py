@@ -14,18 +14,15 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject
 from nddup.reading.streams import find_open_end
-from nddup.run.measuring import Metrics
-from nddup.run.progress import Progress
 from nddup.run.session import SPLITTING, set_to
-from nddup.run.state import Job
 from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
-from nddup.storage.session_tables import MemoryStore
 from nddup.tables import CHUNKS
 
 MAX_RECORD = 10_000
@@ -126,10 +123,12 @@ def test_the_end_of_a_file_is_found_however_far_its_last_separator_is(monkeypatc
 
 def read_with(spark: SparkSession, collection: Collection, size: int | None) -> list[tuple[Any, ...]]:
     """The records of a collection under a size of split; None reads each file from its start."""
-    job = Job(spark, build_config({}, origin="test"), MemoryStore(), Progress(spark, is_quiet=True), Metrics(spark))
+    config = build_config({}, origin="test")
     if size is None:
         collection = collection.read_whole({file.source for file in collection.listing.files})
-    records = scan(spark, collection, SketchRecords(job.rule), files=Storage(spark), limits=job.limits)
+    records = scan(
+        spark, collection, SketchRecords(sketch_rule(config)), files=Storage(spark), limits=limits_of(config)
+    )
     with set_to(spark, dict(zip(SPLITTING, (str(size or 1 << 20), "0", "1"), strict=True))):
         rows = records.orderBy("source", "split", "seq").collect()
     return [

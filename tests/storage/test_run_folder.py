@@ -12,17 +12,18 @@ from nddup.errors import IncompatibleSketchError, NddupError, OutputError
 from nddup.spark.schemas import KEEP
 from nddup.storage import versions as module
 from nddup.storage.claim import PREFIX
-from nddup.storage.run_folder import OUTPUTS, RunFolder
+from nddup.storage.run_folder import OUTPUTS
 from nddup.storage.session_tables import MemoryStore
+from nddup.storage.spark_folder import SparkFolder
 from nddup.storage.versions import versions
 from tests.storage.test_claim import holder
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 
 
-def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> RunFolder:
+def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> SparkFolder:
     """A folder that a run has claimed; its claim is forgotten, as if its process had ended."""
-    folder = RunFolder(spark, str(path))
+    folder = SparkFolder(spark, str(path))
     folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
     folder.__exit__()
     return folder
@@ -33,7 +34,7 @@ def names(path: Path) -> set[str]:
     return {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
 
 
-def save(folder: RunFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
+def save(folder: SparkFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
     """Write and seal a table with the columns of KEEP."""
     assert folder.find(name, KEEP, settings=settings, reads=reads) is None
     kept = folder.write(name, table, KEEP)
@@ -41,7 +42,7 @@ def save(folder: RunFolder, name: str, table: DataFrame, reads: list[str], **set
     return kept
 
 
-def fingerprints(folder: RunFolder, **settings: int) -> list[str]:
+def fingerprints(folder: SparkFolder, **settings: int) -> list[str]:
     """The fingerprints of a table, and of one made from it, under these settings."""
     empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
     save(folder, "keep", empty, ["input"], **settings)
@@ -97,7 +98,7 @@ def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) ->
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
 
-    folder.drop("again")
+    folder.drop("again", made=[])
 
     assert sorted(path.name for path in (tmp_path / "out" / "_stages").iterdir() if path.name[0] != ".") == [
         "again.json",
@@ -112,9 +113,9 @@ def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path
     (tmp_path / "full" / "mine").write_text("mine")
     for name in ("file", "full"):
         with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite to"):
-            RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
+            SparkFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
         with pytest.raises(OutputError, match="holds files that are no run of nddup; it is not overwritten"):
-            RunFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
+            SparkFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
 
     assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
 
@@ -156,7 +157,7 @@ def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path)
 def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession, tmp_path: Path) -> None:
     """No run, no end, another format: each refused with what it is."""
     with pytest.raises(OutputError, match="is not a run of nddup"):
-        RunFolder(spark, str(tmp_path / "none")).open()
+        SparkFolder(spark, str(tmp_path / "none")).open()
     folder = started(spark, tmp_path / "out")
     with pytest.raises(OutputError, match="the run did not finish; what it holds is not a result"):
         folder.open()
@@ -184,7 +185,7 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
 
 def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
     """The names of what another attempt at the run would make again, of a table and one made of it."""
-    with RunFolder(spark, str(path)) as folder:
+    with SparkFolder(spark, str(path)) as folder:
         folder.start(settings={}, inputs=INPUTS, resume=True)
     found = {
         "keep": folder.find("keep", KEEP, settings=settings, reads=["input"]),
@@ -196,7 +197,7 @@ def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
 def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
     """Another attempt finds rows and counts of a table it would make the same; with another setting none made of it."""
     save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
-    again = RunFolder(spark, str(tmp_path / "out"))
+    again = SparkFolder(spark, str(tmp_path / "out"))
 
     again.start(settings={}, inputs=INPUTS, resume=True)
     kept = again.find("keep", KEEP, settings={}, reads=["input"])
@@ -248,8 +249,8 @@ def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, 
     empty = spark.createDataFrame([], KEEP)
     save(folder, "records", empty, ["input"])
     save(folder, "keep", empty, ["records"])
-    folder.drop("records")
-    again = RunFolder(spark, str(tmp_path / "out"))
+    folder.drop("records", made=["keep"])
+    again = SparkFolder(spark, str(tmp_path / "out"))
     again.start(settings={}, inputs=INPUTS, resume=True)
 
     assert again.has("records", settings={}, reads=["input"])
@@ -263,7 +264,7 @@ def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
     folder.finish({})
-    again = RunFolder(spark, str(tmp_path / "out"))
+    again = SparkFolder(spark, str(tmp_path / "out"))
 
     with again:
         assert again.start(settings={}, inputs=INPUTS, resume=True)
@@ -282,7 +283,7 @@ def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSe
         (tmp_path / name).mkdir()
         (tmp_path / name / "_RUN.json").write_text('{"layo')
 
-        with RunFolder(spark, str(tmp_path / name)) as folder:
+        with SparkFolder(spark, str(tmp_path / name)) as folder:
             folder.start(settings={}, inputs=INPUTS, resume=resume, overwrite=not resume)
 
         assert json.loads((tmp_path / name / "_RUN.json").read_text())["inputs"] == INPUTS
@@ -300,7 +301,7 @@ def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Pa
     (tmp_path / "out" / "notes.txt").write_text("mine")
     assert names(tmp_path / "out") >= OUTPUTS
 
-    with RunFolder(spark, str(tmp_path / "out")) as again:
+    with SparkFolder(spark, str(tmp_path / "out")) as again:
         assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
         during = names(tmp_path / "out")
         assert again.has("keep", settings={}, reads=["input"])
@@ -333,11 +334,11 @@ def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path:
     start: dict[str, Any] = {"settings": {"size": 1}, "inputs": INPUTS, mode: True, "say": said.append}
     with holder(out) as process:
         with pytest.raises(OutputError, match=f"another run works there, process {process.pid} on "):
-            RunFolder(spark, str(out)).start(**start)
+            SparkFolder(spark, str(out)).start(**start)
         assert {name for name in names(out) if not name.startswith(PREFIX)} == before
         assert sum(name.startswith(PREFIX) for name in names(out)) == 1
 
-    with RunFolder(spark, str(out)) as second:
+    with SparkFolder(spark, str(out)) as second:
         assert not second.start(**start)
         assert "taken over from process" in said[-1]
         assert "_COMPLETE" not in names(out)
@@ -347,7 +348,7 @@ def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path:
 def test_a_run_that_lost_its_folder_stops(spark: SparkSession, tmp_path: Path) -> None:
     """Before it writes a table, seals it, writes a file or finishes."""
     empty = spark.createDataFrame([], KEEP)
-    with RunFolder(spark, str(tmp_path / "out")) as folder:
+    with SparkFolder(spark, str(tmp_path / "out")) as folder:
         folder.start(settings={}, inputs=INPUTS)
         save(folder, "keep", empty, ["input"])
         next((tmp_path / "out").glob(f"{PREFIX}*")).unlink()

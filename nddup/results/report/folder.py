@@ -9,7 +9,7 @@ from nddup.redaction import drop_login
 from nddup.results.report.data import chunks
 from nddup.results.report.gather import gather
 from nddup.results.report.write import write_report
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.spark_folder import SparkFolder
 
 
 def report_run(spark: SparkSession, run: str, *, asked: Iterable[str] = ()) -> str:
@@ -28,7 +28,7 @@ def report_run(spark: SparkSession, run: str, *, asked: Iterable[str] = ()) -> s
         ConfigError: if there is no such cluster, or an input is gone.
         NddupError: if inputs changed since the run, and must be read again.
     """
-    folder = RunFolder(spark, run)
+    folder = SparkFolder(spark, run)
     metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     shown = gather(spark, folder, metrics, asked)
     folder.remove("report")

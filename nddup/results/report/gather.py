@@ -29,8 +29,8 @@ from nddup.results.report.shown import (
     list_cells,
     list_documents,
 )
-from nddup.run.report_texts import find_texts, reopen_inputs
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.inputs import reopen_inputs
+from nddup.storage.spark_folder import SparkFolder
 
 MOST_CLUSTERS = 100_000
 """The largest; the others are counted in the histograms only."""
@@ -48,7 +48,7 @@ MOST_REJECTS = 100
 MOST_COMPONENTS = 100
 
 
-def gather(spark: SparkSession, folder: RunFolder, metrics: RunMetrics, asked: Iterable[str] = ()) -> Shown:
+def gather(spark: SparkSession, folder: SparkFolder, metrics: RunMetrics, asked: Iterable[str] = ()) -> Shown:
     """Read what the report shows.
 
     Args:
@@ -107,7 +107,7 @@ def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
     return listed_each, min(listed_each, matrix_each)
 
 
-def _clusters(folder: RunFolder, listed_each: int) -> pa.Table:
+def _clusters(folder: SparkFolder, listed_each: int) -> pa.Table:
     largest = folder.table("clusters").orderBy(F.desc("size"), "cluster_id").limit(MOST_CLUSTERS)
     preferred = (
         folder.table("members").where("representative").groupBy("cluster_id").agg(F.min("doc_id").alias("first"))
@@ -125,7 +125,7 @@ def _clusters(folder: RunFolder, listed_each: int) -> pa.Table:
     return joined.toArrow().sort_by(order).cast(CLUSTERS)
 
 
-def _describe(spark: SparkSession, folder: RunFolder, names: pa.Table) -> pa.Table:
+def _describe(spark: SparkSession, folder: SparkFolder, names: pa.Table) -> pa.Table:
     """LISTED: what the run says of these documents."""
     about = folder.table("documents").select("doc_id", "url", "source", "record", "n_tokens", "n_features")
     ids = spark.createDataFrame(names.select(["doc_id"]).group_by("doc_id").aggregate([]))
@@ -134,7 +134,7 @@ def _describe(spark: SparkSession, folder: RunFolder, names: pa.Table) -> pa.Tab
     return names.join(found, "doc_id").select(LISTED.names).sort_by(order).cast(LISTED)
 
 
-def _cells(spark: SparkSession, folder: RunFolder, names: pa.Table, matrix_each: int) -> pa.Table:
+def _cells(spark: SparkSession, folder: SparkFolder, names: pa.Table, matrix_each: int) -> pa.Table:
     """CELLS: what the run says of the pairs of these documents; those not listed in `pairs` have no row."""
     wanted = list_cells(names, matrix_each)
     ends = spark.createDataFrame(wanted.select(["doc_a", "doc_b"]).group_by(["doc_a", "doc_b"]).aggregate([]))
@@ -152,12 +152,12 @@ def _cells(spark: SparkSession, folder: RunFolder, names: pa.Table, matrix_each:
     )
 
 
-def _texts(folder: RunFolder) -> pa.Table:
+def _texts(folder: SparkFolder) -> pa.Table:
     return folder.table("texts").sort("doc_id").toArrow().cast(TEXTS) if folder.holds("texts") else TEXTS.empty_table()
 
 
 def _asked_documents(
-    folder: RunFolder, clusters: pa.Table, names: pa.Table, texts: pa.Table, asked: list[str]
+    folder: SparkFolder, clusters: pa.Table, names: pa.Table, texts: pa.Table, asked: list[str]
 ) -> dict[str, tuple[str, bytes]]:
     """Source and fingerprint of the documents in a matrix of clusters that were asked for, and have no text."""
     if not asked:
@@ -174,8 +174,8 @@ def _asked_documents(
     return {row["doc_id"]: (row["source"], bytes(row["content_fingerprint"])) for row in rows}
 
 
-def _read_again(spark: SparkSession, folder: RunFolder, missing: dict[str, tuple[str, bytes]]) -> pa.Table:
-    found = find_texts(reopen_inputs(spark, folder), missing).sort("doc_id").toArrow().cast(TEXTS)
+def _read_again(spark: SparkSession, folder: SparkFolder, missing: dict[str, tuple[str, bytes]]) -> pa.Table:
+    found = reopen_inputs(spark, folder).find_texts(missing).sort("doc_id").toArrow().cast(TEXTS)
     if len(found) < len(missing):
         lost = sorted(missing.keys() - set(found["doc_id"].to_pylist()))
         raise NddupError(f"the inputs of {folder.path} no longer hold document {lost[0]}; run the job again")
@@ -202,13 +202,13 @@ def _lengths(documents: DataFrame) -> list[tuple[int, int]]:
     return [(low, at_least[place] - at_least[place + 1]) for place, low in enumerate(LENGTHS)]
 
 
-def _rejects(folder: RunFolder) -> list[dict[str, Any]]:
+def _rejects(folder: SparkFolder) -> list[dict[str, Any]]:
     """The first rejects by source and record."""
     rows = folder.table("rejects").orderBy("source", "record").limit(MOST_REJECTS).collect()
     return [row.asDict() for row in rows]
 
 
-def _components(spark: SparkSession, folder: RunFolder) -> list[dict[str, Any]] | None:
+def _components(spark: SparkSession, folder: SparkFolder) -> list[dict[str, Any]] | None:
     """The components that hold most pairs which are no near-duplicates; None where the run has no such table."""
     if not folder.holds(COMPONENTS):
         return None
