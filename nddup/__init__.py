@@ -17,6 +17,7 @@ is in `nddup.tables`.
 The rooms, from the ground up; each says in its `__init__` what it may import:
 
     reading, sketching, matching, mining, verifying     the mathematics, without Spark
+    scanning                                            from files to Arrow batches, in any worker, without Spark
     settings, explaining                                what a run can be told, and what that means
     spark                                               the stages over DataFrames, lazy
     storage, run                                        a run, from inputs to report: the packages that act
