@@ -6,31 +6,29 @@ What it leaves in the run's folder:
     evaluation/unique_to_reference.csv      pairs of the list that the run has not, with urls and estimated resemblance
     evaluation/unique_to_run.csv            pairs of the run that the list has not
 
-Both lists are sets of pairs of different documents, the order within a pair is nothing. A star stands for all pairs
-of its groups of equal sketches. Pairs with an id that is no document of the run are part of the reference: they count
-as not found, and their number is said, with the recall without them.
+Both lists are sets of pairs of different documents; the order within a pair does not matter. A star stands for all
+pairs of its groups of equal sketches. Pairs with an id that is no document of the run are part of the reference: they
+count as not found, and their number is stated, with the recall without them.
 
-Groups are counted by their pairs. As long as these are at most `LISTED`, they are listed as pairs are; more are counted
-exactly without being listed, and then there is no list of those unique to the reference.
+The pairs of groups are listed one by one while there are at most `LISTED`. More of them are counted exactly without
+being listed; then there is no list of those unique to the reference.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
-from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines, guess_layout
-from nddup.reading.streams import compression_of, expand_head
+from nddup.reading.reference_lists import Layout
 from nddup.redaction import drop_login
-from nddup.results.evaluation import FORMAT, Band, csv_line, nice_step, numbers, resemblance_curve, score_curve
-from nddup.scanning.input_files import InputFile
-from nddup.settings.derive import kind_of
+from nddup.results.evaluation import FORMAT, Band, nice_step, numbers, resemblance_curve, score_curve
+from nddup.results.reference_file import Reading, open_reference
+from nddup.results.unique_pairs import UniquePairs
 from nddup.settings.schema import Config
 from nddup.spark import schemas
 from nddup.spark.evaluating import compare_lists as stage
@@ -49,22 +47,36 @@ WRITTEN = 1_000_000
 POINTS = 50
 """Points of the curve over the score, at most about twice as many."""
 
-HEAD_BYTES = 1 << 18
-
 
 @dataclass(frozen=True)
-class Options:
-    """How the list is to be read, each None for what its first lines tell; and how much of the lists is written."""
+class Options(Reading):
+    """How the list is read, and how much of the lists is made.
 
-    kind: Kind | None = None
-    delimiter: str | None = None
-    header: bool | None = None
-    score: str | None = None
+    Attributes:
+        written: rows of each list of unique pairs.
+        listed: pairs of groups that are listed one by one.
+    """
+
     written: int = WRITTEN
     listed: int = LISTED
 
 
 DEFAULTS = Options()
+
+
+class _Found(NamedTuple):
+    """What the run has: pairs of documents, pairs in a common cluster, pairs by band of their resemblance."""
+
+    pairs: int
+    together: int
+    bands: list[Band]
+
+
+class _Entries(NamedTuple):
+    """What was counted of the lines of the list: as `evaluation.json` says it; pairs that groups would give."""
+
+    counts: dict[str, int]
+    possible: int
 
 
 def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = DEFAULTS) -> dict[str, Any]:
@@ -97,36 +109,36 @@ def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = D
 
 
 class _Comparison:
-    """The tables of one comparison; what is used twice is kept until `forget`."""
+    """The tables of one comparison. Tables that are read more than once are kept until `forget`."""
 
     def __init__(self, spark: SparkSession, folder: SparkFolder, metrics: RunMetrics, options: Options) -> None:
         self._spark, self._folder, self._options = spark, folder, options
-        self._metrics = metrics
         self._persisted: list[DataFrame] = []
-        self._possible = 0
-        """Pairs that the groups of the list would give, each group for itself."""
-        self._documents = folder.table("documents")
+        self._documents, self._members = folder.table("documents"), folder.table("members")
         self._docs = self._keep(stage.list_documents(self._documents))
-        self._members = folder.table("members")
-        self._unlisted = self._find_unlisted()
+        self._unlisted = self._find_unlisted(is_led=metrics.stages.clusters.led_clusters > 0)
         self._edges = self._keep(stage.fold_edges(folder.table("pairs"), self._docs))
+        config = Config.model_validate(metrics.settings)
+        self._unique = UniquePairs(folder, self._documents, config, options.written)
 
     def compare(self, truth: str) -> dict[str, Any]:
         """Everything `nddup.results.evaluation.EVALUATION` names."""
-        file, compression, layout = self._look_at(truth)
-        entries = self._keep(lists.read_list(self._spark, file.path, layout, compression=compression, size=file.size))
-        said = {"kind": layout.kind, "delimiter": layout.delimiter, "header": list(layout.header),
-                "score": layout.score_name, **self._count_entries(entries, layout)}  # fmt: skip
-        is_counted = self._possible > self._options.listed
-        by_resemblance = _by_band(self._edges.where("pairs > 0"), "resemblance", 1 / stage.STEP, F.sum("pairs"))
-        found = sum(count for _, (count,) in by_resemblance)
-        found_together = self._count(stage.number_clusters(self._members, self._docs))
+        file = open_reference(Storage(self._spark), truth, self._options, self._are_documents)
+        layout = file.layout
+        lines = self._keep(
+            lists.read_list(self._spark, file.path, layout, compression=file.compression, size=file.size)
+        )
+        entries = self._count_entries(lines)
+
+        found = self._count_found()
+        is_counted = layout.kind == "groups" and entries.possible > self._options.listed
         if is_counted:
-            compared = self._compare_groups(lists.list_groups(entries), found, found_together)
+            compared = self._compare_groups(lists.list_groups(lines), found)
         else:
-            pairs = lists.list_pairs(entries) if layout.kind == "pairs" else lists.expand_groups(entries)
-            compared = self._compare_pairs(pairs, found, found_together, by_resemblance)
-        said |= compared.pop("list") | {"counted": is_counted}
+            pairs = lists.list_pairs(lines) if layout.kind == "pairs" else lists.expand_groups(lines)
+            compared = self._compare_pairs(pairs, found)
+
+        said = {**_describe(layout), **entries.counts, **compared.pop("list"), "counted": is_counted}
         if layout.kind == "groups":
             said["repeated"] = None
         return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": said, **compared}
@@ -140,154 +152,112 @@ class _Comparison:
         self._persisted.append(table.persist(StorageLevel.DISK_ONLY))
         return table
 
-    def _count(self, memberships: DataFrame) -> int:
+    def _count_together(self, memberships: DataFrame) -> int:
+        """Pairs of documents in a common set. One action."""
         row = stage.count_covered(memberships).first()
         return int(row["pairs"]) if row else 0
 
-    def _find_unlisted(self) -> DataFrame:
-        if not self._metrics.stages.clusters.led_clusters:
+    def _find_unlisted(self, *, is_led: bool) -> DataFrame:
+        if not is_led:
             return schemas.local_table(self._spark, schemas.table("node string, family string"))
         keep, clusters = self._folder.table("keep"), self._folder.table("clusters")
         return self._keep(stage.find_unlisted(self._docs, keep, clusters, self._members))
 
-    def _look_at(self, truth: str) -> tuple[InputFile, str, Layout]:
-        """The list's file, its compression and its layout."""
-        storage = Storage(self._spark)
-        if not storage.exists(truth):
-            raise ConfigError(f"--truth {truth}: no such file")
-        files = storage.list_inputs([truth]).files
-        if len(files) != 1:
-            raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
-        raw = storage.read_head(files[0].path, 4 * HEAD_BYTES)
-        compression = compression_of(raw)
-        text = expand_head(raw, HEAD_BYTES)
-        lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
-        given = {"kind": self._options.kind, "delimiter": self._options.delimiter, "score": self._options.score}
-        try:
-            layout = guess_layout(lines, header=self._options.header, **given)  # type: ignore[arg-type]
-            if self._options.header is None and self._are_documents(layout.header[:2]):
-                layout = guess_layout(lines, header=False, **given)  # type: ignore[arg-type]
-        except LayoutError as error:
-            raise ConfigError(f"--truth {truth}: {error}") from error
-        return files[0], compression, layout
-
     def _are_documents(self, ids: Sequence[str]) -> bool:
-        return bool(ids) and self._docs.where(F.col("doc_id").isin(list(ids))).count() == len(ids)
+        return self._docs.where(F.col("doc_id").isin(list(ids))).count() == len(ids)
 
-    def _count_entries(self, entries: DataFrame, layout: Layout) -> dict[str, int]:
+    def _count_found(self) -> _Found:
+        bands = _by_band(self._edges.where("pairs > 0"), "resemblance", 1 / stage.STEP, F.sum("pairs"))
+        together = self._count_together(stage.number_clusters(self._members, self._docs))
+        return _Found(sum(count for _, (count,) in bands), together, bands)
+
+    def _count_entries(self, entries: DataFrame) -> _Entries:
+        """Count lines, and the different ids in them by what the run knows of them. Two actions."""
         size = F.when(F.col("members").isNotNull(), F.size(F.array_distinct("members"))).cast("long")
-        row = entries.agg(
+        lines = entries.agg(
             F.count("*").alias("lines"),
             F.count_if(F.col("members").isNull()).alias("unreadable"),
             F.count_if(size == 1).alias("with_itself"),
             F.coalesce(F.sum(F.shiftright(size * (size - 1), 1)), F.lit(0)).alias("possible"),
-        ).first()
+        )
+
         ids = entries.select(F.explode("members").alias("doc_id")).distinct()
-        is_document, is_reject = F.lit(True).alias("is_document"), F.lit(True).alias("is_reject")
-        rejects = self._folder.table("rejects").select("doc_id").distinct().select("doc_id", is_reject)
-        known = ids.join(self._docs.select("doc_id", is_document), "doc_id", "left").join(rejects, "doc_id", "left")
-        unknown = F.col("is_document").isNull()
+        documents = self._docs.select("doc_id", F.lit(True).alias("is_document"))
+        rejects = self._folder.table("rejects").select("doc_id").distinct()
+        rejects = rejects.select("doc_id", F.lit(True).alias("is_reject"))
+        known = ids.join(documents, "doc_id", "left").join(rejects, "doc_id", "left")
+        is_unknown = F.col("is_document").isNull()
         about = known.agg(
             F.count("*").alias("ids"),
-            F.count_if(unknown).alias("unknown_ids"),
-            F.count_if(unknown & F.col("is_reject").isNotNull()).alias("rejected_ids"),
-        ).first()
-        counts = {**(row.asDict() if row else {}), **(about.asDict() if about else {})}
-        possible = int(counts.pop("possible"))
-        self._possible = possible if layout.kind == "groups" else 0
-        return {name: int(count) for name, count in counts.items()}
+            F.count_if(is_unknown).alias("unknown_ids"),
+            F.count_if(is_unknown & F.col("is_reject").isNotNull()).alias("rejected_ids"),
+        )
 
-    def _compare_pairs(
-        self, reference: DataFrame, found: int, found_together: int, by_resemblance: list[Band]
-    ) -> dict[str, Any]:
+        counts = {
+            name: int(count) for row in (*lines.collect(), *about.collect()) for name, count in row.asDict().items()
+        }
+        possible = counts.pop("possible")
+        return _Entries(counts, possible)
+
+    def _compare_pairs(self, reference: DataFrame, found: _Found) -> dict[str, Any]:
+        """The numbers, curves and lists, from each pair of the list."""
         judged = self._keep(stage.judge(reference, self._docs, self._edges, self._members, self._unlisted))
-        row = judged.agg(*stage.count_judged()).first()
-        counts: dict[str, Any] = row.asDict() if row else {}
-        total, known = counts["reference"], counts["known"]
-        common = _by_band(judged.where("found"), "resemblance", 1 / stage.STEP, F.count("*"))
+        (row,) = judged.agg(*stage.count_judged()).collect()
+        total, known, common = row["reference"], row["known"], row["found"]
+        bands = _by_band(judged.where("found"), "resemblance", 1 / stage.STEP, F.count("*"))
         return {
-            "list": {"repeated": counts["times"] - total, "unknown_pairs": total - known},
-            "pairs": numbers(Agreement(total, found, counts["found"]), known),
-            "clusters": numbers(Agreement(total, found_together, counts["together"]), known),
-            "unlisted": counts["unlisted"],
+            "list": {"repeated": row["times"] - total, "unknown_pairs": total - known},
+            "pairs": numbers(Agreement(total, found.pairs, common), known),
+            "clusters": numbers(Agreement(total, found.together, row["together"]), known),
+            "unlisted": row["unlisted"],
             "curves": {
-                "score": _curve_over_score(judged, counts["low"], counts["high"], found),
-                "resemblance": resemblance_curve(by_resemblance, common, steps=stage.STEP, reference=total),
+                "score": _curve_over_score(judged, row["low"], row["high"], found.pairs),
+                "resemblance": resemblance_curve(found.bands, bands, steps=stage.STEP, reference=total),
             },
             "lists": {
-                "unique_to_reference": self._write_missed(judged, total - counts["found"]),
-                "unique_to_run": self._write_unasked(judged, found - counts["found"]),
+                "unique_to_reference": self._unique.write_missed(judged, total - common),
+                "unique_to_run": self._unique.write_unasked(judged, found.pairs - common),
             },
         }
 
-    def _compare_groups(self, groups: DataFrame, found: int, found_together: int) -> dict[str, Any]:
-        """As `_compare_pairs`, where the pairs are too many to be listed."""
+    def _compare_groups(self, groups: DataFrame, found: _Found) -> dict[str, Any]:
+        """The numbers of `_compare_pairs`, where the pairs are too many to be listed."""
         groups = self._keep(groups)
         numbered = self._keep(stage.number_groups(groups, self._docs))
+        total, known = self._count_together(numbered), self._count_together(numbered.where("item >= 0"))
+
+        (row,) = stage.count_common(groups, self._docs, self._edges, self._unlisted).collect()
+        common = int(row["common"])
+
+        # A pair lies in a common group and in a common cluster if it lies in a common set of both at once.
         ours = self._keep(stage.number_clusters(self._members, self._docs))
-        total, known = self._count(numbered), self._count(numbered.where("item >= 0"))
         both = ours.join(numbered.withColumnRenamed("set_id", "part"), "item")
-        row = stage.count_common(groups, self._docs, self._edges, self._unlisted).first()
-        common, removed = (int(row["common"]), int(row["removed"])) if row else (0, 0)
-        nodes = self._docs.join(self._unlisted, "node").select("doc_id", "family")
-        inside = numbered.join(self._docs.select("doc_id", F.col("doc_key").alias("item")), "item").join(
-            nodes, "doc_id"
-        )
-        families = inside.withColumn("part", F.dense_rank().over(Window.orderBy("family")).cast("long"))
+        together = self._count_together(both)
+
         return {
             "list": {"unknown_pairs": total - known},
-            "pairs": numbers(Agreement(total, found, common), known),
-            "clusters": numbers(Agreement(total, found_together, self._count(both)), known),
-            "unlisted": self._count(families) - removed,
+            "pairs": numbers(Agreement(total, found.pairs, common), known),
+            "clusters": numbers(Agreement(total, found.together, together), known),
+            "unlisted": self._count_unlisted(numbered) - int(row["removed"]),
             "curves": {"score": [], "resemblance": []},
             "lists": {
                 "unique_to_reference": {"file": None, "rows": 0, "of": total - common},
-                "unique_to_run": {"file": None, "rows": 0, "of": found - common},
+                "unique_to_run": {"file": None, "rows": 0, "of": found.pairs - common},
             },
         }
 
-    def _write_missed(self, judged: DataFrame, of: int) -> dict[str, Any]:
-        missed = judged.where("not found").select("doc_a", "doc_b", "score", "known", "together", "unlisted")
-        some = missed.orderBy(F.desc_nulls_last("score"), "doc_a", "doc_b").limit(self._options.written)
-        why = F.when(~F.col("known"), "unknown id").when(F.col("unlisted"), "unlisted").otherwise("below threshold")
-        order = (F.desc_nulls_last("score"), "doc_a", "doc_b")
-        rows = self._estimated(some).withColumn("why", why).orderBy(*order)
-        columns = ["doc_a", "doc_b", "score", "estimate", "together", "why", "url_a", "url_b"]
-        return self._write("unique_to_reference", rows.select(*columns), of)
+    def _count_unlisted(self, numbered: DataFrame) -> int:
+        """Pairs of a common group whose documents are both removed, in one family that was led. One action."""
+        removed = self._docs.join(self._unlisted, "node").select(F.col("doc_key").alias("item"), "family")
+        inside = numbered.join(removed, "item")
+        families = inside.withColumn("part", F.dense_rank().over(Window.orderBy("family")).cast("long"))
+        return self._count_together(families)
 
-    def _write_unasked(self, judged: DataFrame, of: int) -> dict[str, Any]:
-        pairs = self._folder.table("pairs").select("doc_a", "doc_b", "overlap", "resemblance", "star")
-        rest = pairs.join(judged.where("found").select("doc_a", "doc_b"), ["doc_a", "doc_b"], "left_anti")
-        some = rest.orderBy(F.desc_nulls_last("resemblance"), "doc_a", "doc_b").limit(self._options.written)
-        urls = self._documents.select("doc_id", "url")
-        for end in "ab":
-            named = urls.toDF(f"doc_{end}", f"url_{end}")
-            some = some.join(named, f"doc_{end}", "left")
-        columns = ["doc_a", "doc_b", "overlap", "resemblance", "star", "url_a", "url_b"]
-        return self._write(
-            "unique_to_run", some.select(*columns).orderBy(F.desc_nulls_last("resemblance"), "doc_a", "doc_b"), of
-        )
 
-    def _estimated(self, pairs: DataFrame) -> DataFrame:
-        sketch = Config.model_validate(self._metrics.settings).sketch
-        kind = kind_of(sketch)
-        levels = sketch.size if kind.estimate == "levels" else 0
-        return stage.estimate(pairs, self._documents, sample=kind.sample(sketch.size), levels=levels)
-
-    def _write(self, name: str, rows: DataFrame, of: int) -> dict[str, Any]:
-        """One CSV, in UTF-8, and how much it holds."""
-        written = 0
-
-        def lines() -> Iterator[str]:
-            nonlocal written
-            yield csv_line(rows.columns)
-            for row in rows.toLocalIterator(prefetchPartitions=True):
-                written += 1
-                yield csv_line(list(row))
-
-        file = f"evaluation/{name}.csv"
-        self._folder.write_text(file, lines())
-        return {"file": file, "rows": written, "of": of}
+def _describe(layout: Layout) -> dict[str, Any]:
+    """The layout as `evaluation.json` says it."""
+    return {"kind": layout.kind, "delimiter": layout.delimiter, "header": list(layout.header),
+            "score": layout.score_name}  # fmt: skip
 
 
 def _by_band(rows: DataFrame, value: str, width: float, *counts: Any) -> list[Band]:  # noqa: ANN401
@@ -299,6 +269,7 @@ def _by_band(rows: DataFrame, value: str, width: float, *counts: Any) -> list[Ba
 
 
 def _curve_over_score(judged: DataFrame, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
+    """The list cut at some of its scores; empty where it has none. One action."""
     if low is None or high is None:
         return []
     width = nice_step((high - low) / POINTS)

@@ -1,0 +1,81 @@
+"""The file of a reference list: found, looked into, and its layout told from its first lines."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nddup.errors import ConfigError
+from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines, guess_layout
+from nddup.reading.streams import compression_of, expand_head
+from nddup.storage.files import Storage
+
+HEAD_BYTES = 1 << 18
+"""Of the expanded file, from which its layout is told."""
+
+RAW_BYTES = 4 * HEAD_BYTES
+"""Of the stored file. A block of bzip2 is expanded only when it is whole, and holds up to 900 kB."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the lines of a list are to be read; None: as its first lines suggest.
+
+    Attributes:
+        kind: what a line is.
+        delimiter: a name of `reference_lists.DELIMITERS`.
+        header: whether the first line names the columns.
+        score: name or number of the score's column, or `none`.
+    """
+
+    kind: Kind | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    score: str | None = None
+
+
+class ReferenceFile(NamedTuple):
+    """A file and how it is read: its URI, stored bytes, compression (empty: plain), layout of its lines."""
+
+    path: str
+    size: int
+    compression: str
+    layout: Layout
+
+
+def open_reference(
+    storage: Storage, truth: str, reading: Reading, are_documents: Callable[[Sequence[str]], bool]
+) -> ReferenceFile:
+    """Find the file and tell its layout.
+
+    Args:
+        storage: the file system.
+        truth: the path as the user gave it.
+        reading: what the user said of the layout.
+        are_documents: whether all of some ids are documents of the run.
+
+    Raises:
+        ConfigError: if there is no such file, it is a folder of several, or its lines are no list.
+
+    Cost: reads the first `RAW_BYTES`.
+    """
+    if not storage.exists(truth):
+        raise ConfigError(f"--truth {truth}: no such file")
+    files = storage.list_inputs([truth]).files
+    if len(files) != 1:
+        raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
+
+    raw = storage.read_head(files[0].path, RAW_BYTES)
+    text = expand_head(raw, HEAD_BYTES)
+    lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
+    try:
+        layout = _tell_layout(lines, reading, header=reading.header)
+        # An id may look like the name of a column. If both names are documents, the first line is an entry.
+        if reading.header is None and layout.header and are_documents(layout.header[:2]):
+            layout = _tell_layout(lines, reading, header=False)
+    except LayoutError as error:
+        raise ConfigError(f"--truth {truth}: {error}") from error
+    return ReferenceFile(files[0].path, files[0].size, compression_of(raw), layout)
+
+
+def _tell_layout(lines: Sequence[str], reading: Reading, *, header: bool | None) -> Layout:
+    return guess_layout(lines, kind=reading.kind, delimiter=reading.delimiter, header=header, score=reading.score)
