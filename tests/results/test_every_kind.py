@@ -1,61 +1,28 @@
 """Every command on a finished run of every kind: each ends well, and what it says is held against the run's tables.
 
-A run is made by `nddup sweep` over a grid of one point, and shared by the other commands. `NDDUP_DEBUG` is set, so that
-whatever is raised and is no error of nddup's own comes out as it is.
+A run is made by `nddup sweep` over a grid of one point and shared by the other commands: one run for each name in
+`kind_runs`. `NDDUP_DEBUG` is set, so that whatever is raised and is no error of nddup's own comes out as it is.
 """
 
 import csv
 import json
-import random
 from collections.abc import Callable
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from rapidfuzz.distance import Levenshtein
 
 from nddup import find_duplicates
 from nddup.cli import main
+from nddup.metrics import RunMetrics
 from nddup.settings.load import build_config
 from nddup.sketching.kinds import KINDS
+from tests.results.kind_runs import CHECKED, RUNS, Run, nested, settings_of, texts
 
 SIMILARITY = 0.8
-Pair = tuple[str, str]
-
-RUNS: dict[str, dict[str, Any]] = {
-    "min-s": {
-        "sketch.kind": "min-s", "sketch.size": 30, "pairs.measure": "overlap", "pairs.threshold": 12,
-        "clusters.support": 20, "keep.policy": "first-id", "output.kept": "jsonl",
-    },
-    "min-s growing": {
-        "sketch.kind": "min-s", "sketch.size": 4, "sketch.growth": "logarithmic", "pairs.measure": "overlap",
-        "clusters.mode": "cover", "output.texts": 0, "output.report": False,
-    },
-    "super": {"sketch.kind": "super", "sketch.size": 30, "sketch.rows": 4},
-    "min-perm": {
-        "sketch.kind": "min-perm", "sketch.size": 20, "sketch.tagged": False, "pairs.measure": "overlap",
-        "clusters.mode": "components",
-    },
-    "minhash": {"sketch.kind": "minhash", "sketch.size": 30, "sketch.bands": 10, "sketch.rows": 3},
-    "minhash unseen": {"sketch.kind": "minhash", "sketch.size": 30, "sketch.verify": False,
-                       "clusters.mode": "partition"},
-    "mod-m": {"sketch.kind": "mod-m", "sketch.modulus": 2, "output.context": True},
-    "mod-m containment": {
-        "sketch.kind": "mod-m", "sketch.modulus": 2, "pairs.measure": "containment", "clusters.mode": "components",
-    },
-    "mod-pow2": {"sketch.kind": "mod-pow2", "sketch.size": 25, "clusters.mode": "partition"},
-    "lexicon": {"sketch.kind": "lexicon", "lexicon.high": 1.0, "pairs.measure": "overlap"},
-    "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
-    "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
-}  # fmt: skip
-"""Every kind, measure and mode of clusters at least once."""
-
-SHARED = {"shingle.length": 2, "pairs.threshold": 0.6}
-"""Settings of all runs that do not say otherwise; shingles only where the kind has them."""
 
 
 def test_every_kind_measure_and_mode_is_run() -> None:
@@ -65,66 +32,6 @@ def test_every_kind_measure_and_mode_is_run() -> None:
     assert {config.sketch.kind for config in configs} == set(KINDS)
     assert {config.pairs.measure for config in configs} == {"resemblance", "overlap", "containment"}
     assert {config.clusters.mode for config in configs} == {"all", "cover", "partition", "components"}
-
-
-def settings_of(name: str) -> dict[str, Any]:
-    """The settings of a run by their keys."""
-    settings = SHARED | RUNS[name]
-    if KINDS[settings["sketch.kind"]].is_of_words:
-        del settings["shingle.length"]
-    return settings
-
-
-def nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """Keys with a point as sections."""
-    sections: dict[str, Any] = {}
-    for key, value in settings.items():
-        section, _, name = key.partition(".")
-        sections.setdefault(section, {})[name] = value
-    return sections
-
-
-def texts() -> dict[str, str]:
-    """Families of edited texts, one that grows, copies, other blanks, short and empty texts, loners: 28 documents."""
-    draw = random.Random(5)  # noqa: S311 - texts
-
-    def words(number: int) -> list[str]:
-        return ["".join(draw.choice("bdfgklmnprstvz") + draw.choice("aeiou") for _ in range(4)) for _ in range(number)]
-
-    found: dict[str, str] = {}
-    for family in range(3):
-        base = words(60)
-        for version in range(4):
-            edited = list(base)
-            edited[10 + 5 * version : 12 + 5 * version] = words(2)
-            found[f"f{family}v{version}"] = " ".join(edited)
-    grown = words(160)
-    found |= {f"grown{n}": " ".join(grown[: 40 * n]) for n in (1, 2, 3, 4)}
-    found |= {f"copy{n}": found["f0v0"] for n in range(3)} | {"blanks": found["f1v1"].replace(" ", "\n  ")}
-    found |= {"short1": "three short words", "short2": "three short words", "empty1": "", "empty2": " "}
-    return found | {f"alone{n}": " ".join(words(50)) for n in range(4)}
-
-
-class Run(NamedTuple):
-    """A finished run: its folder, its input, and the same settings as `--set` takes them."""
-
-    folder: Path
-    pages: Path
-    options: list[str]
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """A table."""
-        rows: list[dict[str, Any]] = pq.read_table(self.folder / table).to_pylist()
-        return rows
-
-    def metrics(self) -> dict[str, Any]:
-        """What was counted."""
-        metrics: dict[str, Any] = json.loads((self.folder / "metrics.json").read_text())
-        return metrics
-
-    def pairs(self) -> set[Pair]:
-        """The near-duplicates."""
-        return {(row["doc_a"], row["doc_b"]) for row in self.rows("pairs")}
 
 
 Say = Callable[..., str]
@@ -145,7 +52,7 @@ def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module")
 def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """The run of a name in `RUNS`, made once, by `nddup sweep`."""
+    """The run of a name in `RUNS` or `CHECKED`, made once, by `nddup sweep`."""
     del spark  # the commands take the session that runs
     inputs = tmp_path_factory.mktemp("inputs")
     pages = inputs / "pages.jsonl"
@@ -168,7 +75,7 @@ def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 def swept(run: Run, say: Say, tmp_path: Path) -> None:
-    """The row of the point has the numbers of the run's tables; the other commands find their run where it was made."""
+    """The row of the point has the numbers of the run's tables; its `metrics.json` is the model's."""
     del say, tmp_path
     with (run.folder.parents[1] / "sweep.csv").open() as file:
         (row,) = csv.DictReader(file)
@@ -177,8 +84,11 @@ def swept(run: Run, say: Say, tmp_path: Path) -> None:
     for name in ("documents", "pairs", "clusters"):
         assert int(row[name]) == len(run.rows(name))
     assert int(row["kept"]) == sum(line["kept"] for line in run.rows("keep"))
-    assert len(run.pairs()) > 3
-    assert run.metrics()["records"] == len(texts()) + 1
+    assert len(run.pairs()) >= 9
+    assert run.metrics().records == len(texts()) + 1
+
+    text = (run.folder / "metrics.json").read_text()
+    assert json.dumps(RunMetrics.read(text).dump(), indent=2, ensure_ascii=False) + "\n" == text
 
 
 def shown(run: Run, say: Say, tmp_path: Path) -> None:
@@ -232,7 +142,9 @@ def listed(run: Run, say: Say, tmp_path: Path) -> None:
 
     assert found <= alike
     assert f" {len(alike - found):,} of {len(alike):,} are not in this list" in said
-    if run.metrics()["settings"]["sketch"]["kind"] != "i-match":  # two texts may share none of its few signatures
+    settings, is_cut = run.metrics().settings, "not complete" in said
+    assert is_cut == (settings["pairs"]["max_postings"] == 3)
+    if settings["sketch"]["kind"] != "i-match" and not is_cut:  # two texts may share none of its few signatures
         assert found == alike
 
 
@@ -252,7 +164,7 @@ def reported(run: Run, say: Say, tmp_path: Path) -> None:
 def explained(run: Run, say: Say, tmp_path: Path) -> None:
     """What the settings mean, the kind and the threshold named."""
     del tmp_path
-    settings = run.metrics()["settings"]
+    settings = run.metrics().settings
 
     said = say("explain", *run.options)
 
@@ -275,15 +187,17 @@ def resumed(run: Run, say: Say, tmp_path: Path) -> None:
 
     assert (run.folder / "metrics.json").stat().st_mtime_ns == before
     assert f"results in {run.folder}\n" in said
-    assert ("  report: " in said) == run.metrics()["settings"]["output"]["report"]
+    assert ("  report: " in said) == run.metrics().settings["output"]["report"]
 
 
 COMMANDS = {"sweep": swept, "show": shown, "check": checked, "evaluate": evaluated, "truth": listed,
             "report": reported, "explain": explained, "inspect": inspected, "run": resumed}  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", RUNS)
+TRIED = [*product(RUNS, COMMANDS), *product(CHECKED, ("sweep", "check"))]
+
+
+@pytest.mark.parametrize(("name", "command"), TRIED, ids=["-".join(tried) for tried in TRIED])
 def test_every_command_on_every_kind(
     run_of: Callable[[str], Run], say: Say, tmp_path: Path, name: str, command: str
 ) -> None:

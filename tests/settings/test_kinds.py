@@ -1,68 +1,12 @@
-"""Kinds through the whole job: every promise holds by each kind's own measure; choices that contradict are refused."""
+"""Settings of the kinds: choices that contradict each other are refused, and what is not given follows the kind."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
-from nddup.results.check import check_run
-from nddup.run.job import run_job
 from nddup.settings.derive import bands_of, recipe_of, threshold_of
 from nddup.settings.load import build_config, load_config
-
-KINDS: dict[str, dict[str, Any]] = {
-    "minima of permutations": {"sketch": {"kind": "min-perm", "size": 60}, "pairs": {"threshold": 0.7}},
-    "bands": {"sketch": {"kind": "minhash", "size": 60}, "pairs": {"max_postings": 3}},
-    "bands, unseen": {
-        "sketch": {"kind": "minhash", "size": 60, "bands": 20, "rows": 3, "verify": False, "permutation": "affine"},
-        "clusters": {"mode": "partition"},
-    },
-    "super-shingles": {"sketch": {"kind": "super", "size": 60}, "pairs": {"threshold": 0.7}},
-    "modulus by length": {
-        "sketch": {"kind": "mod-pow2", "size": 60},
-        "pairs": {"measure": "containment", "threshold": 0.7},
-        "clusters": {"mode": "partition"},
-    },
-    "contained": {
-        "sketch": {"kind": "mod-m", "modulus": 2, "permutation": "gf2", "fingerprint": "rabin"},
-        "pairs": {"measure": "containment", "threshold": 0.7},
-        "clusters": {"mode": "components"},
-    },
-}
-
-
-def collection() -> dict[str, str]:
-    """Three families of edited and of growing texts, copies, short and empty texts, loners: 26 documents."""
-    texts: dict[str, str] = {}
-    for family in range(3):
-        words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 600)]
-        for version in range(4):
-            edited = list(words[:200])
-            edited[10 + version * (8 + 12 * family)] = f"edit{version}"
-            texts[f"f{family}v{version}"] = " ".join(edited)
-        texts |= {f"f{family}long{n}": " ".join(words[: 300 + 100 * n]) for n in range(3)}
-    texts |= {"copy": texts["f0v0"], "same": texts["f1v1"], "short": "three short words", "empty": ""}
-    return texts | {"lone": " ".join(f"alone{i}" for i in range(90))}
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
-def test_every_promise_holds(spark: SparkSession, tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The check recounts with the measure of the kind; pairs are found at all."""
-    lines: list[str] = [json.dumps({"id": name, "text": text}) for name, text in collection().items()]
-    (tmp_path / "pages.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = build_config({"spark": {"spark.sql.shuffle.partitions": "2"}, **settings}, origin="test")
-
-    metrics = run_job(spark, [str(tmp_path / "pages.jsonl")], str(tmp_path / "run"), config)
-    report = check_run(spark, str(tmp_path / "run"))
-
-    assert report.is_sound, report.text()
-    assert metrics["rows"]["pairs"] >= 9
-
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sketch.size": 0}, "sketch.size: .*greater than or equal to 1"),
