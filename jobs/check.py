@@ -1,4 +1,7 @@
-"""spark-submit jobs/check.py RUN    proves the promises of a run, as `nddup check`."""
+"""Verify the promises of a run. The same as `nddup check`.
+
+spark-submit jobs/check.py RUN
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""spark-submit jobs/dedup.py INPUT… --output DIR [--config FILE] [--set a.b=c]…    the main job, as `nddup run`."""
+"""Find the near-duplicates of a collection. The same as `nddup run`.
+
+spark-submit jobs/dedup.py INPUT… --output DIR [--config FILE] [--set a.b=c]…
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""spark-submit jobs/evaluate.py RUN --truth FILE    compares a run with a list of duplicates, as `nddup evaluate`."""
+"""Compare a run with a list of known duplicates. The same as `nddup evaluate`.
+
+spark-submit jobs/evaluate.py RUN --truth FILE
+"""
 
 import sys
 

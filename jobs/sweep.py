@@ -1,4 +1,7 @@
-"""spark-submit jobs/sweep.py INPUT… --grid FILE --output DIR    many combinations of settings, as `nddup sweep`."""
+"""Run many combinations of settings. The same as `nddup sweep`.
+
+spark-submit jobs/sweep.py INPUT… --grid FILE --output DIR
+"""
 
 import sys
 

@@ -1,6 +1,7 @@
 """The command line: `nddup`, and the same arguments for the scripts in `jobs/`.
 
-Exit status: 0 done; 2 wrong use or configuration, in one line; 1 a failure at work, or a promise `check` found broken.
+Exit status: 0 done; 2 wrong usage or configuration; 1 a failure during the work, or a promise that `check` found
+broken. An error is one line on standard error.
 """
 
 import argparse
@@ -17,24 +18,24 @@ from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import clean
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-LATER = ("index",)
+"""Spark's message about a file that it cannot read."""
 
 EPILOG = """examples:
-  nddup run pages.xml --output out/run                        defaults: resemblance >= 0.8 of 5-word shingles
+  nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
   nddup run a.jsonl b.jsonl --output out/run --set pairs.threshold=0.9
   nddup run hdfs:///romip --output hdfs:///out --config conf/romip2005.yaml --master yarn
-  nddup inspect pages/                                        how files would be read, before a long run
-  nddup show out/run                                          what was found, in the terminal
-  nddup show out/run --doc 007                                one document and its clusters
-  nddup check out/run                                         recount everything by another method
-  nddup evaluate out/run --truth pairs.tsv                    against a list of duplicates: precision, recall
-  nddup mine context.fimi --support 85                        maximal sets of any FIMI file, without Spark
-  nddup explain --set pairs.threshold=0.9                     what a choice means, before a long run
+  nddup inspect pages/                                        show how files would be read
+  nddup show out/run                                          print the results
+  nddup show out/run --doc 007                                print one document and its clusters
+  nddup check out/run                                         recount the results by another method
+  nddup evaluate out/run --truth pairs.tsv                    precision and recall against a list of known duplicates
+  nddup mine context.fimi --support 85                        mine the maximal sets of any FIMI file, without Spark
+  nddup explain --set pairs.threshold=0.9                     show what settings will find and cost
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong use is one line and exit status 2."""
+    """Wrong usage is one line and exit status 2."""
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"nddup: {clean(message)} (see {self.prog} --help)\n")
@@ -42,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Make the parser of all commands."""
     parser = _Parser(
         prog="nddup",
         description="Find clusters of near-duplicate documents: sets in which every pair is alike.",
@@ -55,24 +56,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     for command in COMMANDS.values():
         command.add(commands)
-    for name in LATER:
-        commands.add_parser(name, add_help=False)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in LATER:
-        return _fail(f"{given[0]} is not available in this version", 2)
-    options = build_parser().parse_args(given)
+    """Run one command and return its exit status.
+
+    Args:
+        arguments: of the command line without the program; None: those of this process.
+    """
+    options = build_parser().parse_args(arguments)
     try:
         return COMMANDS[options.command].execute(options)
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
         return _fail("interrupted; the output is not a result", 1)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told in one line
+    except Exception as error:  # noqa: BLE001 - any other error is one line too
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1
@@ -85,14 +85,21 @@ def _fail(message: str, status: int) -> int:
 
 
 def _reason(error: Any) -> str:  # noqa: ANN401
-    """The line of an error that says what happened: the file that broke, a worker's last line, or the first cause."""
+    """The one line of a long error that says what happened.
+
+    It is the file that could not be read, the error of a Python worker, or the innermost cause.
+    """
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+
     file = UNREADABLE.search(" ".join(lines))
     if file:
         return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"
+
     errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
     said = [line for line in errors if "Traceback (most recent call last)" not in line]
-    if len(said) < len(errors):  # of a worker: its own error follows its trace
+
+    # An error of a worker holds its trace; the worker's own message is the first line after it.
+    if len(said) < len(errors):
         return said[0] if said else errors[0]
     return (causes[-1:] or said or lines or [type(error).__name__])[0]

@@ -1,6 +1,7 @@
-"""The commands, a module each: `add` gives it a parser, `execute` does it and returns the exit status.
+"""The commands, one module each: `add` declares the arguments, `execute` runs the command and returns its exit status.
 
-Spark and numba are loaded inside `execute`, so that `--help` and the other commands do without them.
+This room parses arguments and prints; the work is done in `results` and `run`. It may import both and everything below
+them, but Spark and numba only inside `execute`: `--help` and the commands without Spark must start quickly.
 """
 
 import argparse
@@ -10,13 +11,13 @@ from nddup.commands import check, evaluate, explain, inspect, mine, report, run,
 
 
 class Command(Protocol):
-    """What a command's module holds."""
+    """The interface of a command's module."""
 
     def add(self, commands: "argparse._SubParsersAction[Any]") -> None:
         """Add the command's parser and its arguments."""
 
     def execute(self, options: argparse.Namespace) -> int:
-        """Do it; the exit status."""
+        """Run the command and return its exit status. Raises NddupError for what the user can mend."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -31,4 +32,4 @@ COMMANDS: dict[str, Command] = {
     "mine": mine,
     "explain": explain,
 }
-"""In the order in which `--help` lists them."""
+"""By name, in the order of `--help`."""

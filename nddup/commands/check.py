@@ -1,4 +1,4 @@
-"""`nddup check`: prove the run's promises."""
+"""`nddup check`: verify the promises of a run."""
 
 import argparse
 import sys
@@ -8,20 +8,23 @@ from nddup.commands.options import add_finished_run, add_master, add_parser, sha
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "check", summary="prove the run's promises",
-        description="Recount a finished run by a plain method; exit status 1 when a promise fails.",
+        commands, "check", summary="verify the promises of a run",
+        description="Recount a finished run by a plain, independent method. Exit status 1 if a promise is broken.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
-        "--max-rejects", type=share, metavar="SHARE", help="fail also where more of the records are rejects, as 0.05"
+        "--max-rejects",
+        type=share,
+        metavar="SHARE",
+        help="also fail if a larger share of the records was rejected, such as 0.05",
     )
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print what was proved; 1 when a promise fails."""
+    """Print a line for each promise; return 1 if one is broken."""
     from nddup.results.check import check_run  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`nddup evaluate`: compare a run with a list of duplicates."""
+"""`nddup evaluate`: compare a run with a list of known duplicates."""
 
 import argparse
 import sys
@@ -6,15 +6,15 @@ from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser, positive
 
-EPILOG = """what FILE may be, told from its first lines (plain, gz, bz2, zst, xz; UTF-8):
-  pairs         id_a,id_b[,score[,...]]          between tabs, semicolons, commas or blanks; with or without a header
-  groups        id id id ...                     a group a line
+EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
+  pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional
+  groups        id id id ...                     one group a line
   JSON lines    {"id_a": 1, "id_b": 2, "score": 0.9}, or ["a", "b", "c"], or {"members": ["a", "b"]}
 
-what it leaves in RUN:
-  evaluation.json                                every number
-  evaluation/unique_to_reference.csv             pairs that only the list has: scores, estimated resemblance, urls
-  evaluation/unique_to_run.csv                   pairs that only the run has
+files written to RUN:
+  evaluation.json                                all numbers
+  evaluation/unique_to_reference.csv             pairs found only in the list: score, estimated resemblance, urls
+  evaluation/unique_to_run.csv                   pairs found only in the run
 
 examples:
   nddup evaluate out/demo --truth samples/debdocs/truth_w5_j070.tsv
@@ -24,23 +24,32 @@ examples:
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "evaluate", summary="compare a run with a list of duplicates", epilog=EPILOG,
-        description="Compare a finished run with a reference list: five numbers, precision, recall, F1, both rests.",
+        commands, "evaluate", summary="compare a run with a list of known duplicates", epilog=EPILOG,
+        description="Compare a finished run with a reference list: five counts, precision, recall, F1,"
+        " and the pairs found on one side only.",
     )  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument("--truth", required=True, metavar="FILE", help="the reference list; any path Hadoop knows")
-    parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line is (default: told)")
-    parser.add_argument("--delimiter", choices=("tab", "semicolon", "comma", "blank"), help="(default: told)")
-    parser.add_argument("--header", choices=("yes", "no"), help="whether line 1 names the columns (default: told)")
-    parser.add_argument("--score", metavar="COLUMN", help="name or number of the score, or none (default: the third)")
-    parser.add_argument("--rows", type=positive, metavar="N", help="rows of each unique list (default 1,000,000)")
+    parser.add_argument("--truth", required=True, metavar="FILE", help="the reference list; any path Hadoop can open")
+    parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
+    parser.add_argument(
+        "--delimiter",
+        choices=("tab", "semicolon", "comma", "blank"),
+        help="what separates the fields (default: detected)",
+    )
+    parser.add_argument("--header", choices=("yes", "no"), help="whether line 1 names the columns (default: detected)")
+    parser.add_argument(
+        "--score", metavar="COLUMN", help="name or number of the score column, or none (default: the third)"
+    )
+    parser.add_argument(
+        "--rows", type=positive, metavar="N", help="most rows of each list of one-sided pairs (default 1,000,000)"
+    )
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Compare, and print the table."""
+    """Compare, and print the numbers as a table."""
     from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
     from nddup.results.evaluation import describe  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`nddup explain`: what a choice of settings means, before a long run."""
+"""`nddup explain`: what settings will find and cost, before a long run."""
 
 import argparse
 import sys
@@ -9,19 +9,19 @@ from nddup.errors import ConfigError
 
 EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...
-        what the settings of a run mean: how far the estimate of a resemblance is off, which pairs the threshold
-        finds, how many ids two sketches must share, what a million documents take
+        the settings of a run: the error of an estimated resemblance, which pairs the threshold finds, how many ids
+        two sketches must share, and the memory and disk space for a million documents
   nddup explain --bands B --rows R
-        locality-sensitive hashing: signatures of B x R slots, cut into B bands of R rows. Two documents are a
-        candidate if one whole band is equal: with probability 1 - (1 - s^R)^B at resemblance s, an S-curve
+        locality-sensitive hashing: a signature of B x R slots is cut into B bands of R rows. Two documents become a
+        candidate if at least one whole band is equal. At resemblance s the probability is 1 - (1 - s^R)^B, an S-curve
   nddup explain --support K --size N
-        sketches of N ids, alike when they share K: the papers' k
+        sketches of N ids that are near-duplicates if they share K of them: the papers' k
 
-how to read them: choose a threshold where the curve is steep. Left of it lie pairs that come in vain, right of it those
-that are missed. A larger sketch makes the curve steeper: four times the ids, half the error.
+how to read the curves: choose a threshold where the curve is steep. To its left lie false candidates, to its right
+missed pairs. A larger sketch makes the curve steeper: four times the ids halve the error.
 
 examples:
-  nddup explain                                               the defaults
+  nddup explain                                               the default settings
   nddup explain --set sketch.size=400 --set pairs.threshold=0.9 --at 0.87
   nddup explain --bands 20 --rows 5 --png curve.png           the curve as a figure
   nddup explain --support 85 --size 100                       the settings of ROMIP 2005
@@ -30,24 +30,30 @@ examples:
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "explain", summary="what a choice of settings means, before a long run", epilog=EPILOG,
-        description="Say what a sketch and a threshold find, what they miss, and what they cost. Nothing is read.",
+        commands, "explain", summary="show what settings will find and cost", epilog=EPILOG,
+        description="Explain what a sketch and a threshold find, miss and cost. Reads no documents.",
     )  # fmt: skip
-    parser.add_argument("--bands", type=positive, metavar="B", help="bands of a signature; with --rows")
-    parser.add_argument("--rows", type=positive, metavar="R", help="slots of a band; with --bands")
-    parser.add_argument("--support", type=positive, metavar="K", help="ids in common; with --size")
-    parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; with --support")
+    parser.add_argument("--bands", type=positive, metavar="B", help="bands of a signature; requires --rows")
+    parser.add_argument("--rows", type=positive, metavar="R", help="slots of a band; requires --bands")
+    parser.add_argument("--support", type=positive, metavar="K", help="least number of common ids; requires --size")
+    parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; requires --support")
     parser.add_argument("--at", type=share, action="append", default=[], metavar="S",
-                        help="a resemblance to be in the table; may be repeated")  # fmt: skip
-    parser.add_argument("--png", metavar="FILE", help="draw the curve; the file must not exist")
-    parser.add_argument("--config", metavar="FILE", help="YAML, as of `nddup run`")
-    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting")
+                        help="add this resemblance to the table; may be repeated")  # fmt: skip
+    parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the explanation; draw it where asked."""
+    """Print the explanation, and draw the curve if asked.
+
+    Raises:
+        ConfigError: for options that do not belong together, or a curve that cannot be drawn.
+    """
     asked = {name for name in ("bands", "rows", "support", "size") if getattr(options, name) is not None}
     if asked and asked not in ({"bands", "rows"}, {"support", "size"}):
         given = ", ".join(f"--{name}" for name in ("bands", "rows", "support", "size") if name in asked)

@@ -1,4 +1,4 @@
-"""`nddup inspect`: how files would be read, before a long run."""
+"""`nddup inspect`: show how files would be read, before a long run."""
 
 import argparse
 import sys
@@ -7,16 +7,17 @@ from typing import Any
 from nddup.commands.options import add_inputs, add_master, add_parser
 
 EPILOG = """examples:
-  nddup inspect pages/                                        what each file is, and why
+  nddup inspect pages/                                        the format of each file, and why
   nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
 """
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "inspect", summary="how files would be read, before a long run", epilog=EPILOG,
-        description="Show format, encoding, first records, and what would be rejected of the first 1,000 of each file.",
+        commands, "inspect", summary="show how files would be read", epilog=EPILOG,
+        description="Show the format, encoding and first records of each file, and which of its first 1,000 records"
+        " would be rejected.",
     )  # fmt: skip
     add_inputs(parser)
     add_master(parser)

@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and what a value may be."""
+"""Arguments shared by several commands, and the types of their values."""
 
 import argparse
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 def add_parser(
     commands: "argparse._SubParsersAction[Any]", name: str, *, summary: str, description: str, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    """The parser of one command; `epilog` keeps its lines."""
+    """Add the parser of one command. The line breaks of `epilog` are kept."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -19,29 +19,33 @@ def add_parser(
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """INPUT…, and the settings that say how to read them."""
+    """Declare INPUT… and the settings of a run."""
     parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, taken literally"
+        "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop can open; no wildcards"
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML, only what differs from the defaults (see conf/)")
-    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
+    )
 
 
 def add_finished_run(parser: argparse.ArgumentParser) -> None:
-    """RUN."""
+    """Declare RUN."""
     parser.add_argument("run", metavar="RUN", help="folder of a finished run")
 
 
 def add_master(parser: argparse.ArgumentParser) -> None:
-    """--master."""
-    parser.add_argument("--master", metavar="URL", help="Spark master; default local[*], or spark-submit's")
+    """Declare --master."""
+    parser.add_argument("--master", metavar="URL", help="Spark master (default: local[*], or that of spark-submit)")
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1.
+    """Parse a whole number of at least 1.
 
     Raises:
-        argparse.ArgumentTypeError: if it is none.
+        argparse.ArgumentTypeError: if the text is anything else.
     """
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
@@ -49,10 +53,10 @@ def positive(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A number from 0 to 1.
+    """Parse a number from 0 to 1.
 
     Raises:
-        argparse.ArgumentTypeError: if it is none.
+        argparse.ArgumentTypeError: if the text is anything else.
     """
     try:
         value = float(text)

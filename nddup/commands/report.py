@@ -1,4 +1,4 @@
-"""`nddup report`: the run as a page."""
+"""`nddup report`: write the report of a run again."""
 
 import argparse
 import sys
@@ -6,9 +6,9 @@ from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
 
-EPILOG = """RUN/report/index.html opens from disk in any browser; the folder holds all it needs, and fetches nothing.
-`nddup run` writes it at its end (output.report=false: not). Write it again after `nddup evaluate`, or for a cluster
-whose texts were not stored: these are read again from the inputs, as long as they did not change.
+EPILOG = """RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
+writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
+to add the texts of a cluster that were not stored. They are read from the inputs, which must not have changed.
 
 examples:
   nddup report out/run
@@ -17,19 +17,19 @@ examples:
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "report", summary="the run as a page", epilog=EPILOG,
-        description="Write RUN/report/index.html again, from what is in RUN.",
+        commands, "report", summary="write the report of a run again", epilog=EPILOG,
+        description="Write RUN/report/index.html again from the tables in RUN.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument("--cluster", metavar="ID", action="append", default=[],
-                        help="read the texts of this cluster again from the inputs; may be repeated")  # fmt: skip
+                        help="add the texts of this cluster, read from the inputs; may be repeated")  # fmt: skip
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the report and say where it is."""
+    """Write the report, and print where it is."""
     from nddup.results.report.folder import report_run  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`nddup run`: a collection to clusters."""
+"""`nddup run`: find the near-duplicates of a collection."""
 
 import argparse
 import sys
@@ -6,44 +6,47 @@ from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 
-EPILOG = """what it leaves in DIR:
+EPILOG = """files written to DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
-                                                              tables, Parquet
-  duplicates.txt                                              a cluster a line: ids, tab, common features; or its parts
-  metrics.json                                                what was counted
-  texts/ report/index.html                                    the run as a page, which opens from disk
+                                                              tables in Parquet
+  duplicates.txt                                              one cluster a line: its ids, then the number of common
+                                                              features; past 1 GB a folder of parts
+  metrics.json                                                counts and timings
+  texts/ report/index.html                                    the report, a page that opens from disk
 
 examples:
   nddup run samples/debdocs --output out/demo
   nddup run pages.xml --output out --set input.record=page --set input.id=@id --set input.content=title+body
   nddup run news.jsonl --output out --set pairs.measure=overlap --set pairs.threshold=85
-        85 is a count of common features, 0.85 a share of the larger sketch
+        85 is a count of common features; 0.85 would be a share of the larger sketch
   nddup run pages/ --output out --set keep.policy=first --set output.kept=jsonl
-  nddup run pages/ --output out --resume                      what a run that was killed had finished is not repeated
+  nddup run pages/ --output out --resume                      reuses what an interrupted run had finished
   nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
 """
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "run", summary="a collection to clusters", epilog=EPILOG,
-        description="Read a collection and find its near-duplicates.",
+        commands, "run", summary="find the near-duplicates of a collection", epilog=EPILOG,
+        description="Read a collection of documents and find its clusters of near-duplicates.",
     )  # fmt: skip
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; must not exist")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     existing = parser.add_mutually_exclusive_group()
-    existing.add_argument("--overwrite", action="store_true", help="replace the run that is in DIR")
+    existing.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
     existing.add_argument(
         "--resume", action="store_true",
-        help="finish the run that is in DIR: what it would make again the same is taken; begin where there is none",
+        help="finish the run in DIR: reuse tables whose inputs and settings are unchanged; start one if there is none",
     )  # fmt: skip
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of the line of each stage")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
+    )
     add_inputs(parser)
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the job and print its summary."""
+    """Run the job, write its report unless that is turned off, and print the summary."""
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)

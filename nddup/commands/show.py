@@ -1,4 +1,4 @@
-"""`nddup show`: results in the terminal."""
+"""`nddup show`: print the results of a run."""
 
 import argparse
 import sys
@@ -8,11 +8,18 @@ from nddup.commands.options import add_finished_run, add_master, add_parser
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
-    parser = add_parser(commands, "show", summary="results in the terminal", description="Show a finished run.")
+    """Declare the arguments."""
+    parser = add_parser(
+        commands,
+        "show",
+        summary="print the results of a run",
+        description="Print the summary and the largest clusters of a finished run.",
+    )
     add_finished_run(parser)
-    parser.add_argument("--cluster", metavar="ID", help="the members of one cluster")
-    parser.add_argument("--doc", metavar="ID", help="one document: kept or not, its pairs and clusters")
+    parser.add_argument("--cluster", metavar="ID", help="print the members of one cluster instead")
+    parser.add_argument(
+        "--doc", metavar="ID", help="print one document instead: whether it is kept, its pairs and clusters"
+    )
     add_master(parser)
 
 

@@ -1,4 +1,4 @@
-"""`nddup sweep`: the same collection under every combination of some settings."""
+"""`nddup sweep`: run one collection under every combination of some settings."""
 
 import argparse
 import sys
@@ -8,15 +8,15 @@ from typing import Any
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import ConfigError
 
-EPILOG = """a grid is YAML, a list for each key; every combination is a whole run:
+EPILOG = """a grid is a YAML file with a list for each setting; every combination is a full run:
   shingle.length: [3, 5, 10]
   sketch.size: [100, 200]
   pairs.threshold: [0.7, 0.8, 0.9]
 
-what it leaves in DIR:
-  sweep.csv      a row a combination: pairs, clusters, kept, seconds; with --truth precision, recall, F1
-  sweep.json     the same with the metrics of each run
-  sweep.png      the results over the first number that changes, where matplotlib is installed
+files written to DIR:
+  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1
+  sweep.json     the same, and the metrics of each run
+  sweep.png      the results plotted over the first numeric setting that varies, if matplotlib is installed
 
 example:
   nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs/truth_w5_j070.tsv
@@ -24,21 +24,21 @@ example:
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
-        commands, "sweep", summary="one collection under many settings", epilog=EPILOG,
-        description="Run every combination of some settings, and lay the results side by side.",
+        commands, "sweep", summary="run one collection under many settings", epilog=EPILOG,
+        description="Run every combination of some settings and compare the results in a table.",
     )  # fmt: skip
-    parser.add_argument("--grid", required=True, metavar="FILE", help="YAML: section.key: [value, …]")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the results; must not exist")
-    parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of duplicates")
-    parser.add_argument("--keep-runs", action="store_true", help="leave the runs in DIR/runs")
+    parser.add_argument("--grid", required=True, metavar="FILE", help="YAML file of lines `section.key: [value, …]`")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
+    parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
     add_inputs(parser)
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the combinations, and print the table."""
+    """Run the combinations, print the table, and plot it if the output is a local folder."""
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     base = load_config(options.config, options.assignments)

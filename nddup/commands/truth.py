@@ -6,9 +6,10 @@ from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
 
-EPILOG = """the similarity of two texts is 1 - d/n: d characters inserted, deleted or replaced, n of the longer text.
-Texts are read again from the inputs of the run, which must not have changed. Pairs are compared whose sketches have
-a resemblance of at least --candidates; a sample of documents is compared with all, and what was missed is said.
+EPILOG = """the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
+has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches
+have a resemblance of at least --candidates are compared. To measure what this misses, a sample of the documents is
+also compared with all others.
 
 example:
   nddup truth out/run --similarity 0.85 --output truth.csv
@@ -17,27 +18,32 @@ example:
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Its arguments."""
+    """Declare the arguments."""
     parser = add_parser(
         commands, "truth", summary="make a reference list by edit similarity", epilog=EPILOG,
-        description="List the pairs of a run's documents whose texts are alike by edit distance.",
+        description="List the pairs of a run's documents whose texts have a small edit distance.",
     )  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument("--similarity", type=float, default=0.85, metavar="S", help="in (0, 1]; default 0.85")
-    parser.add_argument("--output", required=True, metavar="FILE", help="CSV of the pairs; must not exist")
+    parser.add_argument(
+        "--similarity", type=float, default=0.85, metavar="S", help="least similarity, in (0, 1] (default 0.85)"
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help="write the pairs as CSV to FILE, which must not exist"
+    )
     parser.add_argument(
         "--candidates", type=float, default=0.4, metavar="R",
-        help="least resemblance of the sketches that are compared; lower: more, slower (default 0.4)",
+        help="least resemblance of two sketches for their texts to be compared; lower finds more and takes longer"
+        " (default 0.4)",
     )  # fmt: skip
     parser.add_argument(
         "--sample", type=int, default=50, metavar="N",
-        help="documents compared with all others, to say what is missed (default 50)",
+        help="documents compared with all others to measure what is missed (default 50; 0: none)",
     )  # fmt: skip
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Make the list, and say what it holds."""
+    """Make the list, and print what it holds."""
     from nddup.redaction import drop_login  # noqa: PLC0415
     from nddup.results.truth import make_truth  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.cli import LATER, main
+from nddup.cli import main
 from nddup.run.job import run_job
 from nddup.settings.load import load_config
 from tests.places import ROOT
@@ -64,12 +64,6 @@ def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> 
 
     assert "rnu" in said
     assert "run" in said.replace("rnu", "")
-
-
-@pytest.mark.parametrize("command", LATER)
-def test_commands_of_later_versions_are_refused_by_name(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """A command that is not built yet is told apart from a wrong one, whatever follows it."""
-    assert mistake(capsys, command, "x", "--whatever") == f"{command} is not available in this version"
 
 
 @pytest.mark.parametrize(
