@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -40,7 +40,10 @@ class Saved:
     noted: Mapping[str, Any]
 
 
-class Stage[M: StageMetrics]:
+M = TypeVar("M", bound=StageMetrics)
+
+
+class Stage(Generic[M]):
     """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
 
     def __init__(self, metrics: M) -> None:
@@ -89,9 +92,9 @@ class Job:
         return cost.most_edges(self.task_memory, nodes)
 
     @contextmanager
-    def stage[M: StageMetrics](self, name: str, counts: type[M]) -> Iterator[Stage[M]]:
+    def stage(self, name: str, counts: type[M]) -> Iterator[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
-        stage = Stage(counts.model_construct())
+        stage = Stage(counts())
         started, before = time.monotonic(), shuffled_bytes(self.spark)
         known = len(self.resumed)
 
