@@ -1,0 +1,259 @@
+"""Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
+
+records   --collapse-->       documents, rejects
+documents --name_nodes-->     nodes: arrays, a document named by its place in DOCUMENTS
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, number_keys
+from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
+from nddup.sketching.recipe import level_of
+from nddup.tables import DOCUMENTS, REJECTS
+
+NO_URL = (1 << 63) - 1
+"""The length of a URL that is not there: it comes after all others."""
+
+
+class Collapsed(NamedTuple):
+    """What the records are, and where equal sketches are."""
+
+    documents: pa.Table
+    rejects: pa.Table
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The n documents as arrays; a node, or distinct sketch, is the place of its `group` document.
+
+    Attributes:
+        ids: (n,), their ids.
+        names: (n,), the place of each id among all ids, compared as bytes.
+        node: (n,), of each document.
+        equals: (n,), documents of the same node.
+        sizes: (n,), ids in the sketch.
+        weights: (n,), the size times what one id stands for: who can contain whom.
+        turns: (n,), the place of each document in the order of the keep policy, ties by id.
+        contents: (n, 2), the fingerprint of the content.
+        sketches: n rows.
+        n_features: (n,), distinct shingles.
+        best: (n,), of a node its first document by the keep policy; -1 elsewhere.
+        members: the documents in the order of their nodes, those of a node by id.
+        starts: (n + 1,), where the members of each node begin.
+    """
+
+    ids: pa.ChunkedArray
+    names: NDArray[np.int32]
+    node: NDArray[np.int32]
+    equals: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    weights: NDArray[np.int64]
+    turns: NDArray[np.int32]
+    contents: NDArray[np.uint64]
+    sketches: Ragged
+    n_features: NDArray[np.int32]
+    best: NDArray[np.int32]
+    members: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Whether each document names its node, (n,)."""
+        return self.node == np.arange(len(self.node))
+
+    @property
+    def distinct(self) -> NDArray[np.int32]:
+        """The nodes that are no empty sketches, ascending."""
+        return np.flatnonzero(self.is_first & (self.sizes > 0)).astype(np.int32)
+
+    def counts(self, least_size: int) -> dict[str, int]:
+        """What `metrics.json` says of sketches: who can be in no pair, and who has an equal."""
+        return {
+            "distinct_sketches": len(self.distinct),
+            "empty_sketches": int(np.count_nonzero(self.sizes == 0)),
+            "below_count": int(np.count_nonzero((self.sizes > 0) & (self.sizes < least_size))),
+            "equal_sketches": int(np.count_nonzero(~self.is_first)),
+        }
+
+
+def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
+    """The documents and the rejects.
+
+    Args:
+        records: RECORDS in collection order, those of a source together.
+        silent: REJECTS of whole files in which no record was found.
+
+    Returns:
+        DOCUMENTS in collection order, with the smallest id of equal sketches as `group` (an empty sketch equals
+        nothing); REJECTS: bad records, later ones of a repeated id, files without records.
+
+    Cost: one sort of the ids.
+    """
+    n = len(records)
+    in_file = _number_in_file(records["source"])
+    is_good = pc.is_null(records["reason"]).to_numpy()
+    ids = _name_documents(records, in_file, is_good)
+
+    # The first record of each id is a document; where none is repeated, every good one is.
+    good = np.flatnonzero(is_good)
+    order, is_new = _sort_ids(take(ids, good))
+    first_of_run = order[np.flatnonzero(is_new)]
+    firsts = np.empty(len(good), np.int64)
+    firsts[order] = np.repeat(first_of_run, np.diff(np.append(np.flatnonzero(is_new), len(order))))
+    is_document = np.zeros(n, np.bool_)
+    is_document[good[firsts == np.arange(len(good))]] = True
+
+    columns = {"doc_key": pa.array(np.arange(n)), "record": pa.array(in_file), "doc_id": ids}
+    numbered = records.drop_columns(["doc_id"])
+    for name, column in columns.items():
+        numbered = numbered.append_column(name, column)
+    documents = numbered if is_document.all() else numbered.filter(pa.array(is_document))
+
+    repeated = good[firsts != np.arange(len(good))]
+    first = good[firsts[firsts != np.arange(len(good))]]
+    rejects = [
+        numbered.filter(pa.array(~is_good)).select(REJECTS.names).cast(REJECTS.arrow),
+        _repeated(numbered, repeated, first),
+        silent,
+    ]
+    return Collapsed(_with_groups(documents), pa.concat_tables(rejects))
+
+
+def name_nodes(documents: pa.Table, *, policy: str, levels: int = 0) -> Nodes:
+    """The documents as arrays, by the keep policy.
+
+    Args:
+        documents: DOCUMENTS.
+        policy: `longest`, `first-id`, `first` or `shortest-url`.
+        levels: s of sketches whose modulus varies, else 0.
+    """
+    n = len(documents)
+    sketches = ragged_of(documents["sketch"])
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    names = rank_ids(documents["doc_id"])
+    by_name = np.argsort(names)
+    groups = rank_ids_in(documents["group"], documents["doc_id"], by_name)
+    n_features = documents["n_features"].to_numpy()
+    turns = np.empty(n, np.int32)
+    by_turn = np.lexsort((names, _preference(documents, policy)))
+    turns[by_turn] = np.arange(n, dtype=np.int32)
+
+    # Of the documents of a node the last to be written stays: in the order of the policy from its end, the first.
+    best = np.full(n, -1, np.int32)
+    best[groups[by_turn[::-1]]] = by_turn[::-1]
+    counts = np.bincount(groups, minlength=n)
+    members = by_name[np.argsort(groups[by_name], kind="stable")].astype(np.int32)
+    level = np.array([level_of(count, levels) for count in n_features.tolist()]) if levels else np.zeros(n, np.int64)
+    return Nodes(
+        ids=documents["doc_id"],
+        names=names,
+        node=groups,
+        equals=counts[groups].astype(np.int32),
+        sizes=sizes,
+        weights=sizes.astype(np.int64) << level,
+        turns=turns,
+        contents=fingerprints_of(documents["content_fingerprint"]),
+        sketches=sketches,
+        n_features=n_features,
+        best=best,
+        members=members,
+        starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+    )
+
+
+def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
+    """The place of each id among all, compared as bytes, (n,); ids are distinct."""
+    ranks = np.empty(len(ids), np.int32)
+    ranks[np.asarray(pc.array_sort_indices(one_chunk(ids)))] = np.arange(len(ids), dtype=np.int32)
+    return ranks
+
+
+def rank_ids_in(wanted: pa.ChunkedArray, ids: pa.ChunkedArray, by_name: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The places of some ids among distinct ones, (len(wanted),)."""
+    is_own = np.asarray(pc.equal(wanted, ids)) if len(wanted) == len(ids) else np.zeros(len(wanted), np.bool_)
+    places = np.arange(len(wanted), dtype=np.int32)
+    others = np.flatnonzero(~is_own)
+    if len(others):
+        places[others] = np.asarray(pc.index_in(take(wanted, others), value_set=one_chunk(ids)))
+    return places
+
+
+def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The ordinal of each record in its file, from 1."""
+    ends = np.asarray(pc.run_end_encode(one_chunk(sources)).run_ends) if len(sources) else np.empty(0, np.int64)
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
+    return np.arange(1, len(sources) + 1) - np.repeat(starts, np.diff(np.append(starts, len(sources))))
+
+
+def _name_documents(records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """The ids: `source#record` for a document without one."""
+    ids = records["doc_id"]
+    lacking = np.asarray(pc.is_null(ids)) & is_good
+    if not lacking.any():
+        return ids
+    made = pc.binary_join_element_wise(records["source"], pa.array(in_file).cast(pa.string()), "#")
+    return pc.if_else(pa.array(lacking), made, ids)
+
+
+def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The order of the ids, equal ones as they came, and where in it a new one begins."""
+    order = pc.array_sort_indices(one_chunk(ids))
+    in_order = one_chunk(ids).take(order)
+    is_new = np.ones(len(ids), np.bool_)
+    if len(ids) > 1:
+        is_new[1:] = np.asarray(pc.not_equal(in_order[1:], in_order[:-1]))
+    return np.asarray(order).astype(np.int64), is_new
+
+
+def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.int64]) -> pa.Table:
+    """REJECTS of later records of a repeated id."""
+    rows, before = numbered.take(pa.array(places)), numbered.take(pa.array(first))
+    detail = pc.binary_join_element_wise(
+        "first seen as record ", before["record"].cast(pa.string()), " of ", before["source"], ""
+    )
+    columns = {
+        "source": rows["source"],
+        "record": rows["record"],
+        "doc_id": rows["doc_id"],
+        "reason": pa.array(["repeated id"] * len(rows), pa.string()),
+        "detail": detail,
+        "excerpt": pa.array([""] * len(rows), pa.string()),
+    }
+    return pa.table(columns).cast(REJECTS.arrow)
+
+
+def _with_groups(documents: pa.Table) -> pa.Table:
+    """DOCUMENTS of numbered records, with their groups."""
+    ids, sketches = documents["doc_id"], documents["sketch"]
+    is_filled = np.asarray(pc.greater(pc.list_value_length(sketches), 0))
+    words = fingerprints_of(documents["sketch_fingerprint"])
+    halves = [number_keys(np.ascontiguousarray(words[:, half]))[0].astype(np.uint64) for half in range(words.shape[1])]
+    equal, _ = number_keys(halves[0] << np.uint64(32) | halves[1])
+
+    # The last to be written stays: by id from the end, the smallest.
+    order = np.asarray(pc.array_sort_indices(one_chunk(ids)))[::-1].astype(np.int64)
+    order = order[is_filled[order]]
+    smallest = np.empty(len(documents), np.int64)
+    smallest[equal[order]] = order
+    own = np.arange(len(documents))
+    group = np.where(is_filled, smallest[equal], own)
+    grouped = ids if (group == own).all() else take(ids, group)
+    return documents.append_column("group", grouped).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
+
+
+def _preference(documents: pa.Table, policy: str) -> NDArray[np.int64]:
+    """Smaller for a document that comes first, (n,)."""
+    if policy == "longest":
+        return -documents["n_tokens"].to_numpy().astype(np.int64)
+    if policy == "first":
+        return np.asarray(documents["doc_key"].to_numpy())
+    if policy == "shortest-url":
+        lengths = pc.utf8_length(documents["url"]).cast(pa.int64())
+        return np.asarray(pc.fill_null(lengths, NO_URL).to_numpy())
+    return np.zeros(len(documents), np.int64)

@@ -1,0 +1,95 @@
+"""Arrow columns as arrays and back, in pieces where Arrow's 32-bit offsets ask for it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged
+
+MOST_VALUES = 1 << 30
+"""Of one list array: its offsets have 31 bits."""
+
+TAKEN = 1 << 20
+"""Strings that are copied into one chunk: some 60 MB of ids."""
+
+WORDS = 2
+"""64-bit words of a fingerprint."""
+
+
+def ragged_of(column: pa.ChunkedArray) -> Ragged:
+    """A column of `array<long>` as rows of uint64; a null row is empty. One chunk is not copied.
+
+    The values are read-only in any case: a kernel is compiled anew for arrays that are not.
+    """
+    parts = [_rows_of(chunk) for chunk in column.chunks if len(chunk)]
+    whole = parts[0] if len(parts) == 1 else None
+    if whole is None:
+        sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
+        values = [np.empty(0, np.uint64), *(part.values for part in parts)]
+        whole = Ragged(np.cumsum(np.concatenate(sizes)), np.concatenate(values))
+    whole.values.flags.writeable = False
+    return whole
+
+
+def _rows_of(chunk: pa.ListArray) -> Ragged:
+    if chunk.null_count:
+        chunk = pc.fill_null(chunk, pa.scalar([], chunk.type))
+    offsets = np.asarray(chunk.offsets).astype(np.int64)
+    values = np.asarray(chunk.values).view(np.uint64)
+    return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
+
+
+def lists_of(offsets: NDArray[np.int64], values: pa.Array) -> pa.ChunkedArray:
+    """Rows of different length as a list column, in chunks of at most `MOST_VALUES` values."""
+    chunks = []
+    for rows in pieces_of(np.diff(offsets), MOST_VALUES):
+        ends = offsets[rows.start : rows.stop + 1]
+        of_piece = values.slice(ends[0], ends[-1] - ends[0])
+        chunks.append(pa.ListArray.from_arrays(pa.array(ends - ends[0], pa.int32()), of_piece))
+    return pa.chunked_array(chunks, pa.list_(values.type))
+
+
+def pieces_of(sizes: NDArray[np.integer], most: int) -> Iterator[slice]:
+    """Rows one after another whose sizes together are `most` at most; a larger row is alone. Of no rows, nothing.
+
+    Example:
+        >>> [(rows.start, rows.stop) for rows in pieces_of(np.array([3, 1, 2, 9, 1]), most=4)]
+        [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    ends = np.cumsum(sizes, dtype=np.int64)
+    low = 0
+    while low < len(ends):
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield slice(low, high)
+        low = high
+
+
+def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArray:
+    """The values at some places, in chunks of `TAKEN` rows; a negative place gives null."""
+    whole = one_chunk(column)
+    chunks = [
+        whole.take(pa.array(part, mask=part < 0) if (part < 0).any() else pa.array(part))
+        for part in (places[low : low + TAKEN] for low in range(0, len(places), TAKEN))
+    ]
+    return pa.chunked_array(chunks, column.type)
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """All of a column as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
+
+def fingerprints_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """A column of 16 bytes each as (n, 2) words; without nulls."""
+    parts = [np.empty((0, WORDS), np.uint64)]
+    for chunk in column.chunks:
+        data = chunk.buffers()[2]
+        if len(chunk) and data is not None:
+            offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+            raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+            parts.append(np.ascontiguousarray(raw).view(np.uint64).reshape(-1, WORDS))
+    return np.concatenate(parts)

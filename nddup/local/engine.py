@@ -1,0 +1,132 @@
+"""The order of the steps on one machine, without Spark.
+
+files or texts --sketch-->   documents, rejects
+documents      --pair-->     pairs
+pairs          --cluster-->  clusters, members, false_components
+               --keep-->     keep
+
+Each step gives its tables, what the next step takes of it, and what `metrics.json` says of it.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import take_rows
+from nddup.local.cluster_names import name_sets
+from nddup.local.collapse import Nodes, collapse, name_nodes
+from nddup.local.expand import expand
+from nddup.local.false_components import count_false_components, list_false_components
+from nddup.local.graph import Graph, build_graph
+from nddup.local.keep_list import list_kept
+from nddup.local.led_families import lead
+from nddup.local.match import Matches, match
+from nddup.local.mine_components import mine
+from nddup.local.plan import Plan
+from nddup.local.read_records import Read, read_records
+from nddup.local.workers import Workers
+from nddup.scanning.collection import Collection
+from nddup.settings.schema import Config
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """The documents and the rejects; of the kinds of words the lexicon."""
+
+    documents: pa.Table
+    rejects: pa.Table
+    lexicon: pa.Table | None
+    counts: Counts
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The pairs, and behind them the distinct sketches: `led` are those whose pairs leaders found."""
+
+    pairs: pa.Table
+    nodes: Nodes
+    matches: Matches
+    led: NDArray[np.int32]
+    counts: Counts
+    pruned_to: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """The clusters, and the graph they lie in."""
+
+    clusters: pa.Table
+    members: pa.Table
+    false_components: pa.Table
+    graph: Graph
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The keep-list."""
+
+    keep: pa.Table
+    counts: Counts
+
+
+def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> Sketched:
+    """Read and sketch every record, number them, and collapse equal sketches.
+
+    Args:
+        source: files, or TEXTS.
+        config: all settings.
+        workers: to read with.
+    """
+    read: Read = read_records(source, config, workers)
+    found = collapse(read.records, read.silent)
+    reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
+    counts = read.counts | {"records": len(found.documents) + len(found.rejects)}
+    return Sketched(found.documents, found.rejects, read.lexicon, counts, reasons)
+
+
+def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
+    """Find the near-duplicate documents.
+
+    Args:
+        documents: DOCUMENTS, of this run or of any.
+        config: all settings.
+        workers: to compare with.
+    """
+    plan = Plan(config)
+    nodes = name_nodes(documents, policy=config.keep.policy, levels=plan.levels)
+    distinct = nodes.distinct
+    sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
+    rule, how = plan.matching, {"threads": workers.threads, "parts": workers.count}
+    matches, led = match(distinct, sketches, nodes.n_features[distinct], rule=rule, **how), np.empty(0, np.int32)
+    if matches.crowd:
+        matches, led = lead(matches, nodes, plan.threshold)
+    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
+    counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
+    return Paired(pairs, nodes, matches, led, counts, list(matches.rounds))
+
+
+def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
+    """Find the clusters of the near-duplicates, by `clusters.mode`."""
+    plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
+    graph = build_graph(paired.matches, nodes, led=paired.led, **plan.graph)
+    is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
+    false = list_false_components(graph, nodes, is_exact=is_exact)
+    sets = mine(graph, nodes, threshold=plan.threshold, mode=mode, budget=plan.budget, threads=workers.threads)
+    named = name_sets(sets, graph, nodes, mode=mode, **plan.naming)
+    counts = graph.counts() | named.counts() | count_false_components(false)
+    support = config.clusters.support or 0
+    counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))
+    return Clustered(named.clusters, named.members, false, graph, counts)
+
+
+def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
+    """Say of every document whether it stays."""
+    kept = list_kept(paired.nodes, clustered.graph, least_size=Plan(config).threshold.least_size)
+    return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})

@@ -1,0 +1,126 @@
+"""From pairs of distinct sketches to pairs of documents: equal sketches come back.
+
+Two groups of equal sketches that match give the product of their documents; a product of more rows than
+`pairs.expand_limit` becomes a star of the groups' first documents.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.local.collapse import Nodes
+from nddup.local.columns import take
+from nddup.local.match import Matches
+from nddup.matching.threshold import Threshold
+from nddup.tables import PAIRS
+
+
+class _Rows(NamedTuple):
+    """Pairs of documents by their places, as columns of one length."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    overlap: NDArray[np.int32]
+    resemblance: NDArray[np.float64]
+    of_left: NDArray[np.float64]
+    of_right: NDArray[np.float64]
+    star: NDArray[np.bool_]
+
+
+def expand(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> pa.Table:
+    """PAIRS of the matches and of equal sketches.
+
+    A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
+    member is paired with its own `group` document, the two `group` documents with each other.
+
+    Cost: the rows that come out.
+    """
+    counts = nodes.equals.astype(np.int64)
+    is_full = counts[matches.first] * counts[matches.second] <= expand_limit
+    full, starred = np.flatnonzero(is_full), np.flatnonzero(~is_full)
+    bridges = _of_matches(matches, starred, matches.first[starred], matches.second[starred], is_star=True)
+    parts = [_product(matches, full, nodes), bridges, *_within(nodes, bridges, threshold, expand_limit)]
+    return _as_pairs(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), nodes)
+
+
+def _of_matches(
+    matches: Matches, rows: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], *, is_star: bool
+) -> _Rows:
+    about = (matches.overlap[rows], matches.resemblance[rows], matches.containments[0, rows])
+    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star))
+
+
+def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
+    """Every document of the one node with every document of the other."""
+    first, second = matches.first[full], matches.second[full]
+    of_second = nodes.equals[second].astype(np.int64)
+    rows = np.repeat(np.arange(len(full)), nodes.equals[first] * of_second)
+    within = np.arange(len(rows)) - np.repeat(_starts(nodes.equals[first] * of_second), nodes.equals[first] * of_second)
+    left = nodes.members[nodes.starts[first][rows] + within // of_second[rows]]
+    right = nodes.members[nodes.starts[second][rows] + within % of_second[rows]]
+    return _of_matches(matches, full[rows], left, right, is_star=False)
+
+
+def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> list[_Rows]:
+    """Pairs of equal sketches: all of a group, or a star around its `group` document, which is its smallest id.
+
+    In a group that is written in full but is the hub of a star with another group, the rows of that document are the
+    star's too.
+    """
+    groups = np.flatnonzero(nodes.is_first & (nodes.equals > 1) & (nodes.sizes >= threshold.least_size))
+    counts = nodes.equals[groups].astype(np.int64)
+    is_full = counts * (counts - 1) // 2 <= limit
+    hubs = np.zeros(len(nodes.node), np.bool_)
+    hubs[bridges.left] = hubs[bridges.right] = True
+
+    # Of n members in order of their ids, member i begins n - 1 - i rows.
+    full, n = groups[is_full], counts[is_full]
+    lefts = np.repeat(nodes.starts[full], n) + _places(n)
+    followers = np.repeat(n, n) - 1 - _places(n)
+    left = np.repeat(lefts, followers)
+    right = left + 1 + _places(followers)
+    whole = nodes.members[left], nodes.members[right]
+    is_star = hubs[whole[0]] & nodes.is_first[whole[0]]
+
+    star, n = groups[~is_full], counts[~is_full]
+    places = np.repeat(nodes.starts[star], n) + _places(n)
+    others = nodes.members[places[nodes.members[places] != np.repeat(star, n)]]
+    starred = nodes.node[others], others
+    return [
+        _equal(nodes, *whole, is_star, threshold),
+        _equal(nodes, *starred, np.ones(len(others), np.bool_), threshold),
+    ]
+
+
+def _equal(
+    nodes: Nodes, left: NDArray[np.int32], right: NDArray[np.int32], star: NDArray[np.bool_], threshold: Threshold
+) -> _Rows:
+    share = np.full(len(left), 1.0 if threshold.shows_containment else np.nan)
+    return _Rows(left, right, nodes.sizes[left], np.ones(len(left)), share, share, star)
+
+
+def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
+    """Order the two ids as bytes, and the containments with them."""
+    is_turned = nodes.names[rows.left] > nodes.names[rows.right]
+    columns = [
+        take(nodes.ids, np.where(is_turned, rows.right, rows.left)),
+        take(nodes.ids, np.where(is_turned, rows.left, rows.right)),
+        pa.array(rows.overlap.astype(np.int32)),
+        pa.array(rows.resemblance),
+        pa.array(np.where(is_turned, rows.of_right, rows.of_left), from_pandas=True),
+        pa.array(np.where(is_turned, rows.of_left, rows.of_right), from_pandas=True),
+        pa.array(rows.star),
+    ]
+    return pa.Table.from_arrays(columns, schema=PAIRS.arrow)
+
+
+def _starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where each of several runs begins."""
+    return np.asarray(np.cumsum(counts) - counts)
+
+
+def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """0, 1, … within each of several runs, end to end."""
+    return np.arange(int(counts.sum())) - np.repeat(_starts(counts), counts)

@@ -1,0 +1,137 @@
+"""The pair graph of distinct sketches: its components, and which of its nodes are kept."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.local.collapse import Nodes
+from nddup.local.match import Matches
+from nddup.mining.components import label_components
+from nddup.mining.independent_set import keep_first
+
+SHARE_NODES = 20_000
+"""A component of more distinct sketches is mined in shares of about so many, as on Spark: the budget is the share's."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The n nodes that have a neighbour, by component and then by the id of their `group` document.
+
+    Attributes:
+        nodes: (n,), their names.
+        starts: (c + 1,), where each of the c components begins.
+        ordinals: (n,), the component.
+        kept: (n,), whether the node is kept.
+        duplicate_of: (n,), the place here of its kept near-duplicate, its own where it is kept.
+        ranks: (n,), the place in the order of the keep policy.
+        is_led: (n,), whether its family holds a heavy sketch.
+        edges: (e, 2), places here, the lower first, by component.
+        edge_starts: (c + 1,), where the edges of each component begin.
+        overlaps: (e,), ids in common of each edge.
+        shares: (n,), of a large component the part that has the node as a pivot; -1 in others.
+    """
+
+    nodes: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ordinals: NDArray[np.int32]
+    kept: NDArray[np.bool_]
+    duplicate_of: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    is_led: NDArray[np.bool_]
+    edges: NDArray[np.int32]
+    edge_starts: NDArray[np.int64]
+    overlaps: NDArray[np.int32]
+    shares: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Nodes of each component, (c,)."""
+        return np.diff(self.starts)
+
+    def counts(self) -> dict[str, int]:
+        """What `metrics.json` says of components."""
+        first = self.starts[:-1]
+        return {
+            "components": len(first),
+            "largest_component": int(self.sizes.max(initial=0)),
+            "fpgrowth_components": 0,
+            "led_components": int(np.count_nonzero(self.is_led[first])),
+            "spread_components": int(np.count_nonzero(self.shares[first] >= 0)),
+            "shares": int(self.shares.max(initial=-1)) + 1,
+        }
+
+
+def build_graph(
+    matches: Matches,
+    nodes: Nodes,
+    *,
+    led: NDArray[np.int32],
+    share_nodes: int | None = SHARE_NODES,
+    least_containment: float | None = None,
+) -> Graph:
+    """Label components and choose the kept nodes.
+
+    Args:
+        matches: near-duplicate distinct sketches.
+        nodes: the documents.
+        led: nodes of families whose matches are those of leaders.
+        share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
+        least_containment: share of a document that another must contain to replace it; then who contains more comes
+            before the policy. None: near-duplicates replace each other.
+
+    Cost: sorts of the nodes and edges.
+    """
+    found = np.unique(matches.ends)
+    found = found[np.argsort(nodes.names[found])]
+    places = np.full(len(nodes.node), -1, np.int32)
+    places[found] = np.arange(len(found), dtype=np.int32)
+    ends = places[matches.ends]
+    components = label_components(ends, nodes=len(found))
+
+    turns = nodes.turns[nodes.best[found]]
+    heaviest = -nodes.weights[found] if least_containment is not None else np.zeros(len(found), np.int64)
+    ranks = np.empty(len(found), np.int32)
+    ranks[np.lexsort((turns, heaviest))] = np.arange(len(found), dtype=np.int32)
+    likeness = matches.resemblance if least_containment is None else matches.containments
+    choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
+
+    # From the order of the names to that of the components.
+    order = np.argsort(components.ordinals, kind="stable")
+    moved = np.empty(len(found), np.int32)
+    moved[order] = np.arange(len(found), dtype=np.int32)
+    leaders = np.where(choice.kept, np.arange(len(found)), choice.duplicate_of)
+    ordinals = components.ordinals[order]
+    edges = np.sort(moved[ends], axis=1)
+    by_place = np.lexsort((edges[:, 1], edges[:, 0]))
+    is_led = np.isin(found, led)[order]
+    shares = number_shares(components.positions[leaders], components.sizes, share_nodes)[order]
+    n_components = int(ordinals.max(initial=-1)) + 1
+    starts = np.searchsorted(ordinals, np.arange(n_components + 1))
+    return Graph(
+        nodes=found[order].astype(np.int32),
+        starts=starts,
+        ordinals=ordinals,
+        kept=choice.kept[order],
+        duplicate_of=moved[leaders[order]],
+        ranks=ranks[order],
+        is_led=is_led,
+        edges=edges[by_place],
+        edge_starts=np.searchsorted(edges[by_place, 0], starts),
+        overlaps=matches.overlap[by_place],
+        shares=np.where(is_led, -1, shares),
+    )
+
+
+def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
+    """The share of each node, or -1 where its component is not cut; a node goes along with its leader.
+
+    Args:
+        leaders: (n,), positions of the leaders in their components.
+        sizes: (n,), of the components.
+        share_nodes: about as many nodes as a share has; None: no component is cut.
+    """
+    if share_nodes is None:
+        return np.full(len(leaders), -1)
+    shares = -(-sizes.astype(np.int64) // share_nodes)
+    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)

@@ -1,0 +1,40 @@
+"""The keep-list: every document once, kept or a duplicate of a kept one."""
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.local.collapse import Nodes
+from nddup.local.columns import take
+from nddup.local.graph import Graph
+from nddup.tables import KEEP
+
+REASONS = pa.array(["exact", "equal", "near"], pa.string())
+
+
+def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
+    """KEEP: of each document whether it stays, and if not, for which kept near-duplicate and why.
+
+    Args:
+        nodes: the documents.
+        graph: the nodes that have a neighbour.
+        least_size: features from which two equal sketches are near-duplicates (a count k, else 1); in a smaller group
+            every document stays.
+    """
+    places = np.arange(len(nodes.node))
+    near = np.full(len(places), -1, np.int64)
+    removed = np.flatnonzero(~graph.kept)
+    near[graph.nodes[removed]] = nodes.best[graph.nodes[graph.duplicate_of[removed]]]
+
+    of_node, own = near[nodes.node], nodes.best[nodes.node]
+    is_equal = (nodes.sizes >= least_size) & (places != own)
+    duplicate_of = np.where(of_node >= 0, of_node, np.where(is_equal, own, -1))
+    kept = duplicate_of < 0
+    is_exact = (nodes.contents == nodes.contents[np.where(kept, places, duplicate_of)]).all(axis=1)
+    reason = np.where(is_exact, 0, np.where(of_node < 0, 1, 2))
+    columns = [
+        nodes.ids,
+        pa.array(kept),
+        take(nodes.ids, duplicate_of),
+        REASONS.take(pa.array(reason, mask=kept)),
+    ]
+    return pa.Table.from_arrays(columns, schema=KEEP.arrow)

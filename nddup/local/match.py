@@ -1,0 +1,230 @@
+"""Match: every pair of near-duplicate sketches, without loss, by prefixes or by keys.
+
+sketches --prune--> features left --join--> matches       kinds whose pairs are found by what they share
+sketches --keys-->                --join--> matches       LSH bands, super-shingles
+
+The arithmetic, and why it is exact, is in `nddup.matching`. The features are divided among threads: a thread makes the
+pairs whose first common feature it owns.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, number_keys, take_rows
+from nddup.local.prune import Pruned, prune
+from nddup.matching.overlap_join import Found, Probes, join_prefixes
+from nddup.matching.prefix_filter import partition_of
+from nddup.matching.threshold import Threshold
+from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.recipe import level_of
+from nddup.sketching.moduli import LEVEL_BITS, spread_levels
+
+LEVELS = (1 << LEVEL_BITS) - 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How pairs are found.
+
+    Attributes:
+        threshold: when two sketches are near-duplicates.
+        finder: the keys by which sketches meet; None where they meet by what they share.
+        max_postings: longest list of sketches at one feature.
+        is_led: a family with a longer list is led; else the list is cut.
+        levels: s of sketches whose modulus varies, else 0.
+    """
+
+    threshold: Threshold
+    finder: Finder | None
+    max_postings: int
+    is_led: bool
+    levels: int = 0
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The k near-duplicate pairs of distinct sketches, by (first, second), and what finding them took.
+
+    Attributes:
+        first: (k,), the node with the lower place.
+        second: (k,), the other.
+        overlap: (k,), ids in common.
+        resemblance: (k,).
+        containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
+        links: (l, 2), heavy nodes that were not compared and may belong to one family.
+        candidates: pairs that were compared.
+        cut_features: features with more holders than are compared.
+        cut_postings: holders that were left out.
+        crowd: heavy nodes.
+        rounds: postings left after each round of pruning.
+    """
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    overlap: NDArray[np.int32]
+    resemblance: NDArray[np.float64]
+    containments: NDArray[np.float64]
+    links: NDArray[np.int32]
+    candidates: int = 0
+    cut_features: int = 0
+    cut_postings: int = 0
+    crowd: int = 0
+    rounds: tuple[int, ...] = ()
+
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        """Both nodes of each pair, (k, 2)."""
+        return np.stack([self.first, self.second], axis=1)
+
+    def counts(self) -> dict[str, int]:
+        """What `metrics.json` says of the search."""
+        names = ("candidates", "crowd", "cut_features", "cut_postings")
+        return {name: getattr(self, name) for name in names}
+
+
+def match(
+    nodes: NDArray[np.int32],
+    sketches: Ragged,
+    n_features: NDArray[np.int32],
+    *,
+    rule: Rule,
+    threads: ThreadPoolExecutor,
+    parts: int,
+) -> Matches:
+    """The near-duplicate pairs of distinct sketches.
+
+    Args:
+        nodes: (m,), their names, ascending.
+        sketches: their ids; none is empty.
+        n_features: (m,), distinct shingles of their documents: what a modulus follows.
+        rule: how pairs are found.
+        threads: to find them with.
+        parts: how many of them.
+
+    Cost: see `join_prefixes`; the ids are held a second time for the sketches that may be in a pair.
+    """
+    if rule.levels:
+        own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
+        names, spread = spread_levels(nodes.astype(np.int64), own, sketches, int(own.max(initial=0)))
+        return _at_coarser(_match(names, spread, rule=rule, threads=threads, parts=parts))
+    return _match(nodes.astype(np.int64), sketches, rule=rule, threads=threads, parts=parts)
+
+
+def _match(
+    names: NDArray[np.int64], sketches: Ragged, *, rule: Rule, threads: ThreadPoolExecutor, parts: int
+) -> Matches:
+    if rule.finder is None:
+        pruned = prune(sketches, threshold=rule.threshold, threads=threads, parts=parts)
+        probes, rounds = _by_prefix(pruned, sketches, rule), tuple(pruned.rounds)
+        rows, heavy = pruned.rows, probes.heavy
+    else:
+        rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
+        rounds = ()
+
+    order = np.lexsort((rows, np.diff(probes.sketches.offsets)))
+    probes = _reordered(probes, order)
+    owner = partition_of(probes.prefixes.values, parts)
+    join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings)
+    found = list(threads.map(lambda part: join(probes, owner == part), range(parts)))
+    matches = _gather(found, probes, names[rows[order]], rule)
+    return replace(matches, crowd=int(np.count_nonzero(heavy)), rounds=rounds)
+
+
+def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
+    """The sketches with features left, each with its prefix; of containment with all of them, for any may contain
+    another, and its prefix is what the others look for.
+    """
+    whole = take_rows(sketches, pruned.rows)
+    lengths = np.diff(pruned.offsets) - pruned.bounds + 1
+    place = np.arange(len(pruned.features)) - np.repeat(pruned.offsets[:-1], np.diff(pruned.offsets))
+    is_inside = place < np.repeat(lengths, np.diff(pruned.offsets))
+    prefixes = Ragged(_ends(lengths), pruned.features[is_inside].astype(np.uint64))
+    bounds, posted = pruned.bounds, lengths.astype(np.int32)
+    if rule.threshold.is_containment:
+        bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
+        posted = np.maximum(lengths - bounds + 1, 0).astype(np.int32)
+    heavy = _find_heavy(prefixes, prefixes.values, len(pruned.holders), rule)
+    return Probes(whole, prefixes, np.zeros(len(prefixes.values), np.int32), bounds, posted, heavy)
+
+
+def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
+    """The sketches that are as large as their bound, each with its keys; and which of all are heavy."""
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    bounds = rule.threshold.bounds(sizes)
+    rows = np.flatnonzero(bounds <= sizes)
+    whole = take_rows(sketches, rows)
+    all_keys = finder.keys(sketches)
+    numbers, count = number_keys(all_keys.values)
+    heavy = _find_heavy(all_keys, numbers, count, rule)
+    keys = take_rows(all_keys, rows)
+    posted = np.diff(keys.offsets).astype(np.int32)
+    return rows, Probes(whole, keys, np.zeros(len(keys.values), np.int32), bounds[rows], posted, heavy[rows]), heavy
+
+
+def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Rule) -> NDArray[np.bool_]:
+    """The sketches with a feature, or key, that more than `max_postings` have; none where families are not led."""
+    is_heavy = np.zeros(len(rows.offsets) - 1, np.bool_)
+    if rule.is_led:
+        holders = np.bincount(numbers.astype(np.int64), minlength=count)
+        owners = np.repeat(np.arange(len(is_heavy)), np.diff(rows.offsets))
+        is_heavy[owners[holders[numbers.astype(np.int64)] > rule.max_postings]] = True
+    return is_heavy
+
+
+def _reordered(probes: Probes, order: NDArray[np.int64]) -> Probes:
+    return Probes(
+        take_rows(probes.sketches, order),
+        take_rows(probes.prefixes, order),
+        probes.holders,
+        probes.bounds[order],
+        probes.posted[order],
+        probes.heavy[order],
+    )
+
+
+def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: Rule) -> Matches:
+    """The pairs of all threads, in order of their names."""
+    ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
+    overlap = np.concatenate([part.overlap for part in found])
+    resemblance = np.concatenate([part.resemblance for part in found])
+    named = names[ends]
+    is_turned = named[:, 0] > named[:, 1]
+    named[is_turned], ends[is_turned] = named[is_turned, ::-1], ends[is_turned, ::-1]
+    order = np.lexsort((named[:, 1], named[:, 0]))
+    containments = np.full((2, len(order)), np.nan)
+    if rule.threshold.shows_containment:
+        containments = (overlap[:, None] / np.diff(probes.sketches.offsets)[ends]).T[:, order]
+    links = names[np.concatenate([part.links for part in found])]
+    return Matches(
+        named[order, 0],
+        named[order, 1],
+        overlap[order],
+        resemblance[order],
+        containments,
+        np.sort(links, axis=1),
+        sum(part.candidates for part in found),
+        sum(part.cut_features for part in found),
+        sum(part.cut_postings for part in found),
+    )
+
+
+def _at_coarser(matches: Matches) -> Matches:
+    """Of sketches at several levels those pairs that are at the coarser of both own levels, by their nodes."""
+    own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
+    rows = np.flatnonzero((matches.first & LEVELS) == own)
+    return replace(
+        matches,
+        first=matches.first[rows] >> 2 * LEVEL_BITS,
+        second=matches.second[rows] >> 2 * LEVEL_BITS,
+        overlap=matches.overlap[rows],
+        resemblance=matches.resemblance[rows],
+        containments=matches.containments[:, rows],
+    )
+
+
+def _ends(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,0 +1,128 @@
+"""Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
+
+The pivot miner mines every component. A component of two nodes is its own one set and is not mined at all.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.local.collapse import Nodes
+from nddup.local.graph import Graph
+from nddup.local.problems import problem_of
+from nddup.local.shares import mine_spread
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget, find_sets
+from nddup.mining.itemsets import Itemsets
+
+PAIR = 2
+
+SURE_WORK = 100_000
+"""Work that no component of two nodes comes to."""
+
+LARGE = 64
+"""Nodes above which a component is a task of its own."""
+
+TOGETHER = 256
+"""Small components in a task."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """K sets of nodes.
+
+    Attributes:
+        offsets: (k + 1,), of `members`.
+        members: places in the graph, ascending in each set.
+        supports: (k,), features common to all members.
+        coverages: (k,), what the sets of the component are.
+        components: (k,), the component of each.
+    """
+
+    offsets: NDArray[np.int64]
+    members: NDArray[np.int64]
+    supports: NDArray[np.int32]
+    coverages: NDArray[np.str_]
+    components: NDArray[np.int64]
+
+
+def mine(
+    graph: Graph,
+    nodes: Nodes,
+    *,
+    threshold: Threshold,
+    mode: str,
+    budget: Budget,
+    threads: ThreadPoolExecutor,
+) -> Sets:
+    """The sets of all components, by `clusters.mode`.
+
+    Args:
+        graph: the components.
+        nodes: the documents, with their sketches.
+        threshold: when two sketches are near-duplicates.
+        mode: see `nddup.mining.cluster_modes`.
+        budget: what the sets of one component may come to, and their least support.
+        threads: a large component is mined in one of them, small ones many at a time.
+    """
+    is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
+    is_pair = (graph.sizes == PAIR) & is_plain & ~graph.is_led[graph.starts[:-1]]
+    is_spread = graph.shares[graph.starts[:-1]] >= 0
+    rest = np.flatnonzero(~is_pair & ~is_spread)
+
+    def mine_some(components: NDArray[np.int64]) -> list[Itemsets]:
+        problems = (problem_of(graph, nodes, int(ordinal), threshold) for ordinal in components)
+        return [find_sets(problem, threshold=threshold, mode=mode, budget=budget) for problem in problems]
+
+    portions = list(_in_portions(rest, graph.sizes[rest]))
+    found = [(some.tolist(), sets) for some, sets in zip(portions, threads.map(mine_some, portions), strict=True)]
+    large = np.flatnonzero(is_spread)
+    how = {"threshold": threshold, "mode": mode, "budget": budget}
+    spread = [mine_spread(graph, nodes, int(ordinal), threads=threads, **how) for ordinal in large]
+    ordinals = [ordinal for portion, _ in found for ordinal in portion] + large.tolist()
+    itemsets = [sets for _, portion in found for sets in portion] + spread
+    pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs", budget.min_support)
+    return _join(graph, ordinals, itemsets, pairs)
+
+
+def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Components for one task of a thread: the largest first and alone, small ones together."""
+    order = np.argsort(-sizes, kind="stable")
+    large = int(np.count_nonzero(sizes > LARGE))
+    for place in order[:large]:
+        yield components[[place]]
+    small = np.sort(components[order[large:]])
+    for low in range(0, len(small), TOGETHER):
+        yield small[low : low + TOGETHER]
+
+
+def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str, min_support: int) -> Sets:
+    """The sets of components of two nodes: their one edge, if it has the support."""
+    edges = graph.edge_starts[components]
+    stays = graph.overlaps[edges] >= min_support
+    edges, components = edges[stays], components[stays]
+    return Sets(
+        PAIR * np.arange(len(edges) + 1),
+        graph.edges[edges].astype(np.int64).ravel(),
+        graph.overlaps[edges],
+        np.full(len(edges), coverage),
+        components,
+    )
+
+
+def _join(graph: Graph, ordinals: Sequence[int], itemsets: Sequence[Itemsets], pairs: Sets) -> Sets:
+    """All sets as one, the members as places in the graph."""
+    counts = [len(sets.supports) for sets in itemsets]
+    lows = graph.starts[np.array(ordinals, np.int64)]
+    sizes = [np.diff(pairs.offsets), *(np.diff(sets.offsets) for sets in itemsets)]
+    members = [pairs.members, *(sets.members + low for sets, low in zip(itemsets, lows, strict=True))]
+    return Sets(
+        np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64),
+        np.concatenate(members).astype(np.int64),
+        np.concatenate([pairs.supports, *(sets.supports for sets in itemsets)]).astype(np.int32),
+        np.concatenate([pairs.coverages, np.repeat([sets.coverage for sets in itemsets] or [""], counts or [0])]),
+        np.concatenate([pairs.components, np.repeat(np.array(ordinals, np.int64), counts)]),
+    )

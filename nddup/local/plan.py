@@ -1,0 +1,82 @@
+"""What the settings decide of each step."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nddup.local.graph import SHARE_NODES
+from nddup.local.match import Rule
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget
+from nddup.scanning.found import Limits
+from nddup.scanning.rules import SketchRule, TextRule
+from nddup.settings import derive
+from nddup.settings.schema import Config
+from nddup.sketching.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The arguments of the steps, by the settings."""
+
+    config: Config
+
+    @property
+    def threshold(self) -> Threshold:
+        """The threshold of the run, exact."""
+        return derive.threshold_of(self.config)
+
+    @property
+    def kind(self) -> Kind:
+        """What the sketches are."""
+        return derive.kind_of(self.config.sketch)
+
+    @property
+    def levels(self) -> int:
+        """s, where the modulus of a sketch follows the document's length; else 0."""
+        return self.config.sketch.size if self.kind.estimate == "levels" else 0
+
+    @property
+    def text(self) -> TextRule:
+        """Which text of a record counts."""
+        given = self.config.input
+        return TextRule(given.markup, given.charset, given.text)
+
+    @property
+    def limits(self) -> Limits:
+        """Of a record, and of what a compressed file may expand to."""
+        return Limits(int(self.config.input.max_record), self.config.input.max_expansion)
+
+    def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
+        """How records become sketches."""
+        recipe = derive.recipe_of(self.config)
+        return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon)
+
+    @property
+    def matching(self) -> Rule:
+        """How pairs are found. Where one sketch contains another, or candidates are pairs unseen, none is led."""
+        kind, threshold = self.kind, self.threshold
+        is_led = not threshold.is_containment and self.config.sketch.verify and kind.is_mined
+        levels = self.config.sketch.size if kind.finder == "levels" else 0
+        return Rule(threshold, derive.finder_of(self.config), self.config.pairs.max_postings, is_led, levels)
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """Arguments of `build_graph`."""
+        is_listing = self.config.clusters.mode in ("all", "cover")
+        least = float(self.config.pairs.share) if self.threshold.is_containment else None
+        return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least}
+
+    @property
+    def budget(self) -> Budget:
+        """What the sets of one component may come to."""
+        clusters = self.config.clusters
+        return Budget(clusters.max_sets, clusters.max_members, clusters.max_nodes, clusters.support or 0)
+
+    @property
+    def naming(self) -> dict[str, Any]:
+        """Arguments of `name_sets`."""
+        return {
+            "least_size": max(self.threshold.least_size, self.config.clusters.support or 0),
+            "max_listed": self.config.clusters.max_listed,
+            "by_weight": self.threshold.is_containment,
+        }

@@ -1,0 +1,26 @@
+"""Components as mining problems."""
+
+import numpy as np
+
+from nddup.arrays import take_rows
+from nddup.local.collapse import Nodes
+from nddup.local.graph import Graph
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Problem
+
+
+def problem_of(
+    graph: Graph, nodes: Nodes, ordinal: int, threshold: Threshold, *, is_led: bool | None = None
+) -> Problem:
+    """One component as a mining problem; `is_led`: whether leaders make its sets, None: as the graph says."""
+    low, high = int(graph.starts[ordinal]), int(graph.starts[ordinal + 1])
+    mine = graph.nodes[low:high].astype(np.int64)
+    between = slice(graph.edge_starts[ordinal], graph.edge_starts[ordinal + 1])
+    return Problem(
+        take_rows(nodes.sketches, mine),
+        threshold.bounds(nodes.sizes[mine]),
+        (graph.edges[between] - low).astype(np.int32),
+        graph.ranks[low:high],
+        (graph.duplicate_of[low:high] - low).astype(np.int32),
+        bool(graph.is_led[low]) if is_led is None else is_led,
+    )

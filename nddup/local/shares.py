@@ -1,0 +1,104 @@
+"""Large components, mined in shares of their documents: each share has some of the documents as pivots.
+
+The shares and their budgets are those of `nddup.spark.clustering.shares`, so the same sets come out.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, take_rows
+from nddup.local.collapse import Nodes
+from nddup.local.graph import Graph
+from nddup.local.problems import problem_of
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget, Problem, find_sets
+from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
+
+
+class _Share(NamedTuple):
+    """A share of m nodes, in canonical order."""
+
+    places: NDArray[np.int64]  # (m,) in the component
+    sketches: Ragged
+    bounds: NDArray[np.int32]
+    edges: NDArray[np.int32]  # (e, 2), indices in the share, the lower first
+    pivots: NDArray[np.int64]  # indices of its own nodes
+
+
+def mine_spread(
+    graph: Graph,
+    nodes: Nodes,
+    ordinal: int,
+    *,
+    threshold: Threshold,
+    mode: str,
+    budget: Budget,
+    threads: ThreadPoolExecutor,
+) -> Itemsets:
+    """The sets of one component that is cut into shares: all, or covers where a share passed its budget, or leaders'.
+
+    The members are places in the component.
+    """
+    problem = problem_of(graph, nodes, ordinal, threshold, is_led=True)
+    numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
+    steps: list[Callable[[_Share], Itemsets | None]] = [partial(_mine, budget=budget), partial(_cover, budget=budget)]
+    for find in steps[mode == "cover" :]:
+        found = list(threads.map(find, _cut(problem, numbers)))
+        whole = [sets for sets in found if sets is not None]
+        if len(whole) == len(found):
+            return _distinct(whole)
+    return find_sets(problem, threshold=threshold, mode="all", budget=budget)
+
+
+def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Share]:
+    """Each share with all neighbours of its nodes, and every edge among these."""
+    for number in np.unique(numbers):
+        is_pivot = numbers == number
+        touching = is_pivot[problem.edges].any(axis=1)
+        is_in = is_pivot.copy()
+        is_in[problem.edges[touching].ravel()] = True
+        places = np.flatnonzero(is_in)
+        index = np.cumsum(is_in) - 1
+        edges = index[problem.edges[is_in[problem.edges].all(axis=1)]].astype(np.int32)
+        yield _Share(
+            places, take_rows(problem.sketches, places), problem.bounds[places], edges, np.flatnonzero(is_pivot[places])
+        )
+
+
+def _mine(share: _Share, *, budget: Budget) -> Itemsets | None:
+    limits = budget.of(len(share.pivots))
+    return _placed(share, mine_share(*_arrays(share), share.pivots, min_support=budget.min_support, **limits))
+
+
+def _cover(share: _Share, *, budget: Budget) -> Itemsets | None:
+    limits = budget.of(len(share.pivots), COVER_SHARE)
+    found = cover_component(*_arrays(share), pivots=share.pivots, min_support=budget.min_support, **limits)
+    return _placed(share, found)
+
+
+def _arrays(share: _Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    return share.sketches.offsets, share.sketches.values.view(np.int64), share.bounds, share.edges
+
+
+def _placed(share: _Share, found: Itemsets | None) -> Itemsets | None:
+    """The members as places in the component, no longer as indices in the share."""
+    return found and Itemsets(
+        found.offsets, share.places[found.members].astype(np.int32), found.supports, found.coverage
+    )
+
+
+def _distinct(parts: list[Itemsets]) -> Itemsets:
+    """The sets of all shares, each once: covers of two shares may find the same."""
+    seen: dict[bytes, tuple[NDArray[np.int32], np.int32]] = {}
+    for part in parts:
+        for members, support in zip(np.split(part.members, part.offsets[1:-1]), part.supports, strict=True):
+            seen.setdefault(members.tobytes(), (members, support))
+    members = [row for row, _ in seen.values()]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in members])]).astype(np.int64)
+    supports = np.array([support for _, support in seen.values()], np.int32)
+    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *members]), supports, parts[0].coverage)

@@ -1,0 +1,85 @@
+"""The lexicon of a run: counted from its collection, or taken from another run."""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.local.plan import Plan
+from nddup.local.workers import Workers
+from nddup.scanning.collection import Collection
+from nddup.scanning.count_words import Terms
+from nddup.sketching.words.word_sketches import WordRule
+from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.tables import LEXICON, TERMS
+
+NOTE = "lexicon.json"
+COUNTED = ("counted", "occurrences", "commonest")
+"""What the note says of the collection: distinct terms, their occurrences, those of the commonest term."""
+
+MOST_TERMS = 10_000_000
+"""Terms of a lexicon: it travels to every worker, 8 bytes a term."""
+
+
+class Lexicon(NamedTuple):
+    """LEXICON, its ids as bytes of ascending uint64, and what was counted of its collection."""
+
+    table: pa.Table
+    ids: bytes
+    counts: dict[str, int]
+
+
+def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) -> Lexicon | None:
+    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken.
+
+    Raises:
+        ConfigError: for a saved lexicon that is missing, or made by other settings.
+        CapacityError: for too many words.
+    """
+    words, saved = plan.sketching().recipe.words, plan.config.lexicon.saved
+    if words is None or not words.needs_lexicon:
+        return None
+    if saved is not None:
+        table, counted = take_saved(saved, words)
+    else:
+        consumer = Terms(words.lexicon, plan.text, plan.config.input.min_tokens)
+        terms = sum_terms(workers.scan(source, consumer, plan.limits))
+        occurrences = terms["occurrences"].to_numpy()
+        commonest = int(occurrences.max(initial=0))
+        least, most = words.lexicon.interval(commonest)
+        table = terms.filter(pa.array((occurrences >= least) & (occurrences <= most)))
+        counted = {"counted": len(terms), "occurrences": int(occurrences.sum()), "commonest": commonest}
+    if len(table) > MOST_TERMS:
+        raise CapacityError(f"more than {MOST_TERMS:,} words in the lexicon; raise lexicon.low")
+    ids = np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes()
+    return Lexicon(table, ids, {f"lexicon_{name}": number for name, number in counted.items()})
+
+
+def sum_terms(counted: pa.Table) -> pa.Table:
+    """TERMS with each term once, by its name, of partial counts."""
+    sums = counted.group_by(["term", "feature"]).aggregate([("occurrences", "sum"), ("documents", "sum")])
+    whole = sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names])
+    return whole.select(TERMS.names).cast(TERMS.arrow).sort_by("term")
+
+
+def take_saved(path: str, words: WordRule) -> tuple[pa.Table, dict[str, int]]:
+    """The lexicon that another run left, and what was counted for it.
+
+    Raises:
+        ConfigError: if there is none, or if it was made by other settings: naming both.
+    """
+    where, ours = path.rstrip("/"), words.lexicon.key
+    try:
+        note = json.loads(LocalStorage().read_text(f"{where}/{NOTE}"))
+    except (NddupError, ValueError) as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
+    if note.get("made_by") != ours:
+        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
+    try:
+        table = ds.dataset(f"{local_path(where)}/lexicon", schema=LEXICON.arrow, format="parquet").to_table()
+    except OSError as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
+    return table, {name: int(note[name] or 0) for name in COUNTED}

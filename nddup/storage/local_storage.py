@@ -1,0 +1,305 @@
+"""Files of this machine: what `nddup.storage.files` does over Hadoop, without a JVM, with the same names and answers."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from stat import S_ISDIR
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.redaction import drop_login
+from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources
+
+PLAIN = "/-_.!~*'():@&=+$,;"
+"""What Java leaves as it is in the path of a URI, beside letters, digits and all that is not ASCII."""
+
+COPIED = 1 << 20
+"""Bytes that are copied at a time."""
+
+
+class _Found(NamedTuple):
+    """A file or folder: its path from the root, and what the file system says of it."""
+
+    path: str
+    status: os.stat_result
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def is_folder(self) -> bool:
+        return S_ISDIR(self.status.st_mode)
+
+
+class LocalStorage:
+    """The file system of this machine. A path is a path, or a URI `file:/…`."""
+
+    def list_inputs(self, inputs: list[str]) -> Listing:
+        """Find the files of INPUT paths: literal, folders recursive; `path` is a path of the machine.
+
+        Raises:
+            ConfigError: if an input does not exist or cannot be listed.
+        """
+        found: dict[str, tuple[str, _Found]] = {}
+        skipped: list[tuple[str, str]] = []
+        repeated: list[str] = []
+        for text in inputs:
+            root = _status(text)
+            base = root.path.rstrip("/") if root.is_folder else os.path.dirname(root.path).rstrip("/")
+            try:
+                for file in _walk(root, skipped):
+                    if file.path in found:
+                        repeated.append(uri_of(file.path))
+                    else:
+                        found[file.path] = (base, file)
+            except OSError as error:
+                raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
+        sources = distinct_sources({path: (base, path) for path, (base, _) in found.items()})
+        files = [
+            InputFile(path, sources[path], file.status.st_size, _milliseconds(file.status))
+            for path, (_, file) in found.items()
+        ]
+        files.sort(key=lambda file: file.source.encode())
+        return Listing(tuple(files), tuple(skipped), tuple(repeated))
+
+    def read_head(self, path: str, size: int) -> bytes:
+        """The first `size` bytes of a file, as stored; errors as `read_part`."""
+        return self.read_part(path, 0, size)
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """`size` bytes of a file from a place, as stored; fewer where it ends.
+
+        Raises:
+            NddupError: if it cannot be opened.
+        """
+        try:
+            with open(local_path(path), "rb", buffering=0) as file:  # noqa: PTH123 - a path, not a Path, for speed
+                file.seek(start)
+                found = file.read(size)
+                while len(found) < size and (more := file.read(size - len(found))):
+                    found += more
+                return found
+        except OSError as error:
+            raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return Path(local_path(path)).exists()
+
+    def is_within(self, path: str, folder: str) -> bool:
+        """Whether a path is a folder or lies in it."""
+        within, around = local_path(path).rstrip("/"), local_path(folder).rstrip("/")
+        return within == around or within.startswith(around + "/")
+
+    def full_path(self, path: str) -> str:
+        """A path as a URI, with its file system and from the root."""
+        return uri_of(local_path(path)).replace("file:/", "file:///", 1)
+
+    def children(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty if it is not there."""
+        return sorted(child.name for child in _list(local_path(path)))
+
+    def times(self, path: str) -> dict[str, int]:
+        """When each file in a folder was last written, by name: milliseconds."""
+        return {child.name: _milliseconds(child.status) for child in _list(local_path(path))}
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
+        found = {child.name: 0 if child.is_folder else child.status.st_size for child in _list(local_path(path))}
+        return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all in it, and Hadoop's checksum of it; nothing if it is not there."""
+        where = Path(local_path(path))
+        if where.is_dir() and not where.is_symlink():
+            shutil.rmtree(where, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                where.unlink()
+        _forget_checksum(where)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents.
+
+        Raises:
+            OutputError: if it cannot be made or written.
+        """
+        try:
+            Path(local_path(path)).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
+
+    def read_text(self, path: str) -> str:
+        """A small UTF-8 file.
+
+        Raises:
+            OutputError: if it is not there.
+        """
+        try:
+            return Path(local_path(path)).read_bytes().decode()
+        except FileNotFoundError as error:
+            raise OutputError(f"{path}: cannot be read (no such file)") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
+
+    def write_text(self, path: str, text: str | Iterator[str]) -> None:
+        """Write a UTF-8 file, whole or piece by piece, replacing what is there; its folder is made.
+
+        Raises:
+            OutputError: if it cannot be written.
+        """
+        where = Path(local_path(path))
+        try:
+            where.parent.mkdir(parents=True, exist_ok=True)
+            with where.open("wb") as file:
+                file.writelines(piece.encode() for piece in ([text] if isinstance(text, str) else text))
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
+        _forget_checksum(where)
+
+    def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
+        """Write files one after another into one, replacing what is there.
+
+        Args:
+            paths: the files, in order.
+            target: the file to write.
+            without: bytes at the end of each that are left out.
+
+        Raises:
+            OutputError: if one cannot be read, or the target not be written.
+        """
+        where = Path(local_path(target))
+        try:
+            with where.open("wb") as into:
+                for path in map(local_path, paths):
+                    left = Path(path).stat().st_size - without
+                    with Path(path).open("rb") as part:
+                        while left > 0 and (piece := part.read(min(left, COPIED))):
+                            into.write(piece)
+                            left -= len(piece)
+        except OSError as error:
+            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
+        _forget_checksum(where)
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, in a folder that is there.
+
+        Raises:
+            OutputError: if it cannot be moved, or the name is taken.
+        """
+        source, where = Path(local_path(path)), Path(local_path(target))
+        try:
+            if where.exists():
+                raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
+            source.rename(where)
+        except OSError as error:
+            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
+        _forget_checksum(source)
+
+
+def local_path(path: str) -> str:
+    """A path of this machine from the root: of a path as it is given, or of a URI `file:/…`.
+
+    Folders are taken from the text alone: `a/../b` is `b`, wherever a link `a` leads.
+
+    Raises:
+        ConfigError: for a URI of another file system.
+
+    Example:
+        >>> local_path("file:/tmp/a%20b"), local_path("/tmp//x/../a%20b")
+        ('/tmp/a b', '/tmp/a%20b')
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
+        scheme, rest, inner = path.partition(":")[0], path.partition(":")[2], urlsplit(path)
+        if scheme.lower() != "file" or inner.netloc:
+            raise ConfigError(f"{drop_login(path)}: not a path of this machine")
+        is_written = re.fullmatch(rf"(?:[\w{re.escape(PLAIN)}]|%[0-9A-Fa-f]{{2}})*", rest)
+        path = unquote(inner.path) if is_written else "/" + rest.lstrip("/")
+    return "/" + os.path.normpath(os.path.join(os.getcwd(), path)).lstrip("/")  # noqa: PTH109, PTH118
+
+
+def uri_of(path: str) -> str:
+    """A path from the root as the URI that Java makes of it, `file:/…`.
+
+    Example:
+        >>> uri_of("/tmp/a b[1]/роза%.xml")
+        'file:/tmp/a%20b%5B1%5D/роза%25.xml'
+    """
+    return "file:" + "".join(_quoted(character) for character in path)
+
+
+def _quoted(character: str) -> str:
+    """Java leaves what is not ASCII, unless it is a blank or a control."""
+    if character.isascii():
+        return quote(character, safe=PLAIN)
+    return quote(character) if character.isspace() or not character.isprintable() else character
+
+
+def _status(text: str) -> _Found:
+    path = local_path(text)
+    try:
+        return _Found(path, os.stat(path))
+    except FileNotFoundError:
+        raise ConfigError(f"INPUT {text}: no such file or folder") from None
+    except OSError as error:
+        raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
+
+
+def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[_Found]:
+    """Files at or below a path, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
+    if not found.is_folder:
+        yield found
+        return
+    children = sorted(_list(found.path), key=lambda child: child.name)
+    if below and any(child.name == RUN for child in children):
+        skipped.append((found.path, "results of a run"))
+        return
+    for child in children:
+        if child.name.startswith(("_", ".")):
+            skipped.append((child.path, "hidden"))
+        elif not child.is_folder and BESIDE.fullmatch(child.name):
+            skipped.append((child.path, "beside the collection"))
+        else:
+            yield from _walk(child, skipped, below=True)
+
+
+def _list(folder: str) -> list[_Found]:
+    """What is in a folder, but for links that lead nowhere, names that are no UTF-8, and Hadoop's checksums.
+
+    Of a file, the file itself; empty where nothing is.
+    """
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") and entry.name.endswith(".crc"):
+                    continue
+                with suppress(OSError, UnicodeEncodeError):
+                    entry.name.encode()
+                    found.append(_Found(os.path.join(folder, entry.name), entry.stat()))  # noqa: PTH118
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return [_Found(folder, os.stat(folder))]
+    return found
+
+
+def _forget_checksum(path: Path) -> None:
+    """Remove the checksum that Hadoop left beside a file: it would not fit what is there now."""
+    with suppress(OSError):
+        (path.parent / f".{path.name}.crc").unlink()
+
+
+def _milliseconds(status: os.stat_result) -> int:
+    return status.st_mtime_ns // 1_000_000
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in a line."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text.splitlines()[0] if text.strip() else type(error).__name__
