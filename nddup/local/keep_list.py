@@ -8,7 +8,7 @@ from nddup.local.columns import take
 from nddup.local.graph import Graph
 from nddup.tables import KEEP
 
-REASONS = pa.array(["exact", "equal", "near"], pa.string())
+REASONS = ("exact", "equal", "near")
 
 
 def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
@@ -35,6 +35,6 @@ def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
         nodes.ids,
         pa.array(kept),
         take(nodes.ids, duplicate_of),
-        REASONS.take(pa.array(reason, mask=kept)),
+        pa.array(REASONS, pa.string()).take(pa.array(reason, mask=kept)),
     ]
     return pa.Table.from_arrays(columns, schema=KEEP.arrow)

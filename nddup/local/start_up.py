@@ -1,0 +1,35 @@
+"""Start-up without what is not needed."""
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pyarrow as pa
+
+
+class _NoPandas:
+    """Finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Refuse pandas, leave all else to others."""
+        del path, target
+        if name == "pandas":
+            raise ImportError("pandas is not loaded here")
+        return None
+
+
+def spare_pandas() -> None:
+    """Let pyarrow do without pandas in this process, unless it is loaded already.
+
+    At its first list pyarrow looks whether the values are of pandas, for which it loads it: 0.3 s. It looks once; pandas
+    itself can be imported afterwards, only pyarrow knows nothing of it. For processes that are nddup's own.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]

@@ -1,0 +1,81 @@
+"""A worker process: reads tasks from its connection, and writes the rows of each to a file of its own.
+
+A task that fails answers with the error; a worker that dies closes its connection, which says as much.
+"""
+
+import os
+import signal
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.local.scan import Task
+from nddup.local.start_up import spare_pandas
+from nddup.reading import markup
+from nddup.scanning import sketch_records
+from nddup.scanning.found import Consumer, Limits
+from nddup.sketching.min_s import sketch_texts
+
+__all__ = ["serve", "sketch_records"]
+
+Order = tuple[Consumer, Limits]
+"""What is made of the tasks that follow."""
+
+Answer = tuple[int, str]
+"""The rows that were written, and an error; no error is an empty text."""
+
+
+def serve(descriptors: Sequence[str]) -> None:
+    """Load the kernels, fork a process for each descriptor but the last, and work for it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller who is interrupted, and closes the connections
+    spare_pandas()
+    load_kernels()
+    *others, last = map(int, descriptors)
+    children = []
+    for number, descriptor in enumerate(others):
+        child = os.fork()
+        if child == 0:
+            for later in (*others[number + 1 :], last):
+                os.close(later)
+            _work(Connection(descriptor))
+            os._exit(0)
+        os.close(descriptor)
+        children.append(child)
+    _work(Connection(last))
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def load_kernels() -> None:
+    """Call the kernels of the usual path once, on almost nothing."""
+    text = np.frombuffer(b"a rose is a rose", np.uint8)
+    sketch_texts(text, np.array([0, len(text)], np.int64))
+    markup.strip_markup("<div>" * (markup.MAX_DEPTH + 2))
+
+
+def _work(connection: Connection) -> None:
+    """Answer until the other end is closed: an order says what is made of the tasks that follow it."""
+    order: Order | None = None
+    try:
+        while True:
+            asked = connection.recv()
+            if isinstance(asked[0], Task) and order is not None:
+                connection.send(_answer(*asked, *order))
+            else:
+                order = asked
+    except (EOFError, OSError):
+        return
+
+
+def _answer(task: Task, path: str, consumer: Consumer, limits: Limits) -> Answer:
+    rows = 0
+    try:
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, consumer.table.arrow) as writer:
+            for batch in task.run(consumer, limits):
+                writer.write_batch(batch)
+                rows += len(batch)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+        return rows, f"{type(error).__name__}: {error}"
+    return rows, ""
