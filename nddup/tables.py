@@ -261,6 +261,11 @@ OFFSETS = _working(
     "How many records stand before each split, in its file and in the collection.",
     "count the records before each part of a file",
 )
+PARTS = _working(
+    "parts",
+    "source string, split long, before long",
+    "How many records of the collection stand before each part of a file that the embedded engine read.",
+)
 NODES = _working(
     "nodes",
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
@@ -377,6 +382,7 @@ WORKING = {
     "named": NAMED,
     "nodes": NODES,
     "offsets": OFFSETS,
+    "parts": PARTS,
     "records": RECORDS,
     "removed": REMOVED,
     "sets": SETS,

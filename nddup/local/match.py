@@ -20,8 +20,8 @@ from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
 from nddup.sketching.lsh_keys import Finder
-from nddup.sketching.recipe import level_of
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
+from nddup.sketching.recipe import level_of
 
 LEVELS = (1 << LEVEL_BITS) - 1
 

@@ -208,7 +208,7 @@ def _name(job: Job, sets: DataFrame, built: DataFrame, documents: Documents) -> 
         mode=config.mode,
         max_listed=config.max_listed,
         by_weight=job.threshold.is_containment,
-        is_large=documents.equal_sketches >= heavy_keys.HEAVY,
+        is_large=documents.unpaired.equal_sketches >= heavy_keys.HEAVY,
     )
 
 

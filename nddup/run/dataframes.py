@@ -77,7 +77,7 @@ def find_duplicates(
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
         job = Job(spark, config, store, SparkProgress(spark, is_quiet=True))
         found = find_clusters(job, number_texts(df, id=id, text=text).select(*TEXTS.fieldNames()))
-    return Tables(**found.tables, metrics=metrics_of(config, found).dump())
+    return Tables(**found.tables, metrics=metrics_of(config, found.stages, found.sketched.documents.unpaired).dump())
 
 
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from nddup.errors import NddupError
 from nddup.metrics import SketchMetrics, SkippedFile
 from nddup.run.lexicons import Lexicon, find_lexicon
+from nddup.run.measures import Unpaired
 from nddup.run.session import set_to, splitting
 from nddup.run.state import Job, Saved, persisted
 from nddup.scanning.collection import Collection
@@ -46,9 +47,7 @@ class Documents:
     most_features: int
     postings: int
     """(feature, sketch) rows of the distinct sketches."""
-    empty_sketches: int
-    below_count: int
-    equal_sketches: int
+    unpaired: Unpaired
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,8 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
     is_large = documents.rows >= heavy_keys.HEAVY
     named = collapse.name_nodes(documents.table, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
-    counts = {**documents.counts, **nodes.counts}
-    return Documents(documents.table, nodes.table, documents.rows, **counts)
+    sizes, unpaired = documents.counts, Unpaired(**nodes.counts)
+    return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)
 
 
 def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
@@ -131,7 +130,7 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     inputs = None
     if isinstance(source, Collection):
         again = source.read_whole(set(documents.noted["read_again"]))
-        inputs = _inputs(job, again, documents.noted["splitting"])
+        inputs = _inputs(job, again, offsets.noted["splitting"] if offsets else {})
     return _Made(documents, rejects, inputs, offsets.table if offsets else None)
 
 
@@ -144,7 +143,11 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         records = _read_texts(job, source, rule)
         silent = schemas.local_table(job.spark, schemas.REJECTS)
 
-    offsets = job.save("offsets", collapse.split_offsets(records.saved.table))
+    # The splits that the offsets count are those of the records: other cores, or another engine, cut elsewhere.
+    offsets = job.find("offsets")
+    if offsets is None:
+        counted = job.write("offsets", collapse.split_offsets(records.saved.table))
+        offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
     numbered = collapse.number(records.saved.table, offsets.table)
     is_large = records.saved.rows >= heavy_keys.HEAVY
     with persisted(collapse.find_repeats(numbered)) as repeats:

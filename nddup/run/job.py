@@ -15,7 +15,8 @@ from nddup.run.pipeline import find_clusters
 from nddup.run.progress import LogFormat, say
 from nddup.run.report_texts import store_texts
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.state import Job, settings_of
+from nddup.run.stage import settings_of
+from nddup.run.state import Job
 from nddup.scanning.collection import Collection, find_files
 from nddup.settings import derive
 from nddup.settings.schema import Config
@@ -89,7 +90,8 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     if found.sketched.lexicon is not None:
         folder.write_text(NOTE, note_of(job.config, found.sketched.lexicon))
 
-    metrics = metrics_of(job.config, found, stage.metrics).dump()
+    stages = found.stages.model_copy(update={"texts": stage.metrics})
+    metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
     folder.finish(metrics)
     job.drop("records", made=["documents", "rejects", "offsets"])
     return metrics

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
-from nddup.run.state import Job, Saved, settings_of
+from nddup.run.stage import settings_of
+from nddup.run.state import Job, Saved
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.settings import derive

@@ -29,6 +29,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "lexicon": MadeOf(("input", "lexicon"), ("input",)),
     "records": _READING,
     "offsets": _READING,
+    "parts": _READING,
     "documents": _READING,
     "rejects": _READING,
     "nodes": MadeOf(_PAIRING, ("documents",)),

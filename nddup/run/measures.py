@@ -1,27 +1,32 @@
 """The metrics of a run, put together from what its stages counted."""
 
-from nddup.metrics import RunMetrics, TextsMetrics
-from nddup.run.pipeline import Found
-from nddup.run.state import settings_of
+from typing import NamedTuple
+
+from nddup.metrics import RunMetrics, Stages
+from nddup.run.stage import settings_of
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
 
-def metrics_of(config: Config, found: Found, texts: TextsMetrics | None = None) -> RunMetrics:
-    """What `metrics.json` holds. `texts` and the recipe are of runs that leave a folder."""
-    stages = found.stages.model_copy(update={"texts": texts})
+class Unpaired(NamedTuple):
+    """Documents that pairing treats apart: those that can be in no pair, and those of equal sketches."""
+
+    empty_sketches: int
+    below_count: int
+    equal_sketches: int
+
+
+def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:
+    """What `metrics.json` holds. The recipe is of runs that leave a folder: they have the stage `texts`."""
     rows = {name: count for stage in stages.by_name().values() for name, count in stage.rows_out.items()}
-    documents = found.sketched.documents
     return RunMetrics(
         records=stages.sketch.rows_in["records"],
         rows={name: rows[name] for name in RESULTS if name in rows},
-        empty_sketches=documents.empty_sketches,
-        below_count=documents.below_count,
-        equal_sketches=documents.equal_sketches,
+        **unpaired._asdict(),
         stages=stages,
         settings=settings_of(config),
-        recipe=derive.recipe_of(config).key if texts else None,
+        recipe=derive.recipe_of(config).key if stages.texts else None,
         versions=versions(),
     )

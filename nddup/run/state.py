@@ -1,10 +1,9 @@
 """A run on Spark: its session, settings and store, and the one way to make a table."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -12,13 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.matching.threshold import Threshold
-from nddup.metrics import StageMetrics
 from nddup.mining.edges import Cost
-from nddup.redaction import hide_settings
 from nddup.run import memory
 from nddup.run.lineage import made_of
 from nddup.run.progress import Progress
 from nddup.run.session import shuffled_bytes
+from nddup.run.stage import M, Stage, measured
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
@@ -38,22 +36,6 @@ class Saved:
     rows: int
     counts: Mapping[str, int]
     noted: Mapping[str, Any]
-
-
-M = TypeVar("M", bound=StageMetrics)
-
-
-class Stage(Generic[M]):
-    """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
-
-    def __init__(self, metrics: M) -> None:
-        self.metrics = metrics
-        self.notes: list[str] = []
-
-    def done(self, metrics: M, *notes: str) -> None:
-        """The stage counted this; `notes` are for people who watch."""
-        self.metrics = metrics
-        self.notes += notes
 
 
 @dataclass
@@ -91,24 +73,9 @@ class Job:
         """The edges among so many distinct sketches that one task takes."""
         return cost.most_edges(self.task_memory, nodes)
 
-    @contextmanager
-    def stage(self, name: str, counts: type[M]) -> Iterator[Stage[M]]:
+    def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
-        stage = Stage(counts())
-        started, before = time.monotonic(), shuffled_bytes(self.spark)
-        known = len(self.resumed)
-
-        with self.progress.stage(name) as shown:
-            yield stage
-
-            measured = {
-                "seconds": round(time.monotonic() - started, 3),
-                "shuffle_bytes": max(0, shuffled_bytes(self.spark) - before),
-                "resumed": list(self.resumed)[known:],
-            }
-            stage.metrics = stage.metrics.model_copy(update=measured)
-            shown.notes += stage.notes
-            shown.facts = stage.metrics.model_dump(include=set(StageMetrics.model_fields))
+        return measured(self.progress, name, counts, resumed=self.resumed, shuffled=lambda: shuffled_bytes(self.spark))
 
     def find(self, name: str) -> Saved | None:
         """A table as an earlier attempt left it, if this one would make the same."""
@@ -164,8 +131,3 @@ def persisted(table: DataFrame) -> Iterator[DataFrame]:
         yield held
     finally:
         held.unpersist()
-
-
-def settings_of(config: Config) -> dict[str, Any]:
-    """The settings of a run as plain values, without secrets."""
-    return hide_settings(config.model_dump())

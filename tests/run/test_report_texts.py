@@ -13,7 +13,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.results.summary import notes
 from nddup.run.job import run_job
-from nddup.run.report_texts import choose_documents
+from nddup.scanning.text_choice import choose_documents
 from nddup.settings.load import build_config
 from nddup.spark.reading.shown_texts import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table

@@ -10,13 +10,8 @@ source and its content.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.scanning.text_choice import EACH, LARGEST
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, FOUND_TEXTS, MEMBERS, SHOWN, STORED_TEXTS, require
-
-LARGEST = 100
-"""Largest clusters whose texts come before those of the sample."""
-
-EACH = 8
-"""Documents of a cluster whose text is stored."""
 
 
 def list_shown(

@@ -1,0 +1,200 @@
+"""What a run writes beside its tables: the lists as text, the kept documents, and the texts of the report."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nddup.local.columns import one_chunk, ragged_of
+from nddup.local.workers import Workers
+from nddup.scanning.collection import Collection
+from nddup.scanning.found import Limits
+from nddup.scanning.read_again import Contents, Texts
+from nddup.scanning.rules import TextRule
+from nddup.scanning.text_choice import EACH, LARGEST
+from nddup.spelling import FIRST, LAST, escaped, spell_document
+from nddup.tables import PARTS, STORED_TEXTS
+
+LINES = 10_000
+"""Lines, or features, that are spelled at a time."""
+
+CHARACTERS = 20_000
+"""Of a text that a report shows; what follows is not stored."""
+
+
+def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
+    """The lines of `duplicates.txt`: ids separated by tabs, then the number of common features; sorted by the ids.
+
+    Args:
+        clusters: CLUSTERS.
+        members: MEMBERS, for the clusters that list only some.
+    """
+    rows = sorted(
+        zip(*(clusters[name].to_pylist() for name in ("members", "cluster_id", "size", "support")), strict=True)
+    )
+    cut = [cluster_id for ids, cluster_id, size, _ in rows if size > len(ids)]
+    whole = _members_of(members, cut)
+    for ids, cluster_id, _, support in rows:
+        listed = whole.get(cluster_id, ids)
+        yield "\t".join([*map(escaped, listed), str(support)]) + "\n"
+
+
+def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
+    """The members of these clusters, by id."""
+    if not cluster_ids:
+        return {}
+    few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
+    found: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
+    for cluster_id, doc_id in zip(few["cluster_id"].to_pylist(), few["doc_id"].to_pylist(), strict=True):
+        found[cluster_id].append(doc_id)
+    return found
+
+
+def spell_features(documents: pa.Table) -> Iterator[str]:
+    """The lines of `context.fimi`: of each feature, as signed numbers ascending, the `doc_key`s that hold it."""
+    sketches = ragged_of(documents["sketch"])
+    features = sketches.values.view(np.int64)
+    keys = np.repeat(documents["doc_key"].to_numpy(), np.diff(sketches.offsets))
+    order = np.lexsort((keys, features))
+    starts = np.flatnonzero(np.append(True, np.diff(features[order]) != 0)[: len(order)])
+    ends = np.append(starts, len(order))
+
+    for low in range(0, len(starts), LINES):
+        bounds = ends[low : low + LINES + 1]
+        spelled = pa.array(keys[order[bounds[0] : bounds[-1]]]).cast(pa.string())
+        lines = pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), spelled)
+        yield "\n".join(pc.binary_join(lines, " ").to_pylist()) + "\n"
+
+
+def count_parts(records: pa.Table) -> pa.Table:
+    """PARTS: how many records of the collection come before each part that was read.
+
+    Args:
+        records: RECORDS in collection order.
+    """
+    if not len(records):
+        return PARTS.arrow.empty_table()
+    source = one_chunk(records["source"]).dictionary_encode().indices.to_numpy()
+    is_first = np.append(True, (np.diff(source) != 0) | (np.diff(records["split"].to_numpy()) != 0))
+    before = np.flatnonzero(is_first)
+    return records.select(["source", "split"]).take(pa.array(before)).append_column("before", pa.array(before))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The files of a run, read a second time as they were read the first."""
+
+    collection: Collection
+    text: TextRule
+    limits: Limits
+    workers: Workers
+
+    def find_texts(self, documents: Mapping[str, tuple[str, bytes]]) -> pa.Table:
+        """STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read.
+
+        A document that is no longer in its file has no row.
+        """
+        if not documents:
+            return STORED_TEXTS.arrow.empty_table()
+        fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
+        files = self.collection.only({source for source, _ in documents.values()})
+        found = self.workers.scan(files, Texts(self.text, fingerprints, CHARACTERS), self.limits)
+
+        texts: dict[tuple[str, bytes], str] = {}
+        for row in found.to_pylist():  # equal contents may give one text each: the least is taken
+            place = row["source"], row["content_fingerprint"]
+            texts[place] = min(row["text"], texts.get(place, row["text"]))
+        named = [(doc_id, texts[place]) for doc_id, place in sorted(documents.items()) if place in texts]
+        return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
+
+    def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:
+        """The contents of these documents, some MB at a time: doc_id, url, source, record, content, line.
+
+        Args:
+            documents: rows of DOCUMENTS.
+            parts: PARTS of the pass that numbered them.
+        """
+        contents = self.workers.scan(self.collection, Contents(self.text.charset), self.limits)
+        keys = ["source", "split"]
+        for batch in contents.to_batches():
+            placed = pa.Table.from_batches([batch]).join(parts, keys)
+            numbered = placed.append_column("doc_key", pc.add(placed["before"], placed["seq"]))
+            joined = numbered.select(["doc_key", "content", "line"]).join(
+                documents.select(["doc_key", "doc_id", "url", "source", "record"]), "doc_key", join_type="inner"
+            )
+            yield joined.sort_by("doc_key")
+
+
+def list_shown(clusters: pa.Table, members: pa.Table, documents: pa.Table, *, sampled: int) -> list[dict[str, Any]]:
+    """Rows of SHOWN: a few documents each of the largest clusters (turn 0) and of a sample of all (turn 1)."""
+    by_size = clusters.select(["cluster_id", "size"]).sort_by([("size", "descending"), ("cluster_id", "ascending")])
+    by_id = clusters.select(["cluster_id", "size"]).sort_by("cluster_id")
+    sizes = dict(zip(by_id["cluster_id"].to_pylist()[:sampled], by_id["size"].to_pylist()[:sampled], strict=True))
+    turns = dict.fromkeys(sizes, 1)
+    for row in by_size.slice(0, LARGEST).to_pylist():
+        sizes[row["cluster_id"]], turns[row["cluster_id"]] = row["size"], 0
+
+    chosen = members.filter(pc.is_in(members["cluster_id"], pa.array(list(turns), pa.string())))
+    order = [("cluster_id", "ascending"), ("representative", "descending"), ("doc_id", "ascending")]
+    rows, places = [], Counter[str]()
+    for row in chosen.sort_by(order).to_pylist():
+        cluster_id = row["cluster_id"]
+        places[cluster_id] += 1
+        if places[cluster_id] <= EACH:
+            rows.append({"turn": turns[cluster_id], "cluster_id": cluster_id, "size": sizes[cluster_id],
+                         "place": places[cluster_id], "doc_id": row["doc_id"]})  # fmt: skip
+
+    few = documents.filter(pc.is_in(documents["doc_id"], pa.array({row["doc_id"] for row in rows}, pa.string())))
+    about = {row["doc_id"]: row for row in few.select(["doc_id", "source", "content_fingerprint"]).to_pylist()}
+    return [row | about[row["doc_id"]] for row in rows]
+
+
+def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
+    """Write the kept documents to a folder of one file: Parquet, JSON lines, or ROMIP XML; how many there were.
+
+    A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it.
+    """
+    folder.mkdir(parents=True)
+    if form == "parquet":
+        return _write_parquet(kept, folder / "part-00000.zstd.parquet")
+
+    written = 0
+    spell = _spell_xml if form == "xml" else _spell_json
+    with (folder / "part-00000.txt").open("w", encoding="utf-8", newline="\n") as file:
+        for table in kept:
+            if form == "xml" and not written and len(table):
+                file.write(FIRST + "\n")
+            file.writelines(f"{spell(row)}\n" for row in table.to_pylist())
+            written += len(table)
+        if form == "xml" and written:
+            file.write(LAST + "\n")
+    return written
+
+
+def _write_parquet(kept: Iterable[pa.Table], path: Path) -> int:
+    written = 0
+    kinds = {"doc_id": pa.string(), "url": pa.string(), "source": pa.string(), "record": pa.int64()}
+    schema = pa.schema([*kinds.items(), ("content", pa.string())])
+    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+        for table in kept:
+            file.write_table(table.select(schema.names).cast(schema))
+            written += len(table)
+    return written
+
+
+def _spell_xml(row: Mapping[str, Any]) -> str:
+    return spell_document(row["doc_id"], row["url"], row["content"])
+
+
+def _spell_json(row: Mapping[str, Any]) -> str:
+    if row["line"] is not None:
+        return str(row["line"])
+    values = {name: row[name] for name in ("doc_id", "url", "source", "record", "content") if row[name] is not None}
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,63 @@
+"""A stage of a run, on whichever engine: shown while it runs, measured, and with what it counted."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+from nddup.metrics import StageMetrics
+from nddup.redaction import hide_settings
+from nddup.run.progress import Progress
+from nddup.settings.schema import Config
+
+M = TypeVar("M", bound=StageMetrics)
+
+
+class Stage(Generic[M]):
+    """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
+
+    def __init__(self, metrics: M) -> None:
+        self.metrics = metrics
+        self.notes: list[str] = []
+
+    def done(self, metrics: M, *notes: str) -> None:
+        """The stage counted this; `notes` are for people who watch."""
+        self.metrics = metrics
+        self.notes += notes
+
+
+@contextmanager
+def measured(
+    progress: Progress,
+    name: str,
+    counts: type[M],
+    *,
+    resumed: dict[str, None],
+    shuffled: Callable[[], int] = lambda: 0,
+) -> Iterator[Stage[M]]:
+    """Run a stage.
+
+    Args:
+        progress: where it is shown.
+        name: of the stage.
+        counts: what it will count.
+        resumed: the tables taken from an earlier attempt, to which the stage adds its own.
+        shuffled: gives the bytes written to shuffles so far.
+    """
+    stage, started, before, known = Stage(counts()), time.monotonic(), shuffled(), len(resumed)
+    with progress.stage(name) as shown:
+        yield stage
+
+        took = {
+            "seconds": round(time.monotonic() - started, 3),
+            "shuffle_bytes": max(0, shuffled() - before),
+            "resumed": list(resumed)[known:],
+        }
+        stage.metrics = stage.metrics.model_copy(update=took)
+        shown.notes += stage.notes
+        shown.facts = stage.metrics.model_dump(include=set(StageMetrics.model_fields))
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """The settings of a run as plain values, without secrets."""
+    return hide_settings(config.model_dump())

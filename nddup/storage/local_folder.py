@@ -1,0 +1,59 @@
+"""The tables of a run's folder as Arrow tables: how the embedded engine reads and writes them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.storage.run_folder import RunFolder
+from nddup.tables import table_called
+
+ROWS = 1 << 17
+"""Of a row group: some 200 MB of sketches."""
+
+
+class Found(NamedTuple):
+    """A table of an earlier attempt, and what its note says of it."""
+
+    table: pa.Table
+    counted: Mapping[str, Any]
+
+
+class LocalFolder(RunFolder):
+    """A run's folder on this machine, its tables as Parquet."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(LocalStorage(), path)
+
+    def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Found | None:
+        """A table as an earlier attempt of either engine left it, if this one would make the same."""
+        if not self.has(name, settings=settings, reads=reads):
+            return None
+        return Found(self.read(name), self._note(name)["counted"])
+
+    def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
+        """What is noted of a table that `find` would find, without reading it."""
+        return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Write a table in place of an earlier one. Until it is sealed it counts as not there."""
+        where = Path(local_path(self.begin_table(name)))
+        self._storage.remove(str(where))
+        where.mkdir(parents=True)
+        declared = table_called(name).arrow
+        pq.write_table(
+            table.select(declared.names).cast(declared),
+            where / "part-00000.zstd.parquet",
+            compression="zstd",
+            compression_level=1,
+            row_group_size=ROWS,
+            use_dictionary=[field.name for field in declared if field.type == pa.string()],
+        )
+
+    def read(self, name: str) -> pa.Table:
+        """A table of the folder, whole, its columns as they are declared."""
+        return ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet").to_table()
