@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from bench.recording import drop, fresh, record, show
-from tests.results.made_reports import make_shown, many_clusters, write_to
+from tests.report.made_reports import make_shown, many_clusters, write_to
 
 TARGET = 3.0
 """Seconds from the address to a page that can be used."""

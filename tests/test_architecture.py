@@ -41,8 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": GROUND | {"sketching", "scanning", "spark"},
     "run": WIRING | PURE | {"settings", "storage"},
     "results": {"run", "spark.checking", "explaining"},
-    "results.report": {"results", "run"},
-    "commands": {"results", "results.report"},
+    "report": {"results", "run"},
+    "commands": {"results", "report"},
     "cli": {"commands"},
     "": {"run"},
 }
@@ -58,7 +58,7 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "results", "results.report", "storage"}
+ACTING = {"run", "results", "report", "storage"}
 """The rooms that run Spark jobs."""
 
 

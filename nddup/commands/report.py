@@ -30,7 +30,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
-    from nddup.results.report.folder import report_run  # noqa: PLC0415
+    from nddup.report.folder import report_run  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={})

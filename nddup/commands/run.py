@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     report = None
     if config.output.report:
-        from nddup.results.report.folder import report_run  # noqa: PLC0415
+        from nddup.report.folder import report_run  # noqa: PLC0415
 
         with SparkProgress(spark, form=options.log_format).stage("report") as shown:
             report = report_run(spark, options.output)

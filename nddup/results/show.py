@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
-from nddup.results.summary import headline, notes
+from nddup.report.summary import headline, notes
 from nddup.storage.spark_folder import SparkFolder
 
 WIDTH = 76

@@ -15,7 +15,7 @@ from nddup.matching.threshold import Threshold
 from nddup.metrics import RunMetrics
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
-from nddup.results.report.gather import gather
+from nddup.report.gather import gather
 from nddup.results.show import show_run
 from nddup.run.job import run_job
 from nddup.run.listings import write_lines

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
-from nddup.results.summary import notes
+from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.scanning.text_choice import choose_documents
 from nddup.settings.load import build_config

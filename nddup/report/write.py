@@ -38,7 +38,7 @@ def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
         text = script_of(name, value)
         put(f"data/{name}.js", text)
         written += len(text)
-    folder = files("nddup.results.report").joinpath("assets")
+    folder = files("nddup.report").joinpath("assets")
     for name in (*(f"assets/{name}" for name in ASSETS), "index.html"):
         text = folder.joinpath(name.removeprefix("assets/")).read_text(encoding="utf-8")
         put(name, text)

@@ -12,16 +12,16 @@ from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.metrics import RunMetrics
-from nddup.results.report import data
-from nddup.results.report.data import chunks
-from nddup.results.report.folder import report_run
-from nddup.results.report.gather import MOST_CELLS, MOST_LISTED, _share_out, gather
-from nddup.results.report.shown import LENGTHS, list_cells, list_documents
-from nddup.results.report.write import script_of
+from nddup.report import data
+from nddup.report.data import chunks
+from nddup.report.folder import report_run
+from nddup.report.gather import MOST_CELLS, MOST_LISTED, _share_out, gather
+from nddup.report.shown import LENGTHS, list_cells, list_documents
+from nddup.report.write import script_of
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
 from nddup.storage.spark_folder import SparkFolder
-from tests.results.made_reports import make_shown, many_clusters
+from tests.report.made_reports import make_shown, many_clusters
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 values = st.recursive(st.none() | st.booleans() | st.integers() | any_text, lambda inner: st.lists(inner, max_size=4))

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics, StageMetrics
-from nddup.results.report.shown import LENGTHS, Shown
-from nddup.results.summary import headline, notes
+from nddup.report.shown import LENGTHS, Shown
+from nddup.report.summary import headline, notes
 
 CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500

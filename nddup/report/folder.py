@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 
 from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
-from nddup.results.report.data import chunks
-from nddup.results.report.gather import gather
-from nddup.results.report.write import write_report
+from nddup.report.data import chunks
+from nddup.report.gather import gather
+from nddup.report.write import write_report
 from nddup.storage.spark_folder import SparkFolder
 
 

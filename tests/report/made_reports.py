@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics
-from nddup.results.report.data import chunks
-from nddup.results.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
-from nddup.results.report.write import write_report
+from nddup.report.data import chunks
+from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
+from nddup.report.write import write_report
 from nddup.settings.schema import Config
 
 Document = tuple[str, str | None, str]

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from nddup.sketching.tokens import tokenise
 from tests.places import ROOT
-from tests.results.made_reports import Document, make_shown, many_clusters, write_to
+from tests.report.made_reports import Document, make_shown, many_clusters, write_to
 
 pytestmark = pytest.mark.browser
 

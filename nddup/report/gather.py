@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.redaction import drop_login
-from nddup.results.report.shown import (
+from nddup.report.shown import (
     CELLS,
     CLUSTERS,
     LENGTHS,
