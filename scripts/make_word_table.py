@@ -3,7 +3,7 @@
     python scripts/make_word_table.py
 
 Run it once for a version of Unicode: it takes the version of the Python that runs it. Another version makes
-other tokens, so other sketches: `SKETCH_FORMAT` in `nddup/sketching/min_s.py` goes up with it.
+other tokens, so other sketches: `SKETCH_FORMAT` in `nddup/sketching/sketch_format.py` goes up with it.
 """
 
 import sys

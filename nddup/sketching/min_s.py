@@ -11,7 +11,7 @@ One pass per document: its bytes are decoded, classified and hashed token by tok
 roll over the token hashes, each is permuted and put into a table whose order is that of the ids. The sketch
 is the front of it.
 
-Two sketches compare only if made with the same `length`, `offset`, `size`, `seed` and `SKETCH_FORMAT`.
+Two sketches compare only if made with the same `length`, `offset`, `size`, `seed` and `sketch_format.SKETCH_FORMAT`.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s).
@@ -29,14 +29,6 @@ from nddup.sketching.permutations import mix_id, mix_keys
 from nddup.sketching.ranges import check_at_least_one
 from nddup.sketching.rolling_hash import SHINGLE_BASE, hash_tokens, most_tokens, roll
 from nddup.sketching.tokens import WORD_TABLE
-
-SKETCH_FORMAT: Final = 1
-"""Goes up whenever any text gets any other id, because stored sketches then compare with nothing made later.
-
-An id depends on the word table (`normalising.TOKEN_TABLE_VERSION` and the rule of `normalising`), on the hash
-of tokens and of shingles (`fingerprints`), on where shingles start, and on the permutation
-(`permutations.mix`).
-"""
 
 EMPTY: Final = np.uint64(2**64 - 1)  # a free slot; the one id of this value is remembered apart
 BITS: Final = 64

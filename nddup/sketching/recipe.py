@@ -8,7 +8,7 @@
     min-perm       the smallest shingle under each of s permutations (`minima`)
     minhash        the same under other permutations, and with its signature
 
-Two sketches can be compared only if their recipes and their sketch formats (`min_s.SKETCH_FORMAT`) are equal.
+Two sketches can be compared only if their recipes and their sketch formats (`sketch_format`) are equal.
 `Recipe.key` writes both down.
 
 Sources:
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from nddup.sketching.min_s import (
     NO_LIMIT,
-    SKETCH_FORMAT,
     Sketches,
     check_texts,
     read_only,
@@ -37,7 +36,8 @@ from nddup.sketching.minhash import Slots, draw_slots, find_minima, tag_slots
 from nddup.sketching.permutations import affine, gf2, mix, mix_keys
 from nddup.sketching.rabin import rabin_tables, roll_rabin
 from nddup.sketching.rolling_hash import SHINGLE_BASE, hash_characters, hash_tokens, most_characters, most_tokens, roll
-from nddup.sketching.tokens import TOKEN_TABLE_VERSION, WORD_TABLE
+from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
+from nddup.sketching.tokens import WORD_TABLE
 from nddup.sketching.words.word_sketches import WordRule
 
 PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
@@ -83,7 +83,7 @@ class Recipe:
         if self.words is not None:
             return f"kind={self.kind} {self.words.key} format={SKETCH_FORMAT}"
         said = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
-        return f"{said} format={SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
+        return f"{said} format={FULL_FORMAT}"
 
     @property
     def is_plain(self) -> bool:

@@ -14,7 +14,7 @@ one. So neither the rest of the word nor the language matters. Nothing is compos
 with a mark are different texts.
 
 The table was made once from Python's `unicodedata` by `scripts/make_word_table.py`, so a newer Python does
-not change a token. It is part of the sketch format (`sketching.SKETCH_FORMAT`).
+not change a token. It is part of the sketch format (`sketch_format`).
 """
 
 from importlib.resources import files

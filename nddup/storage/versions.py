@@ -13,8 +13,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import nddup
-from nddup.sketching.min_s import SKETCH_FORMAT
-from nddup.sketching.tokens import TOKEN_TABLE_VERSION
+from nddup.sketching.sketch_format import FULL_FORMAT
 
 SHAPING = (
     "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse", "scipy",
@@ -31,7 +30,7 @@ def versions() -> dict[str, str]:
     return {
         "nddup": nddup.__version__,
         "spark": version("pyspark"),
-        "sketch_format": f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}",
+        "sketch_format": FULL_FORMAT,
         "code": code_fingerprint(),
         "python": platform.python_version(),  # its codecs and its unicodedata decide texts
         **library_versions(),

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.sketching.min_s import EMPTY, SKETCH_FORMAT, Sketches, insert, select_smallest, sketch_texts, slots_needed
+from nddup.sketching.min_s import EMPTY, Sketches, insert, select_smallest, sketch_texts, slots_needed
 from nddup.sketching.permutations import mix_keys
+from nddup.sketching.sketch_format import SKETCH_FORMAT
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION, tokenise
 
 MASK = 2**64 - 1
