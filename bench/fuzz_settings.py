@@ -12,9 +12,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from pydantic import BaseModel
+
 from bench.fuzz_values import seconds
 from nddup.errors import ConfigError
-from nddup.run.state import settings_of
+from nddup.run.stage import settings_of
 from nddup.settings.derive import bands_of, finder_of, kind_of, recipe_of, threshold_of
 from nddup.settings.load import build_config, load_config
 from nddup.settings.schema import Config
@@ -30,7 +32,7 @@ SECTIONS = tuple(Config.model_fields)
 KEYS = tuple(
     f"{section}.{key}"
     for section in SECTIONS
-    if section != "spark"
+    if isinstance(getattr(DEFAULTS, section), BaseModel)
     for key in type(getattr(DEFAULTS, section)).model_fields
 )
 

@@ -134,7 +134,7 @@ class RunMetrics(_Model):
     below_count: int = Field(description="documents with fewer features than the count asks for: kept, in no pair")
     equal_sketches: int = Field(description="documents whose sketch another document has too")
     stages: Stages
-    settings: dict[str, dict[str, Any]] = Field(description="of the run, by section, without secrets")
+    settings: dict[str, Any] = Field(description="of the run, by section, without secrets")
     recipe: str | None = Field(
         None, exclude_if=_is_missing, description="what the sketches depend on; sketches of other recipes differ"
     )

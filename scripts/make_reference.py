@@ -78,6 +78,10 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 def _settings() -> Iterator[str]:
     for section, field in Config.model_fields.items():
         model = field.annotation
+        if get_origin(model) is Literal:
+            yield f"### {section}\n"
+            row = (f"`{section}`", f"`{_value(field.default)}`", _kind(model), field.description or "")
+            yield _table(("key", "default", "values", "what"), [row])
         if not (isinstance(model, type) and hasattr(model, "model_fields")):
             continue
         yield f"### {section}\n\n{inspect.getdoc(model)}\n"

@@ -39,6 +39,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="finish the run in DIR: reuse tables whose inputs and settings are unchanged; start one if there is none",
     )  # fmt: skip
     parser.add_argument(
+        "--engine", choices=("auto", "local", "spark"),
+        help="local: this machine, without Java; spark: any size; auto, the default: local where it can do the work",
+    )  # fmt: skip
+    parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
     )
     add_inputs(parser)
@@ -46,34 +50,29 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the job, write its report unless that is turned off, and print the summary."""
+    """Run the job and print its summary."""
     from nddup.settings.load import load_config  # noqa: PLC0415
 
-    config = load_config(options.config, options.assignments)
+    chosen = [f"engine={options.engine}"] if options.engine else []
+    config = load_config(options.config, [*options.assignments, *chosen])
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
-    from nddup.run.job import run_job  # noqa: PLC0415
-    from nddup.run.progress import start_logging  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.run.spark_progress import SparkProgress  # noqa: PLC0415
+    from nddup.run.engines import choose_engine  # noqa: PLC0415
+    from nddup.run.progress import say, start_logging  # noqa: PLC0415
 
     start_logging(options.log_format)
-    spark = start_session(master=options.master, settings=config.spark)
-    metrics = run_job(
-        spark,
-        options.inputs,
-        options.output,
-        config,
-        overwrite=options.overwrite,
-        resume=options.resume,
-        log_format=options.log_format,
-    )
-    report = None
-    if config.output.report:
-        from nddup.report.folder import report_run  # noqa: PLC0415
+    choice = choose_engine(options.inputs, config, master=options.master)
+    say(f"engine: {choice.engine} ({choice.why})", form=options.log_format)
+    how = {"overwrite": options.overwrite, "resume": options.resume, "log_format": options.log_format}
+    if choice.engine == "local":
+        from nddup.run.local_job import run_locally  # noqa: PLC0415
 
-        with SparkProgress(spark, form=options.log_format).stage("report") as shown:
-            report = report_run(spark, options.output)
-            shown.notes.append(report)
-    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
+        metrics = run_locally(options.inputs, options.output, config, **how)
+    else:
+        from nddup.run.job import run_job  # noqa: PLC0415
+        from nddup.run.session import start_session  # noqa: PLC0415
+
+        spark = start_session(master=options.master, settings=config.spark)
+        metrics = run_job(spark, options.inputs, options.output, config, **how)
+    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output))
     return 0

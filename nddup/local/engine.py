@@ -25,6 +25,7 @@ from nddup.local.keep_list import list_kept
 from nddup.local.led_families import lead
 from nddup.local.match import Matches, match
 from nddup.local.mine_components import mine
+from nddup.local.outputs import count_parts
 from nddup.local.plan import Plan
 from nddup.local.read_records import Read, read_records
 from nddup.local.workers import Workers
@@ -41,6 +42,8 @@ class Sketched:
     documents: pa.Table
     rejects: pa.Table
     lexicon: pa.Table | None
+    parts: pa.Table
+    """PARTS: how the files were read, so that a record is found again."""
     counts: Counts
     reasons: dict[str, int]
 
@@ -88,7 +91,18 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> S
     found = collapse(read.records, read.silent)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(found.documents) + len(found.rejects)}
-    return Sketched(found.documents, found.rejects, read.lexicon, counts, reasons)
+    return Sketched(found.documents, found.rejects, read.lexicon, count_parts(read.records), counts, reasons)
+
+
+def count_sketches(documents: pa.Table) -> Counts:
+    """What pairing asks of DOCUMENTS: the distinct sketches, the postings they make, the most features of one."""
+    sizes = pc.list_value_length(documents["sketch"])
+    is_distinct = pc.and_(pc.equal(documents["doc_id"], documents["group"]), pc.greater(sizes, 0))
+    return {
+        "distinct_sketches": pc.sum(is_distinct).as_py() or 0,
+        "most_features": pc.max(documents["n_features"]).as_py() or 0,
+        "postings": pc.sum(sizes.filter(is_distinct)).as_py() or 0,
+    }
 
 
 def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:

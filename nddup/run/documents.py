@@ -7,7 +7,7 @@ records, so that a later reading, also of a resumed run, finds each record where
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,10 +16,10 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.errors import NddupError
-from nddup.metrics import SketchMetrics, SkippedFile
+from nddup.metrics import SketchMetrics
 from nddup.run.lexicons import Lexicon, find_lexicon
-from nddup.run.measures import Unpaired
+from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.run.measures import Unpaired, skipped_files
 from nddup.run.session import set_to, splitting
 from nddup.run.state import Job, Saved, persisted
 from nddup.scanning.collection import Collection
@@ -31,9 +31,6 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.storage.files import Storage
 from nddup.storage.inputs import Inputs
-
-UNREADABLE = "unreadable"
-"""The reason of a file that could not be opened; one that is cut or damaged gives what can be read of it."""
 
 
 @dataclass(frozen=True)
@@ -245,27 +242,7 @@ def _require_few_rejects(job: Job, documents: Saved, rejects: Saved) -> None:
     if UNREADABLE in reasons:
         named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
         require_readable(sorted(tuple(row) for row in named.collect()), job.config.input.max_unreadable)
-
-    limit, records = job.config.input.max_rejects, documents.rows + rejects.rows
-    if limit is not None and rejects.rows > limit * records:
-        raise NddupError(
-            f"{rejects.rows} of {records} records are rejects, more than input.max_rejects {limit}: {reasons}"
-        )
-
-
-def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
-    """Stop where more files than the run allows could not be opened: a few rejects may stand for most of the text.
-
-    Args:
-        unread: source, reason and detail of rejects; those of other reasons are passed over.
-        limit: `input.max_unreadable`.
-
-    Raises:
-        NddupError: naming all these files.
-    """
-    named = [f"{source} ({detail})" for source, reason, detail in unread if reason == UNREADABLE]
-    if len(named) > limit:
-        raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
+    require_few_rejects(documents.rows + rejects.rows, rejects.rows, reasons, job.config.input.max_rejects)
 
 
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
@@ -293,13 +270,12 @@ def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | Non
     documents, rejects = made.documents, made.rejects
     noted = documents.noted
     listing = source.listing if isinstance(source, Collection) else None
-    skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)] if listing else []
     return SketchMetrics(
         rows_in={"records": documents.rows + rejects.rows},
         rows_out={"documents": documents.rows, "rejects": rejects.rows},
         bytes=sum(file.size for file in listing.files) if listing else 0,
         files=len(listing.files) if listing else 0,
-        skipped_files=[SkippedFile(path=path, why=why) for path, why in skipped],
+        skipped_files=skipped_files(listing) if listing else [],
         rejected=rejects.noted["reasons"],
         files_read_again=len(noted["read_again"]),
         undecodable_records=noted["undecodable_records"],

@@ -6,9 +6,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nddup.metrics import TextsMetrics
-from nddup.run.documents import require_readable
 from nddup.run.kept_documents import write_kept_once
-from nddup.run.lexicons import NOTE, note_of, take_saved
+from nddup.run.lexicon_note import NOTE, note_of
+from nddup.run.lexicons import take_saved
+from nddup.run.limits import require_readable
 from nddup.run.listings import write_context, write_duplicates
 from nddup.run.measures import metrics_of
 from nddup.run.pipeline import find_clusters
@@ -87,8 +88,9 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     with job.stage("texts", TextsMetrics) as stage:
         texts = store_texts(job, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
-    if found.sketched.lexicon is not None:
-        folder.write_text(NOTE, note_of(job.config, found.sketched.lexicon))
+    lexicon = found.sketched.metrics.lexicon
+    if lexicon is not None:
+        folder.write_text(NOTE, note_of(job.config, lexicon))
 
     stages = found.stages.model_copy(update={"texts": stage.metrics})
     metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()

@@ -17,20 +17,18 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
-from nddup.run.stage import settings_of
+from nddup.run.lexicon_note import NOTE
 from nddup.run.state import Job, Saved
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
-from nddup.settings.schema import Config
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan, scan_texts
 from nddup.spark.reading.term_counts import choose_terms, sum_terms
 from nddup.storage.files import Storage
 
-NOTE = "lexicon.json"
 COUNTED = ("counted", "occurrences", "commonest")
 """What the note says of the collection: distinct terms, their occurrences, those of the commonest term."""
 
@@ -106,10 +104,3 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
         return spark.read.schema(schemas.LEXICON).parquet(f"{where}/lexicon"), note
     except AnalysisException as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
-
-
-def note_of(config: Config, lexicon: Lexicon) -> str:
-    """The text of `lexicon.json`: by what settings and versions it was made, and what was counted."""
-    words, counted = derive.words_of(config), lexicon.metrics.model_dump()
-    note = {"made_by": words and words.lexicon.key, **counted, "taken_from": settings_of(config)["lexicon"]["saved"]}
-    return json.dumps(note, indent=2, ensure_ascii=False) + "\n"

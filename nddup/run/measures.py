@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from nddup.metrics import RunMetrics, Stages
+from nddup.metrics import RunMetrics, SkippedFile, Stages
 from nddup.run.stage import settings_of
+from nddup.scanning.input_files import Listing
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.versions import versions
@@ -16,6 +17,12 @@ class Unpaired(NamedTuple):
     empty_sketches: int
     below_count: int
     equal_sketches: int
+
+
+def skipped_files(listing: Listing) -> list[SkippedFile]:
+    """The files that were not read, each with the reason."""
+    skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)]
+    return [SkippedFile(path=path, why=why) for path, why in skipped]
 
 
 def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:

@@ -59,5 +59,5 @@ def measured(
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """The settings of a run as plain values, without secrets."""
-    return hide_settings(config.model_dump())
+    """The settings that decide what a run finds, as plain values, without secrets. The engine is not among them."""
+    return hide_settings(config.model_dump(exclude={"engine", "local"}))

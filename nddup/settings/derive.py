@@ -3,6 +3,7 @@
 A setting that the chosen kind does not take is refused, so that nobody believes it to matter.
 """
 
+import os
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, cast
@@ -184,6 +185,11 @@ def _about_words(config: Config) -> list[str]:
     if lexicon.low >= lexicon.high:
         found.append(f"lexicon.low: must be less than lexicon.high {lexicon.high}, got {lexicon.low}")
     return found
+
+
+def processes_of(config: Config) -> int:
+    """Worker processes and threads of the embedded engine: as given, else the cores this process may use."""
+    return config.local.processes or len(os.sched_getaffinity(0))
 
 
 def _changed(section: BaseModel) -> list[str]:

@@ -103,6 +103,9 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
     section, _, name = key.partition(".")
     if section == "spark":
         name = key
+    if section == "engine" and not name:
+        values[section] = value
+        return
     if not name:
         raise _refusal(f"--set {key}", [f"expected section.key=value, a section is one of {', '.join(_sections())}"])
     target = values.get(section)

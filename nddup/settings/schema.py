@@ -265,9 +265,32 @@ class OutputConfig(_Section):
         return parse_size(value)
 
 
+class LocalConfig(_Section):
+    """The embedded engine: one machine, no JVM."""
+
+    memory: int | str | None = Field(
+        None,
+        description="what a run may take; by default three quarters of the machine's memory. A collection that needs"
+        " more is left to Spark",
+    )
+    processes: int | None = Field(
+        None, ge=1, le=1024, description="worker processes and threads; by default the cores there are"
+    )
+
+    @field_validator("memory")
+    @classmethod
+    def _bytes(cls, value: int | str | None) -> int | None:
+        return None if value is None else parse_size(value)
+
+
 class Config(_Section):
     """Everything a job can be told."""
 
+    engine: Literal["auto", "local", "spark"] = Field(
+        "auto",
+        description="`local`: this machine, without a JVM; `spark`: any size, on a cluster or here; `auto`: local where"
+        " every INPUT is a local file and nothing asks for Spark. The tables are the same",
+    )
     input: InputConfig = InputConfig()
     shingle: ShingleConfig = ShingleConfig()
     sketch: SketchConfig = SketchConfig()
@@ -276,6 +299,7 @@ class Config(_Section):
     clusters: ClustersConfig = ClustersConfig()
     keep: KeepConfig = KeepConfig()
     output: OutputConfig = OutputConfig()
+    local: LocalConfig = LocalConfig()
     spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
 
     @field_validator("spark")

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
 from nddup.metrics import RunMetrics
+from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
-from nddup.report.gather import gather
 from nddup.results.show import show_run
 from nddup.run.job import run_job
 from nddup.run.listings import write_lines

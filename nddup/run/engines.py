@@ -1,0 +1,100 @@
+"""Which engine a run takes: this process and its workers, or Spark. The tables are the same."""
+
+import os
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from nddup.errors import ConfigError
+from nddup.run.memory import machine_memory
+from nddup.settings.schema import Config
+from nddup.storage.local_storage import local_path
+
+LOCAL_SHARE = 0.75
+"""Of the machine's memory: what the embedded engine may take where `local.memory` is not given."""
+
+BASE_BYTES = 1 << 29
+"""Python, its libraries, and the kernels."""
+
+BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
+"""Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id a word, long pages are
+cut to the size of a sketch. Compressed files hold five to seven times as much."""
+
+SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
+"""Set where spark-submit started this process."""
+
+
+class Choice(NamedTuple):
+    """The engine of a run, and why."""
+
+    engine: Literal["local", "spark"]
+    why: str
+
+
+def choose_engine(inputs: Sequence[str], config: Config, *, master: str | None) -> Choice:
+    """The engine that the settings ask for; of `auto`, the embedded one wherever it can do the work.
+
+    Args:
+        inputs: INPUT paths.
+        config: of the run.
+        master: `--master`, if given.
+
+    Raises:
+        ConfigError: where `local` is asked for and something else needs Spark.
+    """
+    reason = _needs_spark(inputs, config, master)
+    if config.engine == "spark":
+        return Choice("spark", "as asked")
+    if config.engine == "local":
+        if reason is not None:
+            raise ConfigError(f"engine: local, but {reason}; leave it out, or give --engine spark")
+        return Choice("local", "as asked")
+    if reason is not None:
+        return Choice("spark", reason)
+
+    needed, given = estimate_memory(inputs), memory_of(config)
+    if needed > given:
+        return Choice(
+            "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
+        )
+    return Choice("local", "the inputs are on this machine and fit its memory")
+
+
+def memory_of(config: Config) -> int:
+    """Bytes that the embedded engine may take."""
+    return int(config.local.memory or machine_memory() * LOCAL_SHARE)
+
+
+def estimate_memory(inputs: Sequence[str]) -> int:
+    """Bytes that a run over these local files may take, from their sizes alone."""
+    needed = float(BASE_BYTES)
+    waiting = [local_path(path) for path in inputs]
+    while waiting:
+        path = waiting.pop()
+        if os.path.isdir(path):  # noqa: PTH112 - thousands of files, each only looked at
+            waiting += [entry.path for entry in os.scandir(path)]
+        elif os.path.exists(path):  # noqa: PTH110
+            suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122
+            needed += os.stat(path).st_size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])  # noqa: PTH116
+    return int(needed)
+
+
+def _needs_spark(inputs: Sequence[str], config: Config, master: str | None) -> str | None:
+    """What only Spark can do of what is asked; None if nothing."""
+    if any(name in os.environ for name in SUBMITTED):
+        return "spark-submit started it"
+    if master is not None:
+        return "--master is given"
+    if config.spark:
+        return f"{min(config.spark)} is given"
+    if config.clusters.miner == "fpgrowth":
+        return "clusters.miner is fpgrowth, which is Spark's"
+    remote = [path for path in inputs if not _is_local(path)]
+    return f"{remote[0]} is not a file of this machine" if remote else None
+
+
+def _is_local(path: str) -> bool:
+    """Whether a path names a file or folder of this machine. One that does not exist may be one of Hadoop's."""
+    if urlsplit(path).scheme not in ("", "file"):
+        return False
+    return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110

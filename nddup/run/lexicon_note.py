@@ -1,0 +1,18 @@
+"""`lexicon.json`, which stands beside the lexicon of a run."""
+
+import json
+
+from nddup.metrics import LexiconMetrics
+from nddup.run.stage import settings_of
+from nddup.settings import derive
+from nddup.settings.schema import Config
+
+NOTE = "lexicon.json"
+
+
+def note_of(config: Config, counted: LexiconMetrics) -> str:
+    """Its text: by what settings and versions the lexicon was made, and what was counted."""
+    words = derive.words_of(config)
+    made_by, taken_from = words and words.lexicon.key, settings_of(config)["lexicon"]["saved"]
+    note = {"made_by": made_by, **counted.model_dump(), "taken_from": taken_from}
+    return json.dumps(note, indent=2, ensure_ascii=False) + "\n"
