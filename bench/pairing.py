@@ -144,7 +144,7 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
         if left == 0 or (last and last - left <= LEAST_GAIN * last):
             break
         before, postings = current, prune.prune(current, partitions=partitions)
-    found = match.match(current, sketches, threshold=threshold, max_postings=10_000, partitions=partitions)
+    found = match.match(current, sketches, match.Pairing(threshold, 10_000, partitions))
     return matches_of(found).select("node_a", "node_b", "overlap")
 
 

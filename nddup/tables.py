@@ -194,7 +194,11 @@ FALSE_COMPONENTS = Table(
         Column("size", "long", "its documents"),
         Column("pairs", "long", "pairs of them that are near-duplicates"),
         Column("invented", "long", "pairs of them that are not: what transitive closure would add"),
-        Column("exact", "boolean", "false where pairs were led or cut: `invented` is then an upper bound"),
+        Column(
+            "exact",
+            "boolean",
+            "false where postings were cut or a family was clustered around leaders: then `invented` is an upper bound",
+        ),
     ),
 )
 
@@ -315,43 +319,45 @@ CONNECTIONS = _working(
     "node_a long, node_b long, is_link boolean",
     "What joins sketches to families: matches, and links between heavy sketches.",
 )
-CROWD = _working(
-    "crowd",
+HEAVY = _working(
+    "heavy",
     "node long",
-    "Sketches with a feature in their prefix that more sketches have there than are compared with each other.",
+    "Heavy sketches: more than `pairs.max_postings` sketches have one of their prefix features, or one of their keys.",
     "find the sketches with too many likely pairs",
 )
 FAMILIES = _working(
     "families",
     "node long, family long",
-    "The sketches of families that hold a heavy one: closed under near-duplicates.",
+    "The sketches of heavy families, which are those that hold a heavy sketch. No near-duplicate pair leaves a family.",
     "connect the heavy sketches to families",
 )
 GRAPH = _working(
     "graph",
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, best string, leader int, rank int, led boolean,"
+    " duplicate_of long, resemblance double, best string, leader int, rank int, by_leaders boolean,"
     " share int",
     "One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the"
     " components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep"
-    " policy, `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own;"
-    " `led`: its family holds a heavy sketch; `share`: of a large component, the part whose task has it as a pivot.",
+    " policy, `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own."
+    " `by_leaders`: its family is heavy, so it is clustered around leaders. `share`: of a large component, the part"
+    " whose task has it as a pivot.",
     "components of the pair graph, and who is kept",
 )
-TURNS = _working(
-    "turns",
-    "turn long, node long, group string, best string, led boolean",
-    "Of a graph too large for one task: nodes in the order of the keep policy, `best` being the first document.",
+ORDERED = _working(
+    "ordered",
+    "order_key long, node long, group string, best string, by_leaders boolean",
+    "Of a graph too large for one task: its nodes in the order of the keep policy, which is that of `order_key`."
+    " `best` is the first document of a node; `by_leaders` as in GRAPH.",
 )
 PAIR_EDGES = _working(
-    "edges", "first long, second long, resemblance double", "Its edges, between turns, first < second."
+    "edges", "first long, second long, resemblance double", "Its edges, between order keys, first < second."
 )
 STARS = _working(
     "stars",
     "first long, second long",
-    "Edges on the way to one star a component, its least node the first of each.",
+    "A graph contracted in rounds until each component is a star: its least node is the first end of each edge.",
 )
-REMOVED = _working("removed", "turn long", "Nodes removed in a round of the keep-list.")
+REMOVED = _working("removed", "order_key long", "Nodes removed in a round of the keep-list.")
 SETS = _working(
     "sets",
     "ordinal long, positions array<int>, support int, coverage string",
@@ -370,25 +376,25 @@ NAMED = _working(
 
 WORKING = {
     "compared": COMPARED,
-    "crowd": CROWD,
+    "covered": SETS,
     "edges": PAIR_EDGES,
     "families": FAMILIES,
+    "family_stars": STARS,
     "graph": GRAPH,
+    "heavy": HEAVY,
     "lexicon": LEXICON,
-    "links": STARS,
     "listed": SETS,
-    "covered": SETS,
     "matches": MATCHES,
     "named": NAMED,
     "nodes": NODES,
     "offsets": OFFSETS,
+    "ordered": ORDERED,
     "parts": PARTS,
     "records": RECORDS,
     "removed": REMOVED,
     "sets": SETS,
     "stars": STARS,
     "terms": TERMS,
-    "turns": TURNS,
     "undecided": PAIR_EDGES,
 }
 """The working tables that a run keeps, by name; of tables made in rounds, the name before the number of the round."""

@@ -106,14 +106,11 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
         rounds.drop("graph")
         return saved
 
+    miner = config.miner if config.mode == "all" else "pivot"
     built = graph.build_graph(
         matches.table,
         documents.nodes,
-        miner=config.miner if config.mode == "all" else "pivot",
-        fpgrowth_limit=config.fpgrowth_limit,
-        max_sets=config.max_sets,
-        max_members=config.max_members,
-        share_nodes=share_nodes,
+        graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes),
         families=matches.families,
         least_containment=float(job.config.pairs.share) if is_contained else None,
     )
@@ -185,8 +182,8 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
         done.append(found.table.join(over, "ordinal", "left_anti"))
         waiting = waiting.join(over, "ordinal", "left_semi")
 
-    led = waiting.withColumn("led", F.lit(True))
-    gathered = problems.gather_problems(led, sketches, matches, partitions=mining.matches.partitions)
+    around_leaders = waiting.withColumn("by_leaders", F.lit(True))
+    gathered = problems.gather_problems(around_leaders, sketches, matches, partitions=mining.matches.partitions)
     return _union([*done, mine_components.mine_by_pivot(gathered, mode="all", **how)])
 
 
@@ -200,16 +197,14 @@ def _union(parts: list[DataFrame]) -> DataFrame:
 def _name(job: Job, sets: DataFrame, built: DataFrame, documents: Documents) -> DataFrame:
     """NAMED: the sets as clusters of documents, with their ids."""
     config = job.config.clusters
-    return cluster_names.name_sets(
-        sets,
-        built,
-        documents.nodes,
-        least_size=max(job.threshold.least_size, config.support or 0),
-        mode=config.mode,
-        max_listed=config.max_listed,
+    naming = cluster_names.Naming(
+        max(job.threshold.least_size, config.support or 0),
+        config.max_listed,
+        config.mode,
         by_weight=job.threshold.is_containment,
         is_large=documents.unpaired.equal_sketches >= heavy_keys.HEAVY,
     )
+    return cluster_names.name_sets(sets, built, documents.nodes, naming)
 
 
 def _list_clusters(job: Job, named: DataFrame) -> Saved:

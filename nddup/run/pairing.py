@@ -20,8 +20,7 @@ from nddup.run.state import Job, Saved
 from nddup.settings import derive
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.recipe import level_of
-from nddup.spark.clustering import large_graph
-from nddup.spark.pairing import collapse, compared, expand, key_match, led_families, match, modulus_levels, prune
+from nddup.spark.pairing import collapse, compared, expand, heavy_families, key_match, match, modulus_levels, prune
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -89,47 +88,38 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
     is_by_levels = job.kind.finder == "levels"
     if is_by_levels:
         most = level_of(comparing.documents.most_features, job.config.sketch.size)
-        sketches = modulus_levels.spread(sketches, most=most)
+        sketches = modulus_levels.coarsen(sketches, most=most)
 
     divided = prune.divide(sketches, threshold=job.threshold, partitions=comparing.partitions)
     with _pruned_to_the_end(job, divided, comparing.partitions) as (postings, rounds):
-        heavy = _save_heavy(job, comparing, match.find_crowd(postings, max_postings=job.config.pairs.max_postings))
-        matched = match.match(
-            postings,
-            sketches,
-            crowd=heavy.table if heavy else None,
-            threshold=job.threshold,
-            max_postings=job.config.pairs.max_postings,
-            partitions=comparing.partitions,
-        )
-        whole = modulus_levels.gather(matched) if is_by_levels else matched
+        heavy = _save_heavy(job, comparing, match.find_heavy(postings, max_postings=job.config.pairs.max_postings))
+        matched = match.match(postings, sketches, _pairing(job, comparing), heavy.table if heavy else None)
+        whole = modulus_levels.keep_common_level(matched) if is_by_levels else matched
         found = job.write("compared", whole, **compared.count_compared())
     return job.seal("compared", found, pruned_to=rounds, heavy=heavy.rows if heavy else 0)
 
 
 def _compare_by_keys(job: Job, comparing: _Comparing, finder: Finder) -> Saved:
     """COMPARED of the sketches that have a key in common: bands of a signature, or words."""
-    limit = job.config.pairs.max_postings
-    found_heavy = key_match.find_crowd(comparing.sketches, finder=finder, max_postings=limit)
+    pairing = _pairing(job, comparing)
+    found_heavy = key_match.find_heavy(comparing.sketches, finder=finder, max_postings=pairing.max_postings)
     heavy = _save_heavy(job, comparing, found_heavy)
-    matched = key_match.match_keys(
-        comparing.sketches,
-        finder=finder,
-        crowd=heavy.table if heavy else None,
-        threshold=job.threshold,
-        max_postings=limit,
-        partitions=comparing.partitions,
-    )
+    matched = key_match.match_keys(comparing.sketches, finder, pairing, heavy.table if heavy else None)
     found = job.write("compared", matched, **compared.count_compared())
     return job.seal("compared", found, pruned_to=[], heavy=heavy.rows if heavy else 0)
 
 
+def _pairing(job: Job, comparing: _Comparing) -> match.Pairing:
+    """How sketches are compared."""
+    return match.Pairing(job.threshold, job.config.pairs.max_postings, comparing.partitions)
+
+
 def _save_heavy(job: Job, comparing: _Comparing, found: DataFrame) -> Saved | None:
-    """The sketches whose pairs among each other are too many to make; None where there are none, or no leaders."""
+    """The heavy sketches, which are not compared with each other; None where there are none, or no leaders."""
     may_lead = not job.threshold.is_containment and job.config.sketch.verify and job.kind.is_mined
     if not may_lead or comparing.documents.distinct_sketches <= job.config.pairs.max_postings:
         return None
-    heavy = job.save("crowd", found)
+    heavy = job.save("heavy", found)
     return heavy if heavy.rows else None
 
 
@@ -140,10 +130,10 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
         distinct = comparing.documents.distinct_sketches
         families = job.find("families") or _save_families(job, found, distinct)
         nodes, partitions = comparing.documents.nodes, comparing.partitions
-        led = led_families.lead(
+        within = heavy_families.pair_with_leaders(
             families.table, comparing.sketches, nodes, threshold=job.threshold, partitions=partitions
         )
-        whole = led_families.replace_led(matches, families.table, led)
+        whole = heavy_families.replace_families(matches, families.table, within)
         saved = job.save("matches", whole, edges=F.count("node_a"))
         matches, edges = saved.table, saved.counts["edges"]
 
@@ -154,13 +144,13 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 def _save_families(job: Job, found: Saved, nodes: int) -> Saved:
     """FAMILIES: sketches that are joined by matches, or by links of heavy sketches. In one task, else in rounds."""
     connections = compared.connections_of(found.table)
-    if found.counts["edges"] + found.counts["links"] <= job.most_edges(led_families.FAMILIES_COST, nodes):
-        return job.save("families", led_families.find_families(connections))
+    if found.counts["edges"] + found.counts["links"] <= job.most_edges(heavy_families.FAMILIES_COST, nodes):
+        return job.save("families", heavy_families.find_families(connections))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
     rounds = Rounds(job)
-    stars = contract(rounds, connections.select(*ends), "links")
-    families = job.save("families", large_graph.find_families(connections, stars))
+    stars = contract(rounds, connections.select(*ends), "family_stars")
+    families = job.save("families", heavy_families.take_families(connections, stars))
     rounds.drop("families")
     return families
 

@@ -51,12 +51,12 @@ class Rounds:
 
 def build_large_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None) -> DataFrame:
     """GRAPH, lazily, from tables that are saved here."""
-    turns = large_graph.take_turns(matches.table, nodes, families=matches.families, partitions=matches.partitions)
-    turns = rounds.save("turns", turns).table
-    edges = rounds.save("edges", large_graph.name_edges(matches.table, turns))
+    ordered = large_graph.order_nodes(matches.table, nodes, families=matches.families, partitions=matches.partitions)
+    ordered = rounds.save("ordered", ordered).table
+    edges = rounds.save("edges", large_graph.name_edges(matches.table, ordered))
     stars = contract(rounds, edges.table.select("first", "second"), "stars")
     removed = _remove(rounds, edges)
-    return large_graph.assemble(turns, edges.table, stars, removed, share_nodes=share_nodes)
+    return large_graph.assemble(ordered, edges.table, stars, removed, share_nodes=share_nodes)
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:

@@ -1,14 +1,15 @@
 """The one place where columns cross the shuffle: packed into blocks, one a target partition, never row by row.
 
-A block table has a `target` and one binary column for each array column: row = block. Values of one Arrow batch of
-binary lie end to end, so a received column is one buffer and unpacking copies nothing but the joins between batches.
-The buffers are read here by hand, which is right for the types of Arrow that are known here; any other is refused.
+A row of a block table is a block: its `target` partition and, for each array column, the values as one binary cell.
+The cells of an Arrow batch lie end to end. So a received column is one buffer, and unpacking copies values only where
+it joins batches. The buffers are read here by hand, for the types of Arrow that are known here; any other is refused.
 
     pack       arrays and a target per row  ->  one Arrow batch, one block a target
     exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
     unpack     blocks of a task             ->  arrays
 
-The order of blocks in a task is not defined: whoever unpacks must not depend on it.
+Tables of different layouts may be moved together by `unionByName(…, allowMissingColumns=True)`: the cells of the other
+layout are null, and unpack as no values. The order of blocks in a task is not defined, and no result may depend on it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,13 +25,13 @@ from nddup.errors import SchemaError
 from nddup.spark.schemas import table
 
 BATCH_BYTES = 256 << 20
-"""Of one column, in a batch that a task makes of all it holds: Arrow counts the bytes of binary with 31 bits."""
+"""Bytes of one column in a batch that a task makes of all it holds: Arrow counts the bytes of binary with 31 bits."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
 
 OFFSETS: dict[pa.DataType, type[np.generic]] = {pa.binary(): np.int32, pa.large_binary(): np.int64}
-"""How wide the ends of the cells are, for each type of Arrow whose cells lie end to end. Views do not."""
+"""The types of Arrow whose cells lie end to end, with the type of the cells' ends. Cells of views do not."""
 
 
 def block_schema(layout: Layout) -> T.StructType:
@@ -60,7 +61,7 @@ def pack(
     Args:
         layout: names and dtypes of all columns, in the order of the block table.
         targets: (n,), int32 in [0, partitions).
-        columns: arrays of shape (n,), taken along. The lengths of a ragged column must be one of them.
+        columns: arrays of shape (n,). The lengths of a ragged column must be one of them.
         ragged: rows of different length, n of them.
         partitions: how many targets there are.
 
@@ -71,6 +72,7 @@ def pack(
     counts = np.bincount(targets, minlength=partitions)
     present = np.flatnonzero(counts)
     ends = np.cumsum(counts[present])
+
     arrays: dict[str, pa.Array] = {}
     for name, dtype in layout.items():
         if name in columns:
@@ -81,10 +83,27 @@ def pack(
     return pa.RecordBatch.from_pydict({"target": pa.array(present.astype(np.int32)), **arrays})
 
 
-def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slice]:
-    """Rows one after another whose sizes together are `most` at most; a larger row is alone. Of no rows one, empty.
+def pack_sketches(
+    layout: Layout, targets: NDArray[np.int32], batch: pa.RecordBatch, *, partitions: int
+) -> pa.RecordBatch:
+    """As `pack` of a batch with a column `sketch`, which becomes `size` and `ids`; the other columns keep their names.
 
-    Without `most` the sizes are bytes, and together `BATCH_BYTES`.
+    Args:
+        layout: `size`, `ids`, and the names of the batch's other columns.
+        targets: (n,), the target of each row.
+        batch: n rows; `sketch` is `array<long>`.
+        partitions: how many targets there are.
+    """
+    sketches = list_column(batch.column("sketch"))
+    columns: Columns = {name: np.asarray(batch.column(name)) for name in layout if name not in ("size", "ids")}
+    columns["size"] = np.diff(sketches.offsets).astype(np.int32)
+    return pack(layout, targets, columns, {"ids": sketches}, partitions=partitions)
+
+
+def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slice]:
+    """Cut rows into runs whose sizes add up to `most` at most. A row larger than that is a run of its own.
+
+    Without `most` the sizes are bytes, and a run has `BATCH_BYTES` at most. No rows give one empty run.
 
     Example:
         >>> [(rows.start, rows.stop) for rows in pieces(np.array([3, 1, 2, 9, 1]), most=4)]
@@ -106,7 +125,7 @@ def pack_pieces(
     *,
     partitions: int,
 ) -> Iterator[pa.RecordBatch]:
-    """As `pack` of columns that are all a task holds: in as many batches as Arrow needs."""
+    """As `pack`, of all that a task holds: in as many batches as Arrow needs."""
     for rows in pieces(np.full(len(targets), 8)):
         yield pack(
             layout, targets[rows], {name: column[rows] for name, column in columns.items()}, partitions=partitions
@@ -114,7 +133,7 @@ def pack_pieces(
 
 
 def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> Iterator[pa.RecordBatch]:
-    """A batch of one block, for state that stays where it is; several where it is large."""
+    """The rows of a task as one block that stays in its partition; several blocks where they are large."""
     for rows in pieces(np.full(len(next(iter(columns.values()))), 8)):
         arrays = {name: _binary(columns[name][rows], np.array([len(columns[name][rows])])) for name in layout}
         yield pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
@@ -138,6 +157,11 @@ def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
         for name, dtype in layout.items():
             parts[name].append(_values(name, batch.column(name), dtype))
     return {name: np.concatenate(parts[name]) if parts[name] else np.empty(0, dtype) for name, dtype in layout.items()}
+
+
+def ragged_column(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
+    """Rows of uint64 from two unpacked columns: their lengths, (n,), and their values end to end."""
+    return Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values.view(np.uint64))
 
 
 def list_column(column: pa.Array) -> Ragged:
@@ -174,12 +198,14 @@ def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
     if values.nbytes > np.iinfo(np.int32).max:
         raise ValueError(f"a batch of blocks holds at most 2 GiB, got {values.nbytes} bytes: use smaller Arrow batches")
     offsets[1:] = ends * values.dtype.itemsize
+
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(values))]
     )
 
 
 def _values(name: str, column: pa.Array, dtype: type[np.generic]) -> NDArray[np.generic]:
+    """The values of all cells of a binary column, end to end, without a copy."""
     width = OFFSETS.get(column.type)
     if width is None:
         raise SchemaError(f"blocks: column {name!r} should be {' or '.join(map(str, OFFSETS))}, got {column.type}")

@@ -5,9 +5,9 @@ clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster a line
            --number_clusters, spell_members-->  pieces  the same where a cluster has more members than its row lists
 documents  --invert_sketches-->  pieces    `context.fimi`: one feature a line, the `doc_key`s that hold it
 
-Pieces: a line may be longer than a row can be. So the text of a partition is cut into rows at a character of one byte
-that stands in it anyway, `end`, and written with that character after each row. Where `end` is no line's end, the file
-has one `end` too many, its last byte.
+A line may be longer than a row can be. So the text of a partition is cut into pieces, one a row, at a character `end`
+of one byte that the text contains anyway. The writer puts `end` after each row. If `end` is not a line end, the file
+has one `end` too many, which is its last byte.
 """
 
 import base64
@@ -32,19 +32,19 @@ FIRST = (
 )
 LAST = "</romip:dataset>"
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-"""In `duplicates.txt` these characters of an id are written so; all others as they are."""
+"""Characters of an id that are escaped in `duplicates.txt`; all others are written as they are."""
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold; in an id or an address they become U+FFFD."""
 
 
 def as_xml(kept: DataFrame) -> DataFrame:
-    """Documents as ROMIP XML, written one partition a file; a partition without documents gives no line.
+    """Documents as ROMIP XML, one partition a file; a partition without documents gives no line.
 
     The content is base64 of UTF-8 with a byte order mark, which wins over whatever charset its markup declares.
 
     Schema in:   doc_id string, url string, content string, …
-    Schema out:  value string: a line each of prolog, documents, and end
+    Schema out:  value string: the prolog, a line a document, and the end
     Shuffles:  none.    Actions:  none.
     """
     return kept.select("doc_id", "url", "content").mapInArrow(_xml_lines, "value string")
@@ -73,7 +73,7 @@ def number_clusters(clusters: DataFrame) -> DataFrame:
 
 
 def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
-    """The lines of `spell_clusters` as pieces, cut at tabs, of clusters with any number of members.
+    """The lines of `spell_clusters` for clusters with any number of members, as pieces that are cut at tabs.
 
     Schema in:   as `number_clusters` gives, and the same at each evaluation; MEMBERS
     Schema out:  value string
@@ -81,13 +81,15 @@ def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
     Actions:   Spark samples the range.
     """
     require(members, MEMBERS, stage="output")
-    nothing = F.lit(None).cast("string").alias("doc_id")
+    no_id = F.lit(None).cast("string").alias("doc_id")
     is_cut = F.col("size") > F.size("members")
-    whole = numbered.where(~is_cut).select("line", nothing, F.concat(_line(), F.lit("\n")).alias("text"))
+    whole = numbered.where(~is_cut).select("line", no_id, F.concat(_line(), F.lit("\n")).alias("text"))
+
+    # A cluster that does not list all its members: a text a member, and at the end the support.
     cut = numbered.where(is_cut)
     ids = members.join(F.broadcast(cut.select("cluster_id", "line")), "cluster_id")
     spelled = ids.select("line", "doc_id", F.concat(_escaped(F.col("doc_id")), F.lit("\t")).alias("text"))
-    ends = cut.select("line", nothing, F.concat("support", F.lit("\n")).alias("text"))
+    ends = cut.select("line", no_id, F.concat("support", F.lit("\n")).alias("text"))
 
     parts = whole.unionByName(spelled).unionByName(ends).repartitionByRange("line")
     in_order = parts.sortWithinPartitions("line", F.col("doc_id").asc_nulls_last())
@@ -109,10 +111,12 @@ def invert_sketches(documents: DataFrame, *, end: str = "\n") -> DataFrame:
 
 
 def _line() -> Column:
+    """Of CLUSTERS: the listed members and the support, separated by tabs."""
     return F.concat_ws("\t", F.transform("members", _escaped), F.col("support").cast("string"))
 
 
 def _escaped(doc_id: Column) -> Column:
+    """An id with its `ESCAPES`."""
     for character, spelled in ESCAPES:
         doc_id = F.replace(doc_id, F.lit(character), F.lit(spelled))
     return doc_id
@@ -133,6 +137,8 @@ def _join_postings(batches: Batches) -> Iterator[str]:
         features = np.asarray(batch.column("feature"))
         if not len(features):
             continue
+
+        # What stands before each key: a blank within a feature, a line end where another begins.
         is_same = np.append(features[0] == last, features[1:] == features[:-1])
         between = np.where(is_same, " ", "\n").tolist()
         between[0] = "" if last is None else between[0]
@@ -143,7 +149,7 @@ def _join_postings(batches: Batches) -> Iterator[str]:
 
 
 def _cut(texts: Iterable[str], end: str) -> Batches:
-    """The text as rows that lack the `end` after each, for the writer to put it there."""
+    """The text cut at `end` into rows; the `end` after each row is left out, for the writer puts it there."""
     rest = ""
     for text in texts:
         row, found, rest = (rest + text).rpartition(end)
@@ -154,6 +160,7 @@ def _cut(texts: Iterable[str], end: str) -> Batches:
 
 
 def _xml_lines(batches: Batches) -> Batches:
+    """The lines of one file; the first batch with documents brings the prolog."""
     has_any = False
     for batch in batches:
         rows = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "url", "content")), strict=True)
@@ -166,12 +173,14 @@ def _xml_lines(batches: Batches) -> Batches:
 
 
 def _document(doc_id: str, url: str | None, content: str) -> str:
+    """One document as a line of ROMIP XML."""
     data = base64.b64encode(codecs.BOM_UTF8 + content.encode()).decode()
     address = "" if url is None else f"<docURL>{_text(url)}</docURL>"
     return f'<document><docID>{_text(doc_id)}</docID>{address}<content encoding="base64">{data}</content></document>'
 
 
 def _text(value: str) -> str:
+    """A value as XML text."""
     return escape(NO_XML.sub("\ufffd", value))
 
 

@@ -1,10 +1,10 @@
 """Joins on a key that most of the rows may have: forty million pages can hold one and the same text.
 
-A shuffle sends all rows of a key to one task. Here the rows of a heavy key are cut into parts, each a task's own, and
-the row of the other side is copied to each of them. Spark's own cure for skew asks for a shuffle on either side, and
-an aggregate on the key has none of its own.
+A shuffle sends all rows of a key to one task. Here the rows of a heavy key are cut into parts, a task each, and the row
+of the other side is copied to each part. Spark's own cure for skewed joins needs a shuffle on both sides; where one
+side is an aggregate on the key there is none on that side.
 
-    rows, groups  --mark_heavy-->   rows with `n`    for rows that do not say how many share their key
+    rows, groups  --count_heavy-->  rows with `n`    for rows that do not say how many share their key
     rows, groups  --join_parted-->  joined           one shuffle of either side, on the key and the part
 """
 
@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 HEAVY = 100_000
-"""Rows of a key that one task takes: under 100 MB of narrow rows, and one copy of the other side's row for as many."""
+"""Rows of one key that a task takes: under 100 MB of narrow rows. A key with as many is heavy."""
 
 
-def mark_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
-    """The rows with `n`: how many rows have the key, where these are `HEAVY` or more; else 0.
+def count_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
+    """The rows with `n`: how many rows have the key, if that is `HEAVY` or more; else 0.
 
     Schema in:   key, …; key, n long, a row a key
     Schema out:  as the rows, n long
@@ -27,14 +27,14 @@ def mark_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
 
 
 def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: str = "inner") -> DataFrame:
-    """Rows joined with what is known of their key, a heavy key over many tasks.
+    """Join rows with what is known of their key; the rows of a heavy key are spread over many tasks.
 
     Args:
-        rows: the side where one key may be heavy; `n` is how many of them have the key, any number below `HEAVY` where
-            these are fewer.
+        rows: the side where a key may be heavy. `n` is how many rows have the key; any number below `HEAVY` will do
+            where they are fewer.
         groups: the other side, with `n` of the same meaning; few rows a key.
         key: column of both.
-        by: a column of the rows that tells those of one key apart.
+        by: a column of the rows whose values differ within a key; its hash decides the part.
         how: `inner` or `left`.
 
     Schema out:  key, n and the other columns of the rows, the other columns of the groups but `n`
@@ -48,13 +48,13 @@ def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: s
 def join_found(  # noqa: PLR0913 - those of `join_parted`
     rows: DataFrame, groups: DataFrame, key: str, *, by: str, is_large: bool, how: str = "inner"
 ) -> DataFrame:
-    """As `join_parted`, of rows without `n`; plain where there are too few rows for a heavy key (`is_large` false).
+    """As `join_parted`, for rows without `n`. A plain join if there are too few rows for a heavy key (not `is_large`).
 
     Schema out:  the columns of the rows, the other columns of the groups but `n`
     """
     if not is_large:
         return rows.join(groups.drop("n"), key, how)
-    return join_parted(mark_heavy(rows, groups, key), groups, key, by=by, how=how).drop("n")
+    return join_parted(count_heavy(rows, groups, key), groups, key, by=by, how=how).drop("n")
 
 
 def _parts() -> Column:

@@ -22,7 +22,7 @@ from nddup.run.listings import write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.checking.prove_documents import regroup
-from nddup.spark.clustering.cluster_names import name_sets
+from nddup.spark.clustering.cluster_names import Naming, name_sets
 from nddup.spark.clustering.keep_list import list_kept
 from nddup.spark.clustering.large_graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
@@ -219,7 +219,7 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
         name_nodes(documents, policy="longest"),
         expand(matches, nodes, threshold=threshold, expand_limit=10),
         list_kept(nodes, graph, least_size=1),
-        name_sets(sets, graph, nodes, least_size=1, max_listed=LISTED),
+        name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),
         contract(edges),
         regroup(documents, policy="longest"),
     ]

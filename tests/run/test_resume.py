@@ -20,14 +20,14 @@ from nddup.tables import RESULTS
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 3},
     "sketch": {"size": 40},
-    "pairs": {"threshold": 0.5, "max_postings": 9},  # so few that there is a crowd
+    "pairs": {"threshold": 0.5, "max_postings": 9},  # so few that there are heavy sketches
     "clusters": {"fpgrowth_limit": 3},
     "input": {"max_record": 4000},  # so little that a file is read again
     "output": {"kept": "jsonl"},
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
 LEAST = {
-    *RESULTS, "records", "offsets", "nodes", "crowd", "compared", "families", "matches", "graph", "sets", "kept"
+    *RESULTS, "records", "offsets", "nodes", "heavy", "compared", "families", "matches", "graph", "sets", "kept"
 }  # fmt: skip
 """What the run makes at least: all that a run on one machine can."""
 
@@ -37,7 +37,7 @@ class KilledError(Exception):
 
 
 def write_pages(folder: Path) -> None:
-    """A family with a crowd, small families, equal pages, one broken line, one record too long for Spark's lines."""
+    """A heavy family, small families, equal pages, one broken line, one record too long for Spark's lines."""
     random = np.random.default_rng(7)
 
     def page(words: list[int]) -> str:
@@ -119,7 +119,7 @@ def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]],
 
 
 def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[str, list[str]], Any]) -> None:
-    """The comparison is worth something: a crowd, a reject, a file read again, and every working table."""
+    """The comparison is worth something: heavy sketches, a reject, a file read again, and every working table."""
     tables, metrics = undisturbed
 
     assert set(made(pages.parent / "undisturbed")) >= LEAST

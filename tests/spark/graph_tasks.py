@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.run import daemon
 from nddup.spark.clustering import graph, large_graph
-from nddup.spark.pairing import led_families
+from nddup.spark.pairing import heavy_families
 
 ROWS = 10_000
 """Of a batch, as `nddup.run.session` has it."""
@@ -41,19 +41,21 @@ def draw(edges: int, nodes: int) -> Pairs:
 def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """What `build_graph` sends to its task."""
     schema = pa.schema(
-        [("node_a", pa.int64()), ("node_b", pa.int64()), ("resemblance", pa.float64()), ("node", pa.int64()),
-         ("rank", pa.int32()), ("number", pa.int32()), ("led", pa.bool_())]
+        [("is_node", pa.bool_()), ("node_a", pa.int64()), ("node_b", pa.int64()), ("resemblance", pa.float64()),
+         ("node", pa.int64()), ("rank", pa.int32()), ("number", pa.int32()), ("by_leaders", pa.bool_())]
     )  # fmt: skip
     for first, second in draw(edges, nodes):
         likeness = (first % 10 + 1) / 10
-        rest = [pa.nulls(len(first), field.type) for field in list(schema)[3:]]
-        yield pa.RecordBatch.from_arrays([*map(pa.array, (first, second, likeness)), *rest], schema=schema)
+        rest = [pa.nulls(len(first), field.type) for field in list(schema)[4:]]
+        columns = map(pa.array, (np.zeros(len(first), np.bool_), first, second, likeness))
+        yield pa.RecordBatch.from_arrays([*columns, *rest], schema=schema)
     for low in range(0, nodes, ROWS):
         places = np.arange(low, min(low + ROWS, nodes))
         numbers = places.astype(np.int32)
-        rest = [pa.nulls(len(places), field.type) for field in list(schema)[:3]]
-        columns = (name(places), nodes - 1 - numbers, numbers, np.zeros(len(places), np.bool_))
-        yield pa.RecordBatch.from_arrays([*rest, *map(pa.array, columns)], schema=schema)
+        rest = [pa.nulls(len(places), field.type) for field in list(schema)[1:4]]
+        is_node, by_leaders = (pa.repeat(value, len(places)) for value in (True, False))
+        columns = map(pa.array, (name(places), nodes - 1 - numbers, numbers))
+        yield pa.RecordBatch.from_arrays([is_node, *rest, *columns, by_leaders], schema=schema)
 
 
 def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
@@ -72,18 +74,14 @@ def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """The task of `build_graph`."""
     return graph.graph_task(
         graph_rows(edges, nodes),
-        likeness=graph.LIKENESS,
-        largest=8,
-        max_sets=1_000,
-        max_members=100_000,
-        share_nodes=20_000,
+        assignment=graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000, share_nodes=20_000),
         least_containment=None,
     )
 
 
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
     "graph": graph_task,
-    "families": lambda edges, nodes: led_families.families_task(family_rows(edges, nodes)),
+    "families": lambda edges, nodes: heavy_families.families_task(family_rows(edges, nodes)),
     "rest": lambda edges, nodes: large_graph.rest_task(rest_rows(edges, nodes)),
 }
 

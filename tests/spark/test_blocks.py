@@ -232,7 +232,7 @@ def test_what_a_task_holds_is_sent_in_pieces(chosen: list[Row]) -> None:
 def test_probes_go_to_every_owner_in_pieces(lists: list[list[int]]) -> None:
     """A sketch has a row in each partition that owns one of its features, however small the batches are."""
     rows = as_ragged(lists)
-    columns: Columns = {name: np.arange(len(lists), dtype=np.int32) for name in ("node", "crowd", "bound", "posted")}
+    columns: Columns = {name: np.arange(len(lists), dtype=np.int32) for name in ("node", "heavy", "bound", "posted")}
 
     def sent() -> list[pa.RecordBatch]:
         return list(post_probes(columns, rows, rows, rows, partitions=PARTITIONS))

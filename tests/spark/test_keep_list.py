@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.spark.clustering.graph import build_graph
+from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.keep_list import list_kept
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES
@@ -133,7 +133,7 @@ def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
     )
     matches = spark.createDataFrame([(a, b, 9, value, None, None) for (a, b), value in edges.items()], MATCHES)
 
-    graph = build_graph(matches, nodes, miner="pivot", fpgrowth_limit=8, max_sets=1_000, max_members=100_000)
+    graph = build_graph(matches, nodes, Assignment("pivot", 8, max_sets=1_000, max_members=100_000))
     rows = list_kept(nodes, graph, least_size=1).collect()
 
     assert {(row.doc_id, row.duplicate_of) for row in rows} == expected

@@ -23,7 +23,7 @@ from nddup.tables import RESULTS
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
-KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets", "crowd"}
+KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets", "heavy"}
 """Working tables that a run leaves at most."""
 
 SETTINGS: dict[str, Any] = {
@@ -111,13 +111,13 @@ def test_components_keep_their_names_in_any_number_of_partitions(
     spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them."""
-    take_turns = large_graph.take_turns
+    order_nodes = large_graph.order_nodes
 
     def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
-        place = F.row_number().over(Window.orderBy("turn")).cast("long")
-        return take_turns(*tables, **how).withColumn("turn", place * (2_048 << 33))
+        place = F.row_number().over(Window.orderBy("order_key")).cast("long")
+        return order_nodes(*tables, **how).withColumn("order_key", place * (2_048 << 33))
 
-    monkeypatch.setattr(large_graph, "take_turns", scattered)
+    monkeypatch.setattr(large_graph, "order_nodes", scattered)
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
 

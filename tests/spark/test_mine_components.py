@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.run.dataframes import find_duplicates
-from nddup.spark.clustering.cluster_names import list_clusters, list_members, list_places, name_sets
-from nddup.spark.clustering.graph import build_graph
+from nddup.spark.clustering.cluster_names import Naming, list_clusters, list_members, list_places, name_sets
+from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
     keep_clusters,
@@ -158,7 +158,7 @@ def mine(
     ]
     matches = spark.createDataFrame(near, MATCHES)
     given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], SKETCHES)
-    graph = build_graph(matches, nodes, miner=miner, fpgrowth_limit=8, max_sets=max_sets, max_members=100_000).persist()
+    graph = build_graph(matches, nodes, Assignment(miner, 8, max_sets, 100_000)).persist()
     problems = gather_problems(graph, given, matches, partitions=3).persist()
     sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
     transactions = list_transactions(problems, threshold=threshold, min_support=0).persist()
@@ -167,7 +167,7 @@ def mine(
         frequent = list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count)
         sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
     least = threshold.numerator if threshold.is_count else 1
-    return list_clusters(name_sets(sets, graph, nodes, least_size=least, max_listed=10_000))
+    return list_clusters(name_sets(sets, graph, nodes, Naming(least, max_listed=10_000)))
 
 
 def listed(clusters: DataFrame) -> list[Cluster]:
@@ -247,7 +247,7 @@ def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
     )
     sets, graph = (local_table(spark, schema) for schema in (SETS, GRAPH))
 
-    members = list_members(name_sets(sets, graph, nodes, least_size=9, max_listed=2)).collect()
+    members = list_members(name_sets(sets, graph, nodes, Naming(9, max_listed=2))).collect()
 
     assert len(members) == 5
     assert {(row.cluster_id, row.doc_id) for row in members if row.representative} == {

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.errors import SchemaError
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.expand import expand
-from nddup.spark.pairing.match import match
+from nddup.spark.pairing.match import Pairing, match
 from nddup.spark.pairing.prune import count_postings, divide, prune
 from nddup.spark.schemas import MATCHES, NODES, SKETCHES
 
@@ -71,7 +71,7 @@ def find(
     postings = divide(sketches, threshold=threshold, partitions=partitions)
     for _ in range(rounds):
         postings = prune(postings, partitions=partitions)
-    matched = match(postings, sketches, threshold=threshold, max_postings=max_postings, partitions=partitions)
+    matched = match(postings, sketches, Pairing(threshold, max_postings, partitions))
     rows = matched.collect()
     found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.what == "pair"]
     counts = [[row.candidates, row.cut_features, row.cut_postings] for row in rows if row.what == "count"]

@@ -4,8 +4,8 @@ sets, graph, nodes --name_sets-->     named         joins on node; the members o
 named              --list_clusters--> clusters      none
 named              --list_members-->  members       one join, on the set
 
-A cluster may have as many members as there are documents. They are never one row: a task reads them in order, and
-holds of them the digest, the first ids and the one that the policy prefers.
+A cluster may have as many members as there are documents, so they are never one row. A task reads them in order, and
+holds only their digest, the first ids and the member that the policy prefers.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from nddup.spark.heavy_keys import join_parted, mark_heavy
+from nddup.spark.heavy_keys import count_heavy, join_parted
 from nddup.spark.schemas import CLUSTERS, GRAPH, MEMBERS, NAMED, NODES, SETS, require
 
 Batches = Iterator[pa.RecordBatch]
 
 NAMED_MODES = ("partition", "components")
-"""Modes whose sets are no maximal sets, and bear the mode's own name as their coverage."""
+"""Modes whose sets are not maximal sets: their coverage is the name of the mode."""
 
 HEADER = ("set_id", "support", "component", "coverage")
 COMING = ("is_member", *HEADER, "doc_id", "before", "policy")
@@ -37,17 +37,26 @@ COMING = ("is_member", *HEADER, "doc_id", "before", "policy")
 members in the order of their ids, each with the set's id and the last three columns."""
 
 
-def name_sets(  # noqa: PLR0913 - each is a setting of its own
-    sets: DataFrame,
-    graph: DataFrame,
-    nodes: DataFrame,
-    *,
-    least_size: int,
-    max_listed: int,
-    mode: str = "all",
-    by_weight: bool = False,
-    is_large: bool = True,
-) -> DataFrame:
+@dataclass(frozen=True)
+class Naming:
+    """How sets become clusters.
+
+    Attributes:
+        least_size: features from which two equal sketches are near-duplicates.
+        max_listed: ids in the row of a cluster.
+        mode: what the sets are, one of `cluster_modes.MODES`.
+        by_weight: the heaviest member is preferred, then the policy decides.
+        is_large: whether there are enough equal sketches for one group to be heavy (`heavy_keys`).
+    """
+
+    least_size: int
+    max_listed: int
+    mode: str = "all"
+    by_weight: bool = False
+    is_large: bool = True
+
+
+def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Naming) -> DataFrame:
     """Clusters of documents: each set with all documents of its sketches, and each group that stands alone.
 
     Schema in:   SETS, GRAPH, NODES
@@ -57,54 +66,41 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
         sets: as positions in components.
         graph: one row a node that has a neighbour.
         nodes: one row a document.
-        least_size: features from which two equal sketches are near-duplicates.
-        max_listed: ids in the row of a cluster.
-        mode: what the sets are.
-        by_weight: the heaviest member is preferred, then the policy decides.
-        is_large: whether there are enough equal sketches for one to be that of most documents.
+        naming: how sets become clusters.
 
     Shuffles:  the sets on component, their places and the nodes on node; the members on their set.    Actions:  none.
     """
     for table, schema in ((sets, SETS), (graph, GRAPH), (nodes, NODES)):
         require(table, schema, stage="clusters")
-    place = graph.select("ordinal", "position", "node")
-    mined = list_places(sets).join(place, ["ordinal", "position"]).select("set_id", "node")
-    component = graph.where("position = 0").select("ordinal", "component")
-    said = sets.withColumn("set_id", _set_id()).join(component, "ordinal")
-
-    # A group of equal sketches without a neighbour is a set of one node.
     groups = nodes.where((F.col("doc_id") == F.col("group")) & (F.col("n") > 1))
-    alone = (
-        groups.where(F.col("size") >= least_size)
-        .join(graph.select("node"), "node", "left_anti")
-        .select(
-            F.unhex(F.md5(F.concat(F.lit("="), F.col("node")).cast("binary"))).alias("set_id"),
-            "node",
-            F.col("size").alias("support"),
-            F.col("group").alias("component"),
-            F.lit(mode if mode in NAMED_MODES else "all").alias("coverage"),
-        )
-    )
-    headers = said.select(*HEADER).unionByName(alone.select(*HEADER))
+    alone = _list_alone(groups.where(F.col("size") >= naming.least_size), graph, naming.mode)
 
-    held = mined.unionByName(alone.select("set_id", "node"))
-    before = (-F.col("weight") if by_weight else F.lit(0)).cast("long").alias("before")
+    # Of each set its header.
+    component = graph.where("position = 0").select("ordinal", "component")
+    mined = sets.withColumn("set_id", _set_id()).join(component, "ordinal")
+    headers = mined.select(*HEADER).unionByName(alone.select(*HEADER)).withColumn("is_member", F.lit(False))
+
+    # Of each set its members: the nodes it holds, and the documents of these.
+    place = graph.select("ordinal", "position", "node")
+    held = list_places(sets).join(place, ["ordinal", "position"]).select("set_id", "node")
+    held = held.unionByName(alone.select("set_id", "node"))
+    before = (-F.col("weight") if naming.by_weight else F.lit(0)).cast("long").alias("before")
     documents = nodes.select("node", "doc_id", "n", "policy", before)
-    if is_large:
-        members = join_parted(documents, mark_heavy(held, groups, "node"), "node", by="doc_id")
+    if naming.is_large:
+        joined = join_parted(documents, count_heavy(held, groups, "node"), "node", by="doc_id")
     else:
-        members = documents.join(held, "node")
-    listed = members.select(F.lit(True).alias("is_member"), "set_id", "doc_id", "before", "policy")
-    headers = headers.withColumn("is_member", F.lit(False))
-    coming = listed.unionByName(headers, allowMissingColumns=True)
+        joined = documents.join(held, "node")
+    members = joined.select(F.lit(True).alias("is_member"), "set_id", "doc_id", "before", "policy")
+
+    coming = members.unionByName(headers, allowMissingColumns=True)
     in_order = coming.repartition("set_id").sortWithinPartitions("set_id", "is_member", "doc_id")
-    return in_order.select(*COMING).mapInArrow(partial(_name_task, max_listed=max_listed), NAMED)
+    return in_order.select(*COMING).mapInArrow(partial(_name_task, max_listed=naming.max_listed), NAMED)
 
 
 def list_places(sets: DataFrame) -> DataFrame:
-    """One row a node of a set: set_id, ordinal, position. The set is named by a digest.
+    """One row a node of a set: set_id, ordinal, position.
 
-    Its positions would make rows as long as the set, and a large set the square of its size.
+    A set is named by a digest. Named by its positions, each row would be as long as the set.
 
     Schema in:   SETS
     Shuffles:  none.    Actions:  none.
@@ -123,7 +119,7 @@ def list_members(named: DataFrame) -> DataFrame:
 
     Schema in:   NAMED
     Schema out:  MEMBERS
-    Shuffles:  the members on their set, or none: the clusters may be broadcast.    Actions:  none.
+    Shuffles:  the members on their set, unless the clusters are few enough to be broadcast.    Actions:  none.
     """
     require(named, NAMED, stage="clusters")
     names = named.where("what = 'cluster'").select("set_id", "cluster_id", "first_id")
@@ -131,15 +127,31 @@ def list_members(named: DataFrame) -> DataFrame:
     return rows.withColumn("representative", F.col("doc_id") == F.col("first_id")).select(*MEMBERS.fieldNames())
 
 
+def _list_alone(groups: DataFrame, graph: DataFrame, mode: str) -> DataFrame:
+    """Groups of equal sketches without a neighbour, each a set of one node.
+
+    Schema in:   NODES, one row a group; GRAPH
+    Schema out:  node long, and the columns `HEADER`
+    """
+    set_id = F.unhex(F.md5(F.concat(F.lit("="), F.col("node")).cast("binary")))
+    return groups.join(graph.select("node"), "node", "left_anti").select(
+        "node",
+        set_id.alias("set_id"),
+        F.col("size").alias("support"),
+        F.col("group").alias("component"),
+        F.lit(mode if mode in NAMED_MODES else "all").alias("coverage"),
+    )
+
+
 def _set_id() -> Column:
-    """Of SETS: a digest, 16 bytes."""
+    """A digest of a row of SETS, 16 bytes."""
     positions = F.array_join(F.col("positions").cast("array<string>"), ",")
     return F.unhex(F.md5(F.concat_ws(":", F.col("ordinal").cast("string"), positions).cast("binary")))
 
 
 @dataclass
 class _Cluster:
-    """A set whose members are coming: what it is, and what was seen of them."""
+    """A set whose members are being read: its header, and what is known of the members read so far."""
 
     set_id: bytes
     support: int
@@ -152,7 +164,14 @@ class _Cluster:
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def add(self, ids: pa.Array, ended: memoryview, first: tuple[int, int, str], max_listed: int) -> None:
-        """Add its next members: their ids, the same as bytes with a zero after each, the preferred of them."""
+        """Add its next members.
+
+        Args:
+            ids: the members, in order.
+            ended: their ids as bytes with a zero after each, end to end.
+            first: (before, policy, doc_id) of the preferred one of them.
+            max_listed: ids that are kept.
+        """
         self.digest.update(ended)
         self.size += len(ids)
         self.first = first if self.first is None else min(self.first, first)
@@ -170,10 +189,11 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
         data, offsets = _with_zeros(ids)
         preferred = _list_preferred(batch, is_header)
 
+        # Headers cut the batch into runs of members, each run of one set.
         bounds = [0, *np.flatnonzero(is_header).tolist(), len(ids)]
         complete = []
         for number, (start, end) in enumerate(pairwise(bounds)):
-            if number:  # what stands before the first header goes on with the last set
+            if number:  # the rows before the first header belong to the set of the batch before
                 complete += _ended(cluster)
                 cluster = _Cluster(*(batch.column(name)[start].as_py() for name in HEADER))
             at = start + (number > 0)
@@ -192,14 +212,14 @@ def _ended(cluster: _Cluster | None) -> list[_Cluster]:
 
 
 def _with_zeros(ids: pa.Array) -> tuple[memoryview, NDArray[np.int32]]:
-    """The ids as bytes with a zero after each, on end, and where each begins, (n + 1,); nulls are nothing."""
+    """The ids as bytes with a zero after each, end to end, and where each begins, (n + 1,); a null has no bytes."""
     ended = pc.binary_join_element_wise(ids.cast(pa.binary()), b"", b"\0")
     _, offsets, data = ended.buffers()
     return memoryview(data or b""), np.frombuffer(offsets, np.int32, len(ids) + 1)
 
 
 def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict[int, tuple[int, int, str]]:
-    """(before, policy, doc_id) of the first by policy between two headers, by the number of headers before it."""
+    """Of each run of members its first by policy: (before, policy, doc_id), by the number of headers before the run."""
     rows = np.flatnonzero(~is_header)
     members = batch.take(pa.array(rows))
     before, policy = (members.column(name).to_numpy() for name in ("before", "policy"))

@@ -1,6 +1,6 @@
-"""What transitive closure would invent: connected components that are not one family.
+"""What transitive closure would invent: connected components whose documents are not all near-duplicates.
 
-Whoever takes a component for a cluster says that all its documents are alike. `invented` counts the pairs of documents
+To take a component for a cluster is to say that all its documents are alike. `invented` counts the pairs of documents
 in it that are not near-duplicates: all pairs of its documents but those found.
 """
 
@@ -13,8 +13,6 @@ from nddup.spark.schemas import FALSE_COMPONENTS, GRAPH, MATCHES, NODES, require
 def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame, *, is_exact: bool) -> DataFrame:
     """The components that hold documents which are no near-duplicates of each other, with the pairs they would invent.
 
-    Counted by nodes: an edge stands for the product of the documents of its ends, a node for all pairs of its own.
-
     Schema in:   GRAPH, MATCHES, NODES
     Schema out:  FALSE_COMPONENTS
 
@@ -22,7 +20,8 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
         graph: one row a node that has a neighbour.
         matches: its edges.
         nodes: one row a document.
-        is_exact: whether every near-duplicate pair outside led families was found; else `invented` is an upper bound.
+        is_exact: whether every near-duplicate pair outside heavy families was found; else `invented` is an upper
+            bound. It is one in heavy families.
 
     Shuffles:  of narrow rows: the nodes on node, the edges on either end, both on component.    Actions:  none.
     """
@@ -30,23 +29,33 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
     require(matches, MATCHES, stage="clusters")
     require(nodes, NODES, stage="clusters")
     counted = nodes.groupBy("node").agg(F.count("*").alias("n"))
-    placed = graph.select("node", "component", "led").join(counted, "node")
+    placed = graph.select("node", "component", "by_leaders").join(counted, "node")
+
+    # A node brings its documents and the pairs among them, an edge the product of the documents of its ends.
     first = placed.select(F.col("node").alias("node_a"), "component", F.col("n").alias("n_a"))
     second = placed.select(F.col("node").alias("node_b"), F.col("n").alias("n_b"))
     edges = matches.select("node_a", "node_b").join(first, "node_a").join(second, "node_b")
-    nothing, within = F.lit(0).cast("long"), F.shiftright(F.col("n") * (F.col("n") - 1), 1)
-    parts = placed.select("component", "led", F.col("n").alias("size"), within.alias("pairs")).unionByName(
-        edges.select(
-            "component", F.lit(False).alias("led"), nothing.alias("size"), (F.col("n_a") * F.col("n_b")).alias("pairs")
-        )
+    of_nodes = placed.select("component", "by_leaders", F.col("n").alias("size"), _pairs_of("n").alias("pairs"))
+    of_edges = edges.select(
+        "component",
+        F.lit(False).alias("by_leaders"),
+        F.lit(0).cast("long").alias("size"),
+        (F.col("n_a") * F.col("n_b")).alias("pairs"),
     )
-    size = F.col("size")
-    summed = parts.groupBy("component").agg(
-        F.sum("size").alias("size"), F.sum("pairs").alias("pairs"), F.bool_or("led").alias("led")
+
+    summed = (
+        of_nodes.unionByName(of_edges)
+        .groupBy("component")
+        .agg(F.sum("size").alias("size"), F.sum("pairs").alias("pairs"), F.bool_or("by_leaders").alias("by_leaders"))
     )
-    whole = summed.withColumn("invented", F.shiftright(size * (size - 1), 1) - F.col("pairs")).where("invented > 0")
-    exact = F.lit(is_exact) & ~F.col("led")
+    whole = summed.withColumn("invented", _pairs_of("size") - F.col("pairs")).where("invented > 0")
+    exact = F.lit(is_exact) & ~F.col("by_leaders")
     return whole.withColumn("exact", exact).select(*FALSE_COMPONENTS.fieldNames())
+
+
+def _pairs_of(count: str) -> Column:
+    """All pairs of so many documents, as a whole number."""
+    return F.shiftright(F.col(count) * (F.col(count) - 1), 1)
 
 
 def count_false_components() -> dict[str, Column]:

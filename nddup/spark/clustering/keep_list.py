@@ -12,7 +12,7 @@ from nddup.spark.schemas import GRAPH, KEEP, NODES, require
 
 
 def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFrame:
-    """Say of each document whether it stays, and if not, for which kept near-duplicate and why.
+    """Say of each document whether it stays; if not, why, and which kept near-duplicate stands for it.
 
     Schema in:   NODES, GRAPH
     Schema out:  KEEP
@@ -23,11 +23,13 @@ def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFra
         least_size: features from which two equal sketches are near-duplicates (a count k, else 1); in a smaller group
             every document stays.
 
-    Shuffles:  the nodes twice on node, for their firsts and to be told; the removed sketches twice.
+    Shuffles:  the nodes twice on node, to find their first documents and to get the choice; the removed sketches twice.
     Actions:   none.
     """
     require(nodes, NODES, stage="keep")
     require(graph, GRAPH, stage="keep")
+
+    # Of each sketch its first document by policy, and of a removed sketch the first document of the kept one.
     first = F.min(F.struct("policy", "doc_id", "content_fingerprint")).alias("first")
     heads = (
         nodes.groupBy("node")
@@ -38,7 +40,7 @@ def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFra
     chosen = graph.where("duplicate_of is not null").select("node", F.col("duplicate_of").alias("near"))
     verdicts = heads.join(chosen.join(near, "near").drop("near"), "node", "left")
 
-    # What is decided of a sketch goes back to its documents, of which there may be any number.
+    # The choice for a sketch goes back to its documents, of which there may be any number.
     is_equal = (F.col("size") >= least_size) & (F.col("doc_id") != F.col("own_id"))
     placed = join_parted(nodes, verdicts, "node", by="doc_id").withColumns(
         {
@@ -46,6 +48,7 @@ def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFra
             "kept_content": F.when(F.col("near_id").isNotNull(), F.col("near_own")).otherwise(F.col("own")),
         }
     )
+
     reason = (
         F.when(F.col("duplicate_of").isNull(), F.lit(None))
         .when(F.col("content_fingerprint") == F.col("kept_content"), F.lit("exact"))

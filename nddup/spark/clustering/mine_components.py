@@ -3,11 +3,12 @@
 Orientation, after Ignatov and Kuznetsov 2009: a feature is a transaction, the documents that hold it are its items; a
 cluster is an intent (a set of documents) with a large extent (the features common to all). Support counts features.
 
-    graph, sketches, matches  --problems-->  one mining problem a component              1 shuffle, of blocks
-    problems                  --mine_by_pivot-->     sets                                none
-    problems                  --list_transactions--> transactions --FPGrowth.fit-->
-                                --keep_clusters-->   sets                                1 shuffle, of blocks
-    sets                      --naming-->  clusters, members
+    problems      --mine_by_pivot-->      sets             none
+    problems      --list_transactions-->  transactions     none
+    transactions  --list_frequent-->      frequent sets    those of MLlib's FP-Growth
+    frequent sets, problems  --keep_clusters-->  sets      1 shuffle, of blocks
+
+`problems` makes one mining problem of each component; `cluster_names` turns sets into clusters.
 """
 
 from functools import partial
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, find_sets
+from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, Sets, cut_lists, read_problems
@@ -38,9 +39,9 @@ TRANSACTIONS = table("fit int, items array<long>, least int")
 def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, mode: str = "all") -> DataFrame:
     """The sets of each component that is the pivot miner's.
 
-    Mode `all`: its maximal sets; where they pass the budget a cover; where that passes ten times the budget, or the
-    family has a crowd, those of leaders. `cover`: a cover at once. `partition`: each kept sketch with those that are
-    duplicates of it. `components`: the component itself.
+    Mode `all`: its maximal sets. If they pass the budget, a cover. If that passes ten times the budget, or if the
+    family is heavy, clusters around leaders. `cover`: a cover at once. `partition`: each kept sketch with those that
+    are duplicates of it. `components`: the component itself.
 
     Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
     Schema out:  SETS
@@ -72,6 +73,8 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     """
     items = transactions.select("items")
     model = FPGrowth(minSupport=support_fraction(least, count)).fit(items)
+
+    # All items of a frequent set are of one component; their positions become the bits of one number.
     position_mask = (1 << ITEM_BITS) - 1
     mask = F.aggregate(
         "items",
@@ -79,6 +82,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
         lambda bits, item: bits.bitwiseOR(F.call_function("shiftleft", F.lit(1).cast("long"),
                                                          item.bitwiseAND(F.lit(position_mask)).cast("int"))),
     )  # fmt: skip
+
     return model.freqItemsets.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
         F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"),
         mask.alias("mask"),
@@ -87,9 +91,9 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
 
 
 def support_fraction(support: int, count: int) -> float:
-    """`support` of `count` transactions as MLlib's `minSupport`, which it multiplies and rounds up.
+    """`support` of `count` transactions as MLlib's `minSupport`. MLlib multiplies it by `count` and rounds up.
 
-    k / n may round to a float that gives k + 1; half a transaction less never does, and the cap keeps it a fraction.
+    k / n may round to a float that gives k + 1. (k - 0.5) / n never does; the cap keeps it a fraction.
 
     Example:
         >>> import math
@@ -102,7 +106,7 @@ def support_fraction(support: int, count: int) -> float:
 def keep_clusters(
     frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
 ) -> DataFrame:
-    """The frequent sets that are clusters: the conditions first, then the maxima.
+    """The frequent sets that are clusters: those in which all pairs are near-duplicates, and of these the maximal.
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
     Schema out:  SETS
@@ -114,6 +118,7 @@ def keep_clusters(
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
+    """Blocks of LISTED_LAYOUT, each set to the partition of its component."""
     for batch in batches:
         ordinals, masks, supports = (np.asarray(batch.column(i)) for i in range(3))
         columns = {"set_ordinal": ordinals, "mask": masks, "support": supports}
@@ -121,6 +126,7 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
 
 
 def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
+    """SETS of the components of one partition that are the pivot miner's."""
     problems = read_problems(with_rows(batches), threshold)
     sets = Sets()
     for index in np.flatnonzero(problems.fits == PIVOT):
@@ -133,6 +139,7 @@ def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Bu
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
+    """TRANSACTIONS of the components of one partition that are FP-Growth's."""
     problems = read_problems(with_rows(batches), threshold)
     nodes = np.diff(problems.node_offsets)
     component = np.repeat(np.arange(len(nodes)), nodes)
@@ -140,15 +147,20 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
     listed = np.flatnonzero(problems.fits[component] != PIVOT)
     if not len(listed):
         return
+
+    # The postings of these components, by (component, feature): `owner` is the node that holds each.
     chosen = take_rows(problems.sketches, listed)
     owner = np.repeat(listed, np.diff(chosen.offsets))
     order = np.lexsort((chosen.values, component[owner]))
     owner, features = owner[order], chosen.values[order]
+
+    # A run of one feature is a transaction, if two nodes or more hold the feature.
     is_new = np.append(True, (features[1:] != features[:-1]) | (component[owner][1:] != component[owner][:-1]))
     starts = np.append(np.flatnonzero(is_new), len(owner))
     shared = np.flatnonzero(np.diff(starts) > 1)
     items = name_items(problems.ordinals[component[owner]], position[owner])
     rows = take_rows(Ragged(starts, items.view(np.uint64)), shared)
+
     least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
     of_row = component[owner][starts[shared]]
     for chosen_rows, lists in cut_lists(np.diff(rows.offsets), rows.values.view(np.int64)):
@@ -169,23 +181,33 @@ def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDA
 
 
 def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
+    """SETS of one partition: of the frequent sets of each component those that are clusters."""
     held = with_rows(batches)
     problems, listed = read_problems(held, threshold), unpack(held, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
+
     sets = Sets()
     for index in np.flatnonzero(high > low):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
-        bounds = problems.bounds[problems.node_offsets[index] : problems.node_offsets[index + 1]]
-        edges = problems.edges[problems.edge_offsets[index] : problems.edge_offsets[index + 1]].astype(np.int64)
-        neighbours = np.zeros(len(bounds), np.int64)
-        np.bitwise_or.at(neighbours, edges[:, 0], 1 << edges[:, 1])
-        np.bitwise_or.at(neighbours, edges[:, 1], 1 << edges[:, 0])
-        is_cluster = keep_maximal(masks, supports, np.maximum(bounds, min_support), neighbours)
-        bits = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1
-        sets.add(problems.ordinals[index], bits.sum(axis=1), np.nonzero(bits)[1], supports[is_cluster], "all")
+        problem = problems.component(int(index))
+        bounds = np.maximum(problem.bounds, min_support)
+        is_cluster = keep_maximal(masks, supports, bounds, _neighbour_masks(problem))
+
+        members = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row a set, 1 for each member
+        ordinal = problems.ordinals[index]
+        sets.add(ordinal, members.sum(axis=1), np.nonzero(members)[1], supports[is_cluster], "all")
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()
+
+
+def _neighbour_masks(problem: Problem) -> NDArray[np.int64]:
+    """The neighbours of each node of a component as bits, (m,); m is below 64."""
+    edges = problem.edges.astype(np.int64)
+    masks = np.zeros(len(problem.bounds), np.int64)
+    np.bitwise_or.at(masks, edges[:, 0], 1 << edges[:, 1])
+    np.bitwise_or.at(masks, edges[:, 1], 1 << edges[:, 0])
+    return masks

@@ -1,7 +1,8 @@
-"""Components as mining problems: the sketches and edges of each brought together, and its sets gathered as rows.
+"""Components as mining problems: the sketches and edges of each brought together, and its sets laid out as rows.
 
 graph, sketches, matches --gather_problems--> blocks, a component in one partition     1 shuffle
 blocks of a task         --read_problems-->   Problems, arrays by component
+sets of components       --Sets-->            batches of SETS
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,17 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Problem
-from nddup.spark.blocks import Columns, Layout, block_schema, exchange, list_column, pack, pieces, unpack
+from nddup.spark.blocks import (
+    Columns,
+    Layout,
+    block_schema,
+    exchange,
+    pack,
+    pack_sketches,
+    pieces,
+    ragged_column,
+    unpack,
+)
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 MEMBERS_PER_BATCH = 1_000_000
@@ -33,14 +44,12 @@ NODE_LAYOUT: Layout = {
     "fit": np.int32,
     "rank": np.int32,
     "leader": np.int32,
-    "led": np.int32,
+    "by_leaders": np.int32,
     "size": np.int32,
     "ids": np.uint64,
 }
 EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
 PROBLEM_LAYOUT: Layout = {**NODE_LAYOUT, **EDGE_LAYOUT}
-PLACE = ("ordinal", "position", "fit", "rank", "leader", "led")
-"""The columns of a node but its sketch."""
 
 PIVOT = -1
 """In the column `fit`: a component for the pivot miner."""
@@ -57,18 +66,19 @@ def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *
     require(graph, GRAPH, stage="clusters")
     require(sketches, SKETCHES, stage="clusters")
     require(matches, MATCHES, stage="clusters")
-    fit, led = F.coalesce("batch", F.lit(PIVOT)).alias("fit"), F.col("led").cast("int").alias("led")
-    place = graph.select("node", "ordinal", "position", fit, "rank", "leader", led)
+    fit, by_leaders = F.coalesce("batch", F.lit(PIVOT)).alias("fit"), F.col("by_leaders").cast("int")
+    place = graph.select("node", "ordinal", "position", fit, "rank", "leader", by_leaders.alias("by_leaders"))
     nodes = (
         sketches.join(place, "node")
-        .select("ordinal", "position", "fit", "rank", "leader", "led", "sketch")
+        .select("ordinal", "position", "fit", "rank", "leader", "by_leaders", "sketch")
         .mapInArrow(partial(_post_nodes, partitions=partitions), block_schema(NODE_LAYOUT))
     )
+
     ends = place.select("node", "ordinal", "position")
     edges = (
-        matches.join(ends.toDF("node_a", "ordinal", "edge_a"), "node_a")
-        .join(ends.toDF("node_b", "same", "edge_b"), "node_b")
-        .select("ordinal", "edge_a", "edge_b")
+        matches.join(ends.toDF("node_a", "edge_ordinal", "edge_a"), "node_a")
+        .join(ends.toDF("node_b", "same_ordinal", "edge_b"), "node_b")
+        .select(*EDGE_LAYOUT)
         .mapInArrow(partial(_post_edges, partitions=partitions), block_schema(EDGE_LAYOUT))
     )
     return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
@@ -76,33 +86,57 @@ def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *
 
 def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
-        rows = list_column(batch.column("sketch"))
-        columns: Columns = {name: np.asarray(batch.column(name)) for name in PLACE}
-        columns["size"] = np.diff(rows.offsets)
-        targets = (columns["ordinal"] % partitions).astype(np.int32)
-        yield pack(NODE_LAYOUT, targets, columns, {"ids": rows}, partitions=partitions)
+        targets = (np.asarray(batch.column("ordinal")) % partitions).astype(np.int32)
+        yield pack_sketches(NODE_LAYOUT, targets, batch, partitions=partitions)
 
 
 def _post_edges(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
-        ordinals, ends_a, ends_b = (np.asarray(batch.column(i)) for i in range(3))
-        columns = {"edge_ordinal": ordinals, "edge_a": ends_a, "edge_b": ends_b}
-        yield pack(EDGE_LAYOUT, (ordinals % partitions).astype(np.int32), columns, partitions=partitions)
+        columns: Columns = {name: np.asarray(batch.column(name)) for name in EDGE_LAYOUT}
+        targets = (columns["edge_ordinal"] % partitions).astype(np.int32)
+        yield pack(EDGE_LAYOUT, targets, columns, partitions=partitions)
+
+
+class Groups(NamedTuple):
+    """The nodes and edges of a task by the group they belong to, g groups in ascending order.
+
+    A group is a component, or a share of one. Nodes and edges are named by their places among the rows that came.
+    """
+
+    nodes: NDArray[np.int64]  # (n,), by (group, position)
+    node_offsets: NDArray[np.int64]  # (g + 1,), the nodes of each group
+    edges: NDArray[np.int64]  # (e,), by group
+    edge_offsets: NDArray[np.int64]  # (g + 1,), the edges of each group
+
+
+def group_rows(of_node: NDArray[np.generic], positions: NDArray[np.generic], of_edge: NDArray[np.generic]) -> Groups:
+    """Order the rows of a task by group.
+
+    Args:
+        of_node: (n,), the group of each node; every group has a node.
+        positions: (n,), the place of each node in its component.
+        of_edge: (e,), the group of each edge.
+    """
+    nodes = np.lexsort((positions, of_node))
+    groups, first = np.unique(of_node[nodes], return_index=True)
+    edges = np.argsort(of_edge, kind="stable")
+    edge_offsets = np.append(np.searchsorted(of_edge[edges], groups), len(edges))
+    return Groups(nodes, np.append(first, len(nodes)), edges, edge_offsets)
 
 
 class Problems(NamedTuple):
-    """The components of one task: nodes by (component, position), edges by component."""
+    """The c components of one task: nodes by (component, position), edges by component."""
 
     ordinals: NDArray[np.int64]  # (c,)
     node_offsets: NDArray[np.int64]  # (c + 1,) nodes of each component
     edge_offsets: NDArray[np.int64]  # (c + 1,)
     fits: NDArray[np.int32]  # (c,)
-    is_led: NDArray[np.bool_]  # (c,)
+    by_leaders: NDArray[np.bool_]  # (c,)
     sketches: Ragged  # by node
     bounds: NDArray[np.int32]  # by node
     ranks: NDArray[np.int32]  # by node
     leaders: NDArray[np.int32]  # by node, positions in the component
-    edges: NDArray[np.int32]  # (e, 2), positions in the component
+    edges: NDArray[np.int32]  # (e, 2), positions in the component, the lower first
 
     def component(self, index: int) -> Problem:
         """One of them."""
@@ -114,25 +148,24 @@ class Problems(NamedTuple):
             self.edges[self.edge_offsets[index] : self.edge_offsets[index + 1]],
             self.ranks[low:high],
             self.leaders[low:high],
-            bool(self.is_led[index]),
+            bool(self.by_leaders[index]),
         )
 
 
 def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
-    """The components of a task from its blocks of PROBLEM_LAYOUT."""
+    """The components of a task from its blocks of PROBLEM_LAYOUT; arrays without rows where there are none."""
     nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
-    order = np.lexsort((nodes["position"], nodes["ordinal"]))
-    by_component = np.lexsort((edges["edge_b"], edges["edge_a"], edges["edge_ordinal"]))
-    ordinals, first = np.unique(nodes["ordinal"][order], return_index=True)
-    starts = np.concatenate([[0], np.cumsum(nodes["size"])]).astype(np.int64)
-    ends = np.stack([edges["edge_a"], edges["edge_b"]], axis=1)[by_component]
+    groups = group_rows(nodes["ordinal"], nodes["position"], edges["edge_ordinal"])
+
+    order, first = groups.nodes, groups.nodes[groups.node_offsets[:-1]]
+    ends = np.stack([edges["edge_a"], edges["edge_b"]], axis=1)[groups.edges]
     return Problems(
-        ordinals.astype(np.int64),
-        np.append(first, len(order)),
-        np.append(np.searchsorted(edges["edge_ordinal"][by_component], ordinals), len(ends)),
-        nodes["fit"][order][first].astype(np.int32),
-        nodes["led"][order][first] != 0,
-        take_rows(Ragged(starts, nodes["ids"].view(np.uint64)), order),
+        nodes["ordinal"][first].astype(np.int64),
+        groups.node_offsets,
+        groups.edge_offsets,
+        nodes["fit"][first].astype(np.int32),
+        nodes["by_leaders"][first] != 0,
+        take_rows(ragged_column(nodes["size"], nodes["ids"]), order),
         threshold.bounds(nodes["size"][order].astype(np.int32)),
         nodes["rank"][order].astype(np.int32),
         nodes["leader"][order].astype(np.int32),
@@ -184,7 +217,15 @@ class Sets:
         supports: NDArray[np.int32],
         coverage: str,
     ) -> None:
-        """Add the sets of one component."""
+        """Add k sets of one component.
+
+        Args:
+            ordinal: of the component.
+            sizes: (k,), members of each set.
+            members: of all sets end to end, positions in the component.
+            supports: (k,), features common to all members.
+            coverage: of all these sets, as in CLUSTERS.
+        """
         self._ordinals.append(np.repeat(ordinal, len(sizes)))
         self._sizes.append(sizes)
         self._members.append(members.astype(np.int32))
@@ -199,6 +240,7 @@ class Sets:
         ordinals = np.concatenate([np.zeros(0, np.int64), *self._ordinals])
         supports, coverage = np.concatenate([np.zeros(0, np.int32), *self._supports]), self._coverage
         self._clear()
+
         for rows, lists in cut_lists(sizes, members):
             arrays = [pa.array(ordinals[rows]), lists, pa.array(supports[rows]), pa.array(coverage[rows], pa.string())]
             yield pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())

@@ -1,1 +1,6 @@
-"""From RECORDS to PAIRS on Spark: `collapse`, `prune`, `match`, `expand`; other finders and families beside them."""
+"""From RECORDS to PAIRS on Spark. Start with `collapse`, `prune`, `match` and `expand`.
+
+`key_match` finds candidates by keys, `modulus_levels` compares sketches of different rates, `heavy_families` compares
+families that are too large for all their pairs. May import sketching, matching, mining and `nddup.spark`; only lazy
+steps are here, so nothing acts.
+"""

@@ -3,8 +3,8 @@
 records  --number-->    documents and rejects     one shuffle on doc_id, one on the sketch fingerprint
 documents --name-->     nodes                     two shuffles on group, of narrow rows
 
-One text, or one id, may be that of most records (an empty page, `null`): what is known of each is counted before the
-shuffle, and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for that.
+Most records may have the same text, or the same id (an empty page, `null`). So groups are counted before the shuffle,
+and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for such a group.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,12 +17,12 @@ from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKE
 def number(records: DataFrame, offsets: DataFrame) -> DataFrame:
     """Give each record its ordinal in its file and its rank in the collection, and each document its id.
 
-    The rank `doc_key` counts all records in the order (source, record) from 0; a reject keeps its number, so the keys
-    of documents have gaps. It is made of counts per split, so it does not depend on how files were split.
+    The rank `doc_key` counts all records in the order (source, record) from 0. Rejects are counted too, so the keys of
+    documents have gaps. Ranks are sums of counts per split, so they do not depend on how files were split.
 
     Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
-    Shuffles:  none; a row a split is broadcast.    Actions:  none.
+    Shuffles:  none; the offsets, a row a split, are broadcast.    Actions:  none.
     """
     require(records, RECORDS, stage="read")
     require(offsets, OFFSETS, stage="read")
@@ -31,6 +31,7 @@ def number(records: DataFrame, offsets: DataFrame) -> DataFrame:
         .withColumn("doc_key", F.col("before") + F.col("seq"))
         .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
     )
+
     named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
     return numbered.withColumn("doc_id", F.when(F.col("reason").isNull(), named).otherwise(F.col("doc_id")))
 
@@ -88,23 +89,27 @@ def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) 
     met = join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
     documents = met.where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
 
-    filled = F.when(F.size("sketch") > 0, F.col("doc_id"))  # of the empty ones only their number is asked
+    # All empty sketches have one fingerprint. They get no common group, so no id is gathered of them.
+    filled = F.when(F.size("sketch") > 0, F.col("doc_id"))
     groups = (
         documents.groupBy("sketch_fingerprint")
         .agg(F.min(filled).alias("smallest"), F.count("*").alias("n"))
         .where(F.col("n") > 1)
     )
+
     grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", is_large=is_large, how="left")
     return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
 def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *, is_large: bool = True) -> DataFrame:
-    """Every record that became no document: bad ones, later ones of a repeated id, and files without records.
+    """Every record that became no document: bad records, later records of a repeated id, and files without records.
 
-    Schema in:   as `number` gives; `find_repeats`; REJECTS of whole files
+    Schema in:   as `number` gives; as `find_repeats` gives; REJECTS of whole files
     Schema out:  REJECTS
+    Shuffles:  the ids, where the repeated ones are too many to broadcast.    Actions:  none.
     """
     bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
+
     first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
     named = numbered.where(F.col("reason").isNull()).select("source", "record", "doc_id", "doc_key")
     repeated = (
@@ -123,9 +128,11 @@ def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *
 
 
 def level(size: int) -> Column:
-    """I of a document's modulus 2**i, long: the least with n_features / 2**i <= size; 0 where `size` is 0."""
+    """Exponent i of the modulus 2**i, long: the least i with n_features / 2**i <= size; 0 where `size` is 0."""
     if size == 0:
         return F.lit(0).cast("long")
+
+    # The least i is the number of bits of (n_features - 1) // size.
     rest = F.floor((F.greatest("n_features", F.lit(1)) - 1) / size).cast("long")
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
@@ -133,7 +140,11 @@ def level(size: int) -> Column:
 def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: bool = True) -> DataFrame:
     """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
 
-    `levels` is s of sketches whose modulus varies, else 0.
+    Args:
+        documents: all documents.
+        policy: the keep policy, as in `keep.policy`.
+        levels: s of sketches whose modulus varies with the document's length, else 0.
+        is_large: whether there are enough documents for one group to be heavy (`heavy_keys`).
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
@@ -148,6 +159,7 @@ def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: 
         .where(F.col("n") > 1)
         .withColumn("equals", F.col("n"))
     )
+
     narrow = documents.select(
         "doc_key",
         "doc_id",
@@ -157,6 +169,8 @@ def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: 
         _preference(policy).alias("policy"),
         "content_fingerprint",
     )
+
+    # A group of one document was not listed: the document is its own node.
     found = join_found(narrow, groups, "group", by="doc_id", is_large=is_large, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
@@ -188,7 +202,7 @@ def count_shingles(records: DataFrame) -> DataFrame:
 
 
 def count_replaced() -> dict[str, Column]:
-    """What is counted of RECORDS in passing: those with undecodable bytes, and the places where they were."""
+    """What is counted of RECORDS in passing: records with undecodable bytes, and the places of these bytes."""
     return {"undecodable_records": F.count_if(F.col("n_replaced") > 0), "undecodable_places": F.sum("n_replaced")}
 
 
@@ -203,7 +217,10 @@ def count_sketches() -> dict[str, Column]:
 
 
 def count_short(least_size: int) -> dict[str, Column]:
-    """What is counted of NODES in passing: who can be in no pair (no feature, under a count), and equal sketches."""
+    """What is counted of NODES in passing: documents that can be in no pair, and those with another's sketch.
+
+    In no pair are documents without a feature, and those with fewer features than a count asks for.
+    """
     size = F.col("size")
     return {
         "empty_sketches": F.count_if(size == 0),

@@ -1,8 +1,8 @@
 """From pairs of distinct sketches to pairs of documents: equal sketches come back.
 
-Two groups of equal sketches that match give the product of their documents; a product of more rows than
-`pairs.expand_limit` becomes a star of the groups' first documents, so that no group makes the table quadratic. A star
-needs no join, and a document of a group beyond the limit enters none: one group may hold most documents.
+Two groups of equal sketches that match stand for the product of their documents. A product of more rows than
+`pairs.expand_limit` becomes a star around the groups' first documents, so that no group makes the table quadratic. A
+star needs no join, and no document of a group beyond the limit enters one: one group may hold most documents.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 from nddup.matching.threshold import Threshold
 from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
 
-SHARES = ("containment_a", "containment_b")
+CONTAINMENTS = ("containment_a", "containment_b")
 """Of MATCHES: how much of the left one the right one contains, and the other way; null where the kind shows none."""
+
+LIKENESS = ("overlap", "resemblance", *CONTAINMENTS)
 
 
 def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
@@ -28,65 +30,68 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     """
     require(matches, MATCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    full, starred = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
-    between = _product(full, nodes.where(F.col("n") <= expand_limit))
-    bridges = starred.select(
-        F.col("hub_a").alias("left"),
-        F.col("hub_b").alias("right"),
-        "overlap",
-        "resemblance",
-        *SHARES,
-        F.lit(True).alias("star"),
+    small, large = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
+
+    products = _list_products(small, nodes.where(F.col("n") <= expand_limit))
+    bridges = large.select(
+        F.col("group_a").alias("left"), F.col("group_b").alias("right"), *LIKENESS, F.lit(True).alias("star")
     )
-    hubs = starred.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
-    own = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
-    own = own.withColumns({name: F.lit(1.0 if threshold.shows_containment else None).cast("double") for name in SHARES})
-    return _as_pairs(between.unionByName(bridges).unionByName(_within_groups(own, hubs, expand_limit)))
+
+    # Equal sketches are near-duplicates if they have enough features; each contains the other whole.
+    groups = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
+    contained = F.lit(1.0 if threshold.shows_containment else None).cast("double")
+    groups = groups.withColumns(dict.fromkeys(CONTAINMENTS, contained))
+    centres = large.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+    within = _pair_within(groups, centres, expand_limit)
+
+    return _as_pairs(products.unionByName(bridges).unionByName(within))
 
 
-def _split_products(matches: DataFrame, hubs: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
-    """The matches whose product of groups is written in full, and those that become stars."""
-    sized = matches.join(
-        hubs.select(*_renamed("node", "n", suffix="_a"), F.col("group").alias("hub_a")), "node_a"
-    ).join(hubs.select(*_renamed("node", "n", suffix="_b"), F.col("group").alias("hub_b")), "node_b")
+def _split_products(matches: DataFrame, firsts: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
+    """The matches whose product of groups is written in full, and those that become stars.
+
+    Schema in:   MATCHES; NODES, the `group` document of each node
+    Schema out:  MATCHES, and of either end n long and group string (`n_a`, `group_a`, `n_b`, `group_b`)
+    """
+    for end in "ab":
+        described = {f"node_{end}": "node", f"n_{end}": "n", f"group_{end}": "group"}
+        of_end = firsts.select(*(F.col(name).alias(alias) for alias, name in described.items()))
+        matches = matches.join(of_end, f"node_{end}")
+
     rows = F.col("n_a") * F.col("n_b")
-    return sized.where(rows <= limit), sized.where(rows > limit)
+    return matches.where(rows <= limit), matches.where(rows > limit)
 
 
-def _renamed(*names: str, suffix: str) -> list[Column]:
-    return [F.col(name).alias(name + suffix) for name in names]
-
-
-def _product(full: DataFrame, members: DataFrame) -> DataFrame:
+def _list_products(small: DataFrame, members: DataFrame) -> DataFrame:
+    """Each document of one group with each of the other."""
     left = members.select(F.col("node").alias("node_a"), F.col("doc_id").alias("left"))
     right = members.select(F.col("node").alias("node_b"), F.col("doc_id").alias("right"))
-    return (
-        full.join(left, "node_a")
-        .join(right, "node_b")
-        .select("left", "right", "overlap", "resemblance", *SHARES, F.lit(False).alias("star"))
-    )
+    both = small.join(left, "node_a").join(right, "node_b")
+    return both.select("left", "right", *LIKENESS, F.lit(False).alias("star"))
 
 
-def _within_groups(own: DataFrame, hubs: DataFrame, limit: int) -> DataFrame:
+def _pair_within(groups: DataFrame, centres: DataFrame, limit: int) -> DataFrame:
     """Pairs of equal sketches: all of a group, or a star around its `group` document.
 
-    The `group` document is the smallest id, so `doc_id < right` keeps all its rows. In a group that is written in
-    full but is one of `hubs`, the hub of a star with another group, those rows are marked as the star's.
+    The `group` document is the smallest id, so `doc_id < right` keeps all its rows. A group that is written in full
+    may be one of `centres`, part of a star with another group; then the rows of its `group` document are that star's.
     """
     rows = F.col("n") * (F.col("n") - 1) / 2
-    about: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *SHARES]
-    stars = own.where((rows > limit) & (F.col("doc_id") != F.col("group"))).select(
-        F.col("group").alias("left"), F.col("doc_id").alias("right"), *about, F.lit(True).alias("star")
+    likeness: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *CONTAINMENTS]
+
+    large = groups.where((rows > limit) & (F.col("doc_id") != F.col("group")))
+    stars = large.select(
+        F.col("group").alias("left"), F.col("doc_id").alias("right"), *likeness, F.lit(True).alias("star")
     )
 
-    few = own.where(rows <= limit)
-    marks = hubs.withColumn("is_hub", F.lit(True))
-    is_star = (F.col("doc_id") == F.col("group")) & F.coalesce("is_hub", F.lit(False))
+    small = groups.where(rows <= limit)
+    marks = centres.withColumn("is_centre", F.lit(True))
+    is_star = (F.col("doc_id") == F.col("group")) & F.coalesce("is_centre", F.lit(False))
     whole = (
-        few.join(few.select("node", F.col("doc_id").alias("right")), "node")
+        small.join(small.select("node", F.col("doc_id").alias("right")), "node")
         .where("doc_id < right")
         .join(marks, "node", "left")
-        .select(F.col("doc_id").alias("left"), "right", *about, is_star.alias("star"))
+        .select(F.col("doc_id").alias("left"), "right", *likeness, is_star.alias("star"))
     )
     return whole.unionByName(stars)
 
@@ -94,7 +99,7 @@ def _within_groups(own: DataFrame, hubs: DataFrame, limit: int) -> DataFrame:
 def _as_pairs(rows: DataFrame) -> DataFrame:
     """Order the two ids as bytes, and the containments with them."""
     is_turned = F.col("left") > F.col("right")
-    of_left, of_right = SHARES
+    of_left, of_right = CONTAINMENTS
     return rows.select(
         F.least("left", "right").alias("doc_a"),
         F.greatest("left", "right").alias("doc_b"),

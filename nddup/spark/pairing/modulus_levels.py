@@ -1,8 +1,8 @@
-"""Sketches whose modulus follows the document's length (`mod-pow2`): paired at the coarser modulus of two.
+"""Sketches whose modulus follows the document's length (`mod-pow2`): compared at the coarser modulus of two.
 
-    sketches  --spread-->   a sketch at its own level i and reduced to each coarser one      no shuffle
-    ... pruned and matched as any sketches, the ids of a level being its own ...
-    compared  --gather-->   the pairs at the higher of the two own levels                        no shuffle
+    sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
+    ... pruned and compared as any sketches, the ids of a level being its own ...
+    compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
 
 V_{i+1} is made of V_i: the ids that 2**(i+1) divides. All reduced sketches of a document together have at most twice
 the ids of its own. At its level every rule of `nddup.matching.prefix_filter` holds, with the bound of the size there.
@@ -22,37 +22,41 @@ from nddup.spark.blocks import list_column
 from nddup.spark.schemas import COMPARED, SKETCHES, require
 
 Batches = Iterator[pa.RecordBatch]
-LEVELS: Final = (1 << LEVEL_BITS) - 1
+LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
 
 
-def spread(sketches: DataFrame, *, most: int) -> DataFrame:
+def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
     """Each sketch at its own level and at each coarser one up to `most`; what is empty there is left out.
 
+    The steps between this one and `keep_common_level` know a sketch by one number. So `node` holds three here: the
+    node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
+
     Schema in:   SKETCHES, level long
-    Schema out:  SKETCHES; `node` is the node, its own level and the level here, `LEVEL_BITS` each for the last two
+    Schema out:  SKETCHES
     Shuffles:  none.    Actions:  none.
     """
     require(sketches, SKETCHES, stage="pairs")
-    return sketches.select("node", "sketch", "level").mapInArrow(partial(_spread, most=most), SKETCHES)
+    return sketches.select("node", "sketch", "level").mapInArrow(partial(_coarsen_task, most=most), SKETCHES)
 
 
-def gather(compared: DataFrame) -> DataFrame:
-    """What was found of `spread` sketches as it is of the sketches: each pair at the coarser of its own levels.
+def keep_common_level(compared: DataFrame) -> DataFrame:
+    """What was found of coarsened sketches, under their nodes: each pair once, at the coarser of its two own levels.
 
     Schema in/out:  COMPARED
     Shuffles:  none.    Actions:  none.
     """
-    own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVELS) for end in ("node_a", "node_b"))
-    is_here = F.col("node_a").bitwiseAND(LEVELS) == F.greatest(own_a, own_b)
+    own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVEL_MASK) for end in ("node_a", "node_b"))
+    is_here = F.col("node_a").bitwiseAND(LEVEL_MASK) == F.greatest(own_a, own_b)
+    nodes = {end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}
+
     chosen = compared.where((F.col("what") != "pair") | is_here)
-    return chosen.withColumns({end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}).select(
-        *COMPARED.fieldNames()
-    )
+    return chosen.withColumns(nodes).select(*COMPARED.fieldNames())
 
 
-def _spread(batches: Batches, *, most: int) -> Batches:
+def _coarsen_task(batches: Batches, *, most: int) -> Batches:
     for batch in batches:
         own, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
         nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
+
         lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=["node", "sketch"])
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.fieldNames())

@@ -1,7 +1,7 @@
 """Probes: sketches on their way to every partition that owns a feature of their prefix, or one of their keys.
 
-There they meet each other in `match.match_probes`. A sketch has as many copies as its features have owners, so together
-they may be many times what a task holds: they are made and sent in pieces.
+There they meet each other in `match.match_probes`. A sketch is copied once for each of these partitions. All copies of
+a task may be many times what its memory holds, so they are made and sent in pieces.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from nddup.spark.blocks import Columns, Layout, pack, pieces
 PROBE_LAYOUT: Layout = {
     "node": np.int64,
     "size": np.int32,
-    "crowd": np.int32,
+    "heavy": np.int32,
     "ids": np.uint64,
     "bound": np.int32,
     "posted": np.int32,
@@ -25,26 +25,32 @@ PROBE_LAYOUT: Layout = {
     "prefix": np.uint64,
     "prefix_holders": np.uint64,
 }
+"""A row a copy of a sketch; `heavy` is 1 for a heavy sketch, else 0. The others are columns of `overlap_join.Probes`:
+`size` and `prefix_size` are the lengths of the rows `ids`, and `prefix` and `prefix_holders`."""
 
 
 def post_probes(
     columns: Columns, sketches: Ragged, prefix: Ragged, holders: Ragged, *, partitions: int
 ) -> Iterator[pa.RecordBatch]:
-    """Each sketch to every partition that owns one of its prefix, in batches: together the copies may be large.
+    """Send each sketch to every partition that owns a feature of its prefix.
 
     Args:
-        columns: `node`, `crowd`, `bound`, `posted`, a row a sketch.
-        sketches: their ids.
-        prefix: the features, or the keys, that decide where they go.
-        holders: of each feature.
-        partitions: how many there are.
+        columns: `node`, `heavy`, `bound` and `posted`, (n,) each.
+        sketches: the original sketches, n rows of ids.
+        prefix: the features, or the keys, that decide where a sketch goes, n rows.
+        holders: how many sketches hold each of these features, n rows.
+        partitions: how many partitions there are.
+
+    Yields:
+        Blocks of PROBE_LAYOUT, at most `BATCH_BYTES` of the longer rows in a batch. Cost: linear in the copies.
     """
     copies, targets = copies_of(prefix, partitions)
     sizes, lengths = (np.diff(rows.offsets).astype(np.int32) for rows in (sketches, prefix))
+
     whole = {**columns, "size": sizes, "prefix_size": lengths}
+    ragged = {"ids": sketches, "prefix": prefix, "prefix_holders": holders}
     for rows in pieces(8 * np.maximum(sizes, lengths)[copies].astype(np.int64)):
         chosen = copies[rows]
-        ragged = {"ids": sketches, "prefix": prefix, "prefix_holders": holders}
         yield pack(
             PROBE_LAYOUT,
             targets[rows],
@@ -55,7 +61,15 @@ def post_probes(
 
 
 def copies_of(prefix: Ragged, partitions: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Which sketch goes where: the distinct (sketch, owner of one of its prefix features, or of its keys)."""
+    """Tell which sketch goes where.
+
+    Args:
+        prefix: the features or keys of each sketch.
+        partitions: how many partitions there are.
+
+    Returns:
+        The distinct pairs of a sketch and an owner of one of its features: rows of `prefix`, and partitions.
+    """
     sketch = np.repeat(np.arange(len(prefix.offsets) - 1), np.diff(prefix.offsets))
     routes = np.unique(sketch * partitions + partition_of(prefix.values, partitions))
     return routes // partitions, (routes % partitions).astype(np.int32)

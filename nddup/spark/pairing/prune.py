@@ -1,10 +1,10 @@
 """Divide and prune: from distinct sketches to the features that can be in an overlap, grouped by sketch.
 
     sketches  --divide-->   postings, features with one holder dropped, grouped by sketch     2 shuffles
-    postings  --prune-->    the same, one more round of the fixed point                       2 shuffles
+    postings  --prune-->    the same after one more round                                     2 shuffles
 
-`pipeline` repeats `prune` while it pays and persists between the rounds; stopping after any round is exact. All
-shuffles move blocks (`nddup.spark.blocks`). The arithmetic, and why it is exact, is in `nddup.matching.prefix_filter`.
+`nddup.run.pairing` repeats `prune` while it drops enough, and persists between the rounds; stopping after any round is
+exact. All shuffles move blocks (`nddup.spark.blocks`). The arithmetic is in `nddup.matching.prefix_filter`.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ PRUNED_LAYOUT: Layout = {**POSTING_LAYOUT, "holders": np.int32}
 
 
 def divide(sketches: DataFrame, *, threshold: Threshold, partitions: int) -> DataFrame:
-    """Invert the sketches, drop features of one holder and sketches left with too few.
+    """Drop features that one sketch holds alone, and sketches that are then left with too few.
 
     Schema in:   SKETCHES, node unique
     Schema out:  POSTINGS
@@ -53,7 +53,7 @@ def divide(sketches: DataFrame, *, threshold: Threshold, partitions: int) -> Dat
 
 
 def prune(postings: DataFrame, *, partitions: int) -> DataFrame:
-    """One more round: recount the holders of the features left, drop as `divide` does.
+    """One more round: count the holders of the features left again, and drop as `divide` does.
 
     Schema in/out:  POSTINGS
     Shuffles:  two, of blocks.    Actions:  none.
@@ -69,25 +69,23 @@ def count_postings(postings: DataFrame) -> DataFrame:
 
 
 def _recount(by_feature: DataFrame, *, partitions: int) -> DataFrame:
-    """POSTING_LAYOUT blocks addressed by feature -> POSTINGS, in two exchanges."""
+    """POSTINGS from blocks of POSTING_LAYOUT that are addressed by feature: counted there, then grouped by sketch."""
     counted = exchange(by_feature, partitions=partitions).mapInArrow(
         partial(_count_block, partitions=partitions), block_schema(PRUNED_LAYOUT)
     )
-    return (
-        exchange(counted, partitions=partitions)
-        .mapInArrow(_keep_block, block_schema(PRUNED_LAYOUT))
-        .select(*POSTINGS.fieldNames())
-    )
+    kept = exchange(counted, partitions=partitions).mapInArrow(_keep_block, block_schema(PRUNED_LAYOUT))
+    return kept.select(*POSTINGS.fieldNames())
 
 
 def _post_sketches(batches: Batches, *, threshold: Threshold, partitions: int) -> Batches:
+    """Blocks of POSTING_LAYOUT, each feature to its owner; sketches that can be in no pair are left out."""
     for batch in batches:
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
         bounds = threshold.prune_bounds(sizes)
         possible = np.flatnonzero((sizes > 0) & (bounds <= sizes))
-        rows = take_rows(rows, possible)
-        lengths = sizes[possible]
+
+        rows, lengths = take_rows(rows, possible), sizes[possible]
         columns = {
             "node": np.repeat(np.asarray(batch.column("node"))[possible], lengths),
             "feature": rows.values,
@@ -97,6 +95,7 @@ def _post_sketches(batches: Batches, *, threshold: Threshold, partitions: int) -
 
 
 def _post_again(batches: Batches, *, partitions: int) -> Batches:
+    """Postings grouped by sketch, sent to the owners of their features again."""
     for batch in batches:
         columns = unpack([batch], POSTING_LAYOUT)
         targets = partition_of(columns["feature"].view(np.uint64), partitions)
@@ -104,16 +103,19 @@ def _post_again(batches: Batches, *, partitions: int) -> Batches:
 
 
 def _count_block(batches: Batches, *, partitions: int) -> Batches:
+    """The postings of features with two or more holders, with their number, each to the partition of its sketch."""
     columns = unpack(batches, POSTING_LAYOUT)
     holders = count_holders(columns["feature"].view(np.uint64))
     shared = np.flatnonzero(holders > 1)
     kept: Columns = {name: values[shared] for name, values in columns.items()}
     kept["holders"] = holders[shared]
+
     targets = partition_of(kept["node"].view(np.uint64), partitions)
     yield from pack_pieces(PRUNED_LAYOUT, targets, kept, partitions=partitions)
 
 
 def _keep_block(batches: Batches) -> Batches:
+    """The postings of sketches that have as many features left as they need, ordered by sketch."""
     held = with_rows(batches)
     columns = unpack(held, PRUNED_LAYOUT)
     order, _ = keep_possible(columns["node"].view(np.uint64), columns["bound"].astype(np.int32))
