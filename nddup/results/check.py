@@ -1,9 +1,9 @@
 """`nddup check RUN`: prove a finished run's promises by plain methods, a line a promise.
 
-What is proved on everything, at any size: the accounting, equal sketches, names of clusters, members and
-representatives, the reasons of the keep-list, components' names, `duplicates.txt`, and the form of `pairs`. Whatever
-needs sketches to be compared is proved on a deterministic sample above the limits in `evidence`, and says so. A
-sampled sketch (the smallest SHA-256 of the id) or cluster (the smallest ids) is still compared with ALL sketches.
+Proved in full at any size: the accounting, equal sketches, names of clusters, members and representatives, the reasons
+of the keep-list, the names of components, `duplicates.txt`, and the form of `pairs`. A promise for which sketches are
+compared is proved on a deterministic sample above the limits in `evidence`, and its line says so. A sampled sketch (the
+smallest SHA-256 of the id) or cluster (the smallest ids) is still compared with ALL sketches.
 
 Nothing of the pairs stage, of the miners or of the keep-list's computation is used: see `nddup.verifying.definitions`.
 """
@@ -24,6 +24,7 @@ from nddup.spark.checking import prove_documents as tables
 from nddup.storage.spark_folder import SparkFolder
 
 EXAMPLES = 3
+"""Violations that the line of a promise shows."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ def _few_rejects(evidence: Evidence, limit: float) -> Finding:
 
 
 def _accounting(evidence: Evidence) -> Iterator[Finding]:
+    """Every record is a document or a reject, every document is well formed and once in the keep-list."""
     read, metrics = evidence.tables, evidence.metrics
     counted = {name: table.count() for name, table in read.items()}
     wrong = [f"{name}: {metrics.rows.get(name)} in metrics.json, {rows} in the table" for name, rows in counted.items()
@@ -114,6 +116,7 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     total = counted["documents"] + counted["rejects"]
     if metrics.records != total:
         wrong.append(f"records: {metrics.records} read, {total} documents and rejects")
+
     documents = read["documents"]
     yield _find("accounting: records = documents + rejects, rows as metrics.json says", wrong)
     yield _find("accounting: record ordinals of each source are 1 to n", tables.misnumbered_records(read))
@@ -127,13 +130,16 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _groups(evidence: Evidence) -> Iterator[Finding]:
+    """Equal sketches are found again by a digest of all their ids."""
     yield _find("groups: group is the smallest id with the same sketch", tables.wrong_groups(evidence.docs))
 
 
 def _pairs(evidence: Evidence) -> Iterator[Finding]:
+    """The rows are the near-duplicates of the probes, no fewer and no more, with the right numbers."""
     pairs, limit = evidence.tables["pairs"], int(evidence.metrics.settings["pairs"]["expand_limit"])
     yield _find("pairs: ids in order, each pair once", prove_pairs.disordered_pairs(pairs))
     yield _find("pairs: a containment where the kind shows one", prove_pairs.wrong_claims(pairs, rule=evidence.rule))
+
     sizes, probes = evidence.sketches.select("node", "n", "size"), evidence.probe_nodes
     expected = prove_pairs.expect_rows(evidence.truth, sizes, probes, rule=evidence.rule, limit=limit)
     wrong = prove_pairs.wrong_pairs(expected, evidence.folded, probes)
@@ -143,13 +149,17 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
+    """Names on everything; conditions and maximality of the chosen clusters; coverage; components."""
     clusters, placed, chosen = evidence.tables["clusters"], evidence.placed, evidence.chosen
     amount = described(len(chosen.sets), evidence.clusters, "clusters")
     yield _find(
         "clusters: id, size and order of members, none twice", prove_names.wrong_names(clusters, evidence.recounted)
     )
+
     sets, problems = prove_clusters.prove(chosen.sets, chosen.sketches, evidence.rule, evidence.support)
     yield _find("clusters: all pairs near-duplicates, support as said and enough", problems, amount=amount)
+
+    # A chosen cluster is maximal if no sketch of the whole run can be added, and no document of its own sketches.
     added = prove_clusters.extend(evidence.sketches, chosen.names, chosen.cluster_ids, sets, evidence.rule)
     added = prove_clusters.maximal_only(added, placed)
     open_sets = prove_clusters.extensible(added, placed, evidence.folded, is_cut=evidence.is_cut)
@@ -157,26 +167,33 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find("clusters: no document can be added", broken, amount=amount)
     ids = evidence.spark.createDataFrame([(cluster_id,) for cluster_id in chosen.cluster_ids], "cluster_id string")
     yield _find("clusters: none inside another", prove_clusters.nested(placed, ids), amount=amount)
+
     yield from _coverage(evidence)
     yield _components(evidence)
-    support = evidence.metrics.settings["clusters"].get("support")
-    if evidence.mode != "partition" and not support:  # else a document with near-duplicates may be in no cluster
+    # Otherwise a document with near-duplicates may be in no cluster, and its component is not known from clusters.
+    if evidence.mode != "partition" and not evidence.support:
         wrong = prove_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
         yield _find("false_components: size, pairs and invented pairs of each", wrong)
 
 
 def _coverage(evidence: Evidence) -> Iterator[Finding]:
-    """Who must be in a cluster, and with whom, by the mode; in led families, with whom is not promised."""
+    """Who must be in a cluster, and with whom, by the mode.
+
+    A partition promises its stars. The other modes promise a common cluster for every pair that reaches the support,
+    except in led families: there each document is only promised some cluster.
+    """
     placed, amount = evidence.placed, evidence.amount
     if evidence.mode == "partition":
         wrong = prove_keep.wrong_stars(evidence.tables["members"], evidence.tables["keep"])
         yield _find("clusters: each kept document with its duplicates, and no others", wrong)
         return
+
     led = evidence.led_nodes.select(F.col("node").alias("probe"))
     met = evidence.truth.where(F.col("overlap") >= evidence.support)
     due = met.join(led, "probe", "left_anti")
     large = evidence.sketches.where(F.col("size") >= evidence.support).select("node")
     twins = evidence.twins.join(evidence.led_nodes, "node", "left_anti").join(large, "node", "left_semi")
+
     lost = prove_clusters.uncovered(due, twins, placed, evidence.probe_nodes)
     yield _find("clusters: every pair of near-duplicates is in one", lost, amount=amount)
     lonely = prove_clusters.left_out(met, placed)
@@ -187,13 +204,15 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _components(evidence: Evidence) -> Finding:
-    """Names of components on everything; that they hang together, as far as `INCIDENCES` goes.
+    """The names of all components, and that the documents of each are connected, as far as `INCIDENCES` goes.
 
-    Clusters hold every pair, and so hang together as pairs do, but for those of a partition, of led families, or of a
-    higher support: there the pairs themselves are looked at.
+    Every pair lies in a cluster, so clusters connect the same documents as pairs do. This fails for a partition, for
+    led families and for a higher support: there the pairs themselves are looked at.
     """
     if evidence.mode == "partition" or evidence.support or evidence.led_nodes.limit(1).count():
         return _components_by_pairs(evidence)
+
+    # Whole components are chosen by a hash of their names, so that at most about INCIDENCES rows come to the driver.
     nodes = evidence.placed.where("node is not null").select("cluster_id", "node", "component")
     parts = 1 + nodes.count() // INCIDENCES
     some = nodes.where(F.crc32(F.col("component").cast("binary")) % parts == 0).toArrow()
@@ -201,6 +220,7 @@ def _components(evidence: Evidence) -> Finding:
         some[name].cast(pa.large_string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
         for name in ("cluster_id", "node")
     )
+
     torn = prove_clusters.split_components(sets, members, some["component"].to_pylist())
     broken = evidence.spark.createDataFrame([(problem,) for problem in torn], "problem string")
     amount = "all" if parts == 1 else f"connectedness of about one in {parts}, the rest of all"
@@ -209,10 +229,12 @@ def _components(evidence: Evidence) -> Finding:
 
 
 def _components_by_pairs(evidence: Evidence) -> Finding:
+    """The same from `pairs`, all of them or, above `INCIDENCES`, not at all."""
     promise = "clusters: component is the smallest id of a connected part"
     pairs = evidence.folded.where("node_a is not null and node_a <> node_b").select("node_a", "node_b")
     if pairs.count() > INCIDENCES:
         return Finding(promise, f"not looked at: more than {INCIDENCES:,} pairs of sketches", 0)
+
     ends = pairs.toArrow()
     said = evidence.placed.where("node is not null").select("node", "component").distinct().toArrow()
     named = zip(said["node"].to_pylist(), said["component"].to_pylist(), strict=True)
@@ -221,12 +243,14 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
 
 
 def _members(evidence: Evidence) -> Iterator[Finding]:
+    """The members are those of the clusters, one of each marked as the first by the keep policy."""
     yield _find("members: the clusters, row by row", tables.wrong_members(evidence.tables))
     firsts = tables.wrong_representatives(evidence.tables, evidence.docs)
     yield _find("members: one representative, the first by policy", firsts)
 
 
 def _keep(evidence: Evidence) -> Iterator[Finding]:
+    """The keep promise: kept documents are no near-duplicates, and each removed one has a kept one before it."""
     keeping, probes, amount = evidence.keeping, evidence.probe_nodes, evidence.amount
     offers = evidence.keep(prove_keep.weigh(evidence.truth, keeping, probes, rule=evidence.rule))
     yield _find("keep: kept, duplicate_of and reason fit", prove_keep.wrong_reasons(keeping))
@@ -238,6 +262,7 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:
+    """The lines of `duplicates.txt` are the clusters. Each file is read by one task, in its order."""
     with set_to(evidence.spark, prove_names.WHOLE_FILES):
         pieces = evidence.spark.read.text(f"{evidence.folder.path}/duplicates.txt", lineSep="\t")
         wrong = prove_names.wrong_lines(evidence.tables["clusters"], prove_names.read_lines(pieces))

@@ -1,6 +1,6 @@
-"""What `nddup check` holds a run against: its tables, its rule, and what was recounted about a sample or about all.
+"""What `nddup check` compares a run with: its tables, its rule, and what was recounted about a sample or about all.
 
-Nothing is computed before it is asked for, and then once; `Evidence.forget` frees it.
+Nothing is computed before it is asked for, and then only once. `Evidence.forget` frees it.
 """
 
 from dataclasses import dataclass, field
@@ -32,8 +32,10 @@ COMPARISONS = PROBES * PROBES
 """Above it the sample is so small that sample times sketches stays below this, but never under `LEAST_PROBES`."""
 
 LEAST_PROBES = 1_000
+"""Sketches or clusters that are proved at any size of the run."""
+
 PROBE_IDS = 10_000_000
-"""Feature ids of the probes together: 80 MB on the driver and in each task. The first fill it if all do not fit."""
+"""Feature ids of the probes together: 80 MB on the driver and in each task. More ids mean fewer probes."""
 
 INCIDENCES = 5_000_000
 """(cluster, sketch) rows whose connectedness is recounted on the driver; more: the components of the lowest ids."""
@@ -53,7 +55,15 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Evidence:
-    """What the promises of one run are held against. Each table is computed once, when it is first asked for."""
+    """What the promises of one run are compared with. Each table is computed once, when it is first asked for.
+
+    Attributes:
+        spark: the session.
+        folder: of the run.
+        metrics: of the run.
+        persisted: what `forget` frees.
+        not_found: recounted pairs of sketches that the run did not find and had not promised; known after `truth`.
+    """
 
     spark: SparkSession
     folder: SparkFolder
@@ -162,10 +172,12 @@ class Evidence:
 
     @cached_property
     def probes(self) -> tuple[list[str], Probes]:
-        """The sketches that are compared with all."""
+        """The sketches that are compared with all: all of them, or those with the smallest SHA-256 of the name."""
         count, ids = self.totals
         number = sample_size(count, count)
-        number = number if ids <= PROBE_IDS else max(1, min(number, number * PROBE_IDS // ids))
+        if ids > PROBE_IDS:
+            number = max(1, min(number, number * PROBE_IDS // ids))
+
         chosen = self.sketches if number == count else self.sketches.orderBy(F.sha2("node", 256)).limit(number)
         found = chosen.select("node", "sketch", "level").toArrow().combine_chunks()
         rows = tables.sketch_rows(_one(found["sketch"])).at_levels(found["level"].to_numpy())
@@ -183,14 +195,21 @@ class Evidence:
 
     @cached_property
     def truth(self) -> DataFrame:
-        """The near-duplicates of the probes; where pairs were cut, those that were found."""
+        """TRUTH of the probes, and `not_found`.
+
+        Where candidates were cut or found by chance, only the pairs found are promised; where families were led, all
+        but those of two removed documents.
+        """
         recounted = self.keep(prove_pairs.recount(self.sketches, *self.probes, self.rule))
         if not self.is_cut and not self.is_led:
             return recounted
+
         found, lost = prove_pairs.split_found(recounted, self.folded)
         if not self.is_cut:
             optional = prove_pairs.between_removed(lost, self.led_nodes, self.kept_nodes)
             found, lost = recounted.join(optional, ["probe", "other"], "left_anti"), optional
+
+        # Each pair of probes is there in both directions.
         self.not_found = lost.select(F.least("probe", "other"), F.greatest("probe", "other")).distinct().count()
         return found
 
@@ -218,12 +237,13 @@ class Evidence:
 
     @cached_property
     def clusters(self) -> int:
-        """How many clusters there really are."""
+        """How many rows the table `clusters` has."""
         return self.tables["clusters"].count()
 
     @cached_property
     def chosen(self) -> Chosen:
         """The clusters whose conditions are proved, and the sketches of their members."""
+        # The clusters with the smallest ids, as long as their members together stay below MEMBERS.
         clusters = self.tables["clusters"]
         number = sample_size(self.clusters, self.totals[0])
         low = clusters.select("cluster_id", "support", "coverage").distinct().sort("cluster_id").limit(number)
@@ -232,13 +252,16 @@ class Evidence:
         counted = held.groupBy(*of).agg(F.count("*").alias("n"))
         so_far = counted.withColumn("so_far", F.sum("n").over(Window.orderBy(*of)))
         few = so_far.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.col("n"))).select(*of)
+
         grouped = held.join(F.broadcast(few), of).groupBy(*of)
         rows = grouped.agg(F.sort_array(F.collect_list("node")).alias("nodes")).collect()
         names = sorted({node for row in rows for node in row["nodes"]})
         at = {name: i for i, name in enumerate(names)}
+
         wanted = self.spark.createDataFrame([(name,) for name in names], "node string")
         own = self.regrouped.where("doc_id = node").select("node", "sketch").join(F.broadcast(wanted), "node")
         found = own.dropDuplicates(["node"]).sort("node").toArrow().combine_chunks()
+
         ids = [row["cluster_id"] for row in rows]
         sets = [
             (row["cluster_id"], row["support"], row["coverage"], [at[node] for node in row["nodes"]]) for row in rows

@@ -12,12 +12,17 @@ from nddup.report.summary import headline, notes
 from nddup.storage.spark_folder import SparkFolder
 
 WIDTH = 76
+"""Characters of a line of the summary."""
+
 LARGEST = 10
+"""Clusters listed below the summary."""
+
 SHOWN_IDS = 20
+"""Members of a cluster, or pairs and clusters of a document, that are listed."""
 
 
 def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> str:
-    """The table at the end of a run: what was read, rejected, found, kept, and where it is.
+    """The table at the end of a run: what was read, rejected, found and kept, and where the results are.
 
     Args:
         metrics: of the run.
@@ -33,7 +38,13 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> s
 
 
 def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | None) -> str:
-    """What a finished run holds: the summary and the largest clusters, or one cluster, or one document.
+    """The summary and the largest clusters of a finished run, or one cluster, or one document.
+
+    Args:
+        spark: the session.
+        path: folder of the run.
+        cluster: id of the cluster to show instead.
+        doc: id of the document to show instead.
 
     Raises:
         ConfigError: if there is no such cluster or document.
@@ -45,6 +56,7 @@ def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | 
         return _show_cluster(folder, cluster)
     if doc is not None:
         return _show_document(folder, doc)
+
     top = folder.table("clusters").orderBy(F.desc("size"), "cluster_id").limit(LARGEST).collect()
     lines = [
         f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(row['members'][0])}" for row in top
@@ -58,6 +70,8 @@ def _show_cluster(folder: SparkFolder, cluster: str) -> str:
     row = folder.table("clusters").where(F.col("cluster_id") == cluster).first()
     if row is None:
         raise ConfigError(f"--cluster {cluster}: no such cluster in {folder.path}")
+
+    # The row of a large cluster lists only its first members; the table `members` has all of them.
     members = folder.table("members").where(F.col("cluster_id") == cluster)
     chosen = {r["doc_id"] for r in members.where("representative").collect()}
     first = [r["doc_id"] for r in members.orderBy("doc_id").limit(SHOWN_IDS).collect()]
@@ -72,20 +86,19 @@ def _show_document(folder: SparkFolder, doc: str) -> str:
     row = folder.table("documents").where(F.col("doc_id") == doc).first()
     if row is None:
         raise ConfigError(f"--doc {doc}: no such document in {folder.path}")
-    kept = folder.table("keep").where(F.col("doc_id") == doc).first()
+
+    (kept,) = folder.table("keep").where(F.col("doc_id") == doc).collect()
     lines = [
         f"document {doc}: {row['source']}#{row['record']}, {row['n_tokens']:,} tokens, {row['n_features']:,} features",
         f"  url       {row['url'] or ''}",
-        "  kept"
-        if kept and kept["kept"]
-        else f"  removed   {kept['reason']} of {kept['duplicate_of']}"
-        if kept
-        else "",
+        "  kept" if kept["kept"] else f"  removed   {kept['reason']} of {kept['duplicate_of']}",
     ]
+
     pairs = _pairs_of(folder.table("pairs"), doc)
     lines += [f"  near      {r['resemblance']:.3f}  {r['overlap']:>6}  {r['other']}" for r in pairs[:SHOWN_IDS]]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
+
     own = folder.table("members").where(F.col("doc_id") == doc).select("cluster_id")
     clusters = folder.table("clusters").join(own, "cluster_id").limit(SHOWN_IDS).collect()
     lines += [f"  cluster   {r['cluster_id']}  of {r['size']:,}, support {r['support']:,}" for r in clusters]

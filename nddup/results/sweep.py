@@ -1,9 +1,9 @@
 """`nddup sweep INPUT… --grid FILE --output DIR`: the same collection under every combination of some settings.
 
     read_grid     YAML -> the combinations
-    run_sweep     each combination a whole run, compared with a list where one is given
+    run_sweep     makes a full run of each combination, and compares it with a list if one is given
 
-What it leaves in DIR: `sweep.csv`, a row a combination; `sweep.json`, the same with all metrics; `sweep.png`, where
+Files written to DIR: `sweep.csv`, one row a combination; `sweep.json`, the same with all metrics; `sweep.png`, if
 matplotlib is installed. A combination that the configuration refuses is a row with the reason.
 """
 
@@ -30,7 +30,7 @@ from nddup.storage.claim import Claim
 from nddup.storage.files import Storage
 
 MOST = 1_000
-"""Combinations of a grid: each is a whole run."""
+"""Combinations of a grid: each is a full run."""
 
 COUNTS = ("documents", "pairs", "candidates", "clusters", "largest_component", "invented_pairs", "kept", "seconds")
 RATIOS = ("precision", "recall", "f1")
@@ -48,7 +48,7 @@ class Point:
 
 
 def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
-    """The combinations of a grid, the last key changing fastest.
+    """Read the combinations of a grid, the last key changing fastest.
 
     Args:
         text: YAML: `section.key: [value, …]`, or sections with lists below; one value may stand without brackets.
@@ -64,10 +64,13 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
         raise ConfigError(f"{origin}: not YAML: {yaml_reason(error)}") from error
     if not isinstance(values, dict) or not values:
         raise ConfigError(f"{origin}: expected lines such as `sketch.size: [100, 200]`")
+
     lists = {key: value if isinstance(value, list) else [value] for key, value in _flat(values, origin)}
     points = [Point(dict(zip(lists, chosen, strict=True))) for chosen in product(*lists.values())]
     if not 0 < len(points) <= MOST:
         raise ConfigError(f"{origin}: {len(points):,} combinations; expected 1 to {MOST:,}")
+
+    # One combination that is refused does not stop the others; its row says why.
     for point in points:
         try:
             point.config = build_config(_with(base, point.settings), origin=origin)
@@ -150,7 +153,7 @@ def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dic
 
 
 def table_of(points: Sequence[Point]) -> str:
-    """The points as CSV: settings, results, and why one was refused."""
+    """The points as CSV: settings, results, and the reason where one was refused."""
     keys = list(points[0].settings)
     names = [*COUNTS, *(RATIOS if any("f1" in point.results for point in points) else ())]
     lines = [csv_line([*keys, *names, "refused"])]
@@ -161,7 +164,7 @@ def table_of(points: Sequence[Point]) -> str:
 
 
 def read_text(path: str) -> str:
-    """A grid's file.
+    """Read the file of a grid.
 
     Raises:
         ConfigError: if it cannot be read.
@@ -173,6 +176,7 @@ def read_text(path: str) -> str:
 
 
 def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
+    """The keys of a grid as `section.key`, also those that stand below a section."""
     found: list[tuple[str, Any]] = []
     for key, value in values.items():
         if isinstance(value, dict):
@@ -185,6 +189,7 @@ def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
 
 
 def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
+    """The shared settings with those of one combination, as nested sections."""
     values = base.model_dump()
     for key, value in settings.items():
         section, _, name = key.partition(".")

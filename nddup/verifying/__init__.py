@@ -1,5 +1,5 @@
-"""The same facts as the job's, by other methods: what `nddup check` proves a run with.
+"""The facts that a job computes, by other and plainer methods: what `nddup check` proves a run with.
 
-Pure, and independent: imports `nddup.arrays` and `nddup.errors` only, never `matching` or `mining`. Start in
-`definitions`.
+Pure functions over arrays. May import `nddup.arrays` and `nddup.errors`, never `matching` or `mining`: the proof is
+independent of them. Start in `definitions`.
 """

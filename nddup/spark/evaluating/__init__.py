@@ -1,1 +1,4 @@
-"""A run against a list of duplicates, on Spark: `list_tables` reads the list, `compare_lists` compares."""
+"""Reference lists on Spark: `list_tables` reads one, `compare_lists` compares a run with it, `edit_pairs` makes one.
+
+Lazy stages: `nddup.results` acts. May import `reading`, `verifying`, `spark`, `spark.reading` and `spark.checking`.
+"""
