@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from nddup.metrics import RunMetrics
 from nddup.results.evidence import INCIDENCES, Evidence, described
 from nddup.run.session import set_to
-from nddup.spark.checking import prove_clusters, prove_keep, prove_names, prove_pairs
+from nddup.spark.checking import prove_clusters, prove_components, prove_keep, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
 from nddup.storage.spark_folder import SparkFolder
 
@@ -172,7 +172,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _components(evidence)
     # Otherwise a document with near-duplicates may be in no cluster, and its component is not known from clusters.
     if evidence.mode != "partition" and not evidence.support:
-        wrong = prove_clusters.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
+        wrong = prove_components.wrong_false_components(evidence.tables, placed, evidence.folded, evidence.docs)
         yield _find("false_components: size, pairs and invented pairs of each", wrong)
 
 
@@ -221,10 +221,10 @@ def _components(evidence: Evidence) -> Finding:
         for name in ("cluster_id", "node")
     )
 
-    torn = prove_clusters.split_components(sets, members, some["component"].to_pylist())
+    torn = prove_components.split_components(sets, members, some["component"].to_pylist())
     broken = evidence.spark.createDataFrame([(problem,) for problem in torn], "problem string")
     amount = "all" if parts == 1 else f"connectedness of about one in {parts}, the rest of all"
-    strays = prove_clusters.straying_components(evidence.placed)
+    strays = prove_components.straying_components(evidence.placed)
     return _find("clusters: component is the smallest id of a connected part", strays.unionAll(broken), amount=amount)
 
 
@@ -238,7 +238,7 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
     ends = pairs.toArrow()
     said = evidence.placed.where("node is not null").select("node", "component").distinct().toArrow()
     named = zip(said["node"].to_pylist(), said["component"].to_pylist(), strict=True)
-    torn = prove_clusters.misnamed_parts(ends["node_a"].to_pylist(), ends["node_b"].to_pylist(), list(named))
+    torn = prove_components.misnamed_parts(ends["node_a"].to_pylist(), ends["node_b"].to_pylist(), list(named))
     return _find(promise, torn)
 
 

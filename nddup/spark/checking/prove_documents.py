@@ -1,7 +1,7 @@
-"""Proof of the tables that no pair is needed for: accounting, equal sketches, members, and the policy's order.
+"""Proof of what needs no comparison of sketches: accounting, equal sketches, members, and the order of the policy.
 
-Each function gives its violations as one column, `problem`: the ids first, then what is wrong with them. No row means
-that the promise holds. Nothing here runs: `nddup.results.check` counts.
+Each function returns its violations as one column, `problem`: the ids first, then what is wrong with them. No row means
+that the promise holds. The functions are lazy; `nddup.results.check` counts the rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ PROBLEM = "problem string"
 
 
 def problem(*parts: Column | str) -> Column:
-    """The text of a violation: names of columns, and texts as `F.lit`; nulls are written as such."""
+    """The text of a violation, from names of columns and from texts as `text` makes them. A null is written `null`."""
     columns = [F.col(part) if isinstance(part, str) else part for part in parts]
     return F.concat(*[F.coalesce(column.cast("string"), F.lit("null")) for column in columns]).alias("problem")
 
@@ -83,9 +83,12 @@ def regroup(
     """
     at_level = level(levels) if levels else F.lit(0).cast("long")
     weight = F.size("sketch") * F.pow(F.lit(2.0), at_level).cast("long") if is_contained else None
+
+    # An empty sketch is equal to none: its digest is replaced by its own id, which no digest can be.
     ids = F.concat_ws(",", at_level.cast("string"), F.col("sketch").cast("array<string>"))
     same = F.when(F.size("sketch") > 0, F.sha2(ids.cast("binary"), 256)).otherwise(F.concat(F.lit("="), "doc_id"))
     named = documents.withColumn("same", same)
+
     groups = named.groupBy("same").agg(F.min("doc_id").alias("node"), F.count("*").alias("n"))
     found = join_found(named, groups.withColumn("held", F.col("n")), "same", by="doc_id", is_large=is_large)
     return (
@@ -98,7 +101,12 @@ def regroup(
 
 
 def misnumbered_records(tables: Tables) -> DataFrame:
-    """Sources whose record ordinals, of documents and rejects together, are not exactly 1 to n."""
+    """Sources whose record ordinals, of documents and rejects together, are not exactly 1 to n.
+
+    Schema in:   DOCUMENTS and REJECTS among the tables
+    Schema out:  problem string
+    Shuffles:  one on source.    Actions:  none.
+    """
     records = [tables[name].select("source", "record") for name in ("documents", "rejects")]
     counted = records[0].unionAll(records[1]).groupBy("source").agg(
         F.count("*").alias("n"),
@@ -115,7 +123,7 @@ def misnumbered_records(tables: Tables) -> DataFrame:
 
 
 def repeated_ids(documents: DataFrame) -> DataFrame:
-    """Ids that are null, or of more than one document."""
+    """Ids that are null, or of more than one document. One shuffle on doc_id."""
     counted = documents.groupBy("doc_id").count().where(F.col("doc_id").isNull() | (F.col("count") > 1))
     return counted.select(problem("doc_id", text(": of "), "count", text(" documents")))
 
@@ -123,8 +131,11 @@ def repeated_ids(documents: DataFrame) -> DataFrame:
 def misplaced_keys(documents: DataFrame) -> DataFrame:
     """Documents whose doc_key does not rise with (source, record).
 
-    Shuffles:  one on source; one row a source to one task.
+    Schema in:   DOCUMENTS
+    Schema out:  problem string
+    Shuffles:  one on source; one row a source to one task.    Actions:  none.
     """
+    # Keys must rise inside each source; the first of a source must follow the last of the source before.
     inside = Window.partitionBy("source").orderBy("record")
     files = documents.groupBy("source").agg(F.min("doc_key").alias("low"), F.max("doc_key").alias("doc_key"))
     steps = documents.select("source", "doc_key", F.lag("doc_key").over(inside).alias("before")).unionAll(
@@ -135,7 +146,7 @@ def misplaced_keys(documents: DataFrame) -> DataFrame:
 
 
 def unaccounted_documents(tables: Tables) -> DataFrame:
-    """Documents that are not in `keep` exactly once, and ids of `keep` that are no document."""
+    """Documents that are not in `keep` exactly once, and ids of `keep` that are no document. One shuffle on doc_id."""
     documents = tables["documents"].select("doc_id", F.lit(1).alias("is_document"), F.lit(0).alias("in_keep"))
     kept = tables["keep"].select("doc_id", F.lit(0), F.lit(1))
     counted = documents.unionAll(kept).groupBy("doc_id").agg(
@@ -147,7 +158,7 @@ def unaccounted_documents(tables: Tables) -> DataFrame:
 
 
 def wrong_sketches(documents: DataFrame, *, form: Form) -> DataFrame:
-    """Documents whose sketch is not of the form that the kind calls for."""
+    """Documents whose sketch is not of the form that the kind calls for, see `sketch_forms`. No shuffle."""
 
     def judge(batches: Batches) -> Batches:
         for batch in batches:
@@ -169,13 +180,19 @@ def wrong_groups(docs: DataFrame) -> DataFrame:
 
 
 def wrong_members(tables: Tables) -> DataFrame:
-    """Clusters with another number of rows in `members` than they say, rows of no cluster or twice, listed ids lost."""
+    """Clusters whose rows in `members` are not their size, are repeated, or lack an id that the cluster lists.
+
+    Schema in:   CLUSTERS and MEMBERS among the tables
+    Schema out:  problem string
+    Shuffles:  the members on cluster_id, and twice on (cluster_id, doc_id).    Actions:  none.
+    """
     clusters, members = tables["clusters"], tables["members"]
     counted = members.groupBy("cluster_id").agg(F.count("*").alias("rows"))
     met = clusters.select("cluster_id", "size").join(counted, "cluster_id", "full")
     uneven = met.where(~F.col("size").eqNullSafe(F.col("rows"))).select(
         problem("cluster_id", text(": size "), "size", text(", "), "rows", text(" rows in members"))
     )
+
     twice = members.groupBy("cluster_id", "doc_id").agg(F.count("*").alias("n")).where("n > 1")
     listed = clusters.select("cluster_id", F.explode("members").alias("doc_id"))
     lost = listed.join(members.select("cluster_id", "doc_id"), ["cluster_id", "doc_id"], "left_anti")
@@ -185,7 +202,12 @@ def wrong_members(tables: Tables) -> DataFrame:
 
 
 def wrong_representatives(tables: Tables, docs: DataFrame) -> DataFrame:
-    """Clusters that have not exactly one representative, the first of its members by policy."""
+    """Clusters that do not have exactly one representative, the first of its members by policy.
+
+    Schema in:   MEMBERS among the tables; doc_id, preference
+    Schema out:  problem string
+    Shuffles:  the members on doc_id and on cluster_id.    Actions:  none.
+    """
     chosen = F.when(F.col("representative"), F.col("doc_id"))
     found = (
         tables["members"].join(docs.select("doc_id", "preference"), "doc_id", "left")

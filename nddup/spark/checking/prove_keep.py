@@ -1,9 +1,9 @@
 """Proof of `keep`: that no two kept documents are near-duplicates, and what every removed one was removed for.
 
-    truth, keep  --weigh-->  offers   the kept near-duplicates of each probe
-    offers, keep --crowded, broken_promises-->   what breaks the keep promise
-    keep         --wrong_reasons-->              rows that contradict themselves
-    keep, members  --wrong_stars-->              clusters of a partition that are not those of the keep-list
+    truth, keep     --weigh-->                      offers     the kept near-duplicates of each probe
+    offers, keep    --crowded, broken_promises-->   problems   what breaks the keep promise
+    keep            --wrong_reasons-->              problems   rows that contradict themselves
+    keep, members   --wrong_stars-->                problems   clusters of a partition that differ from it
 
 `truth` and the probes are those of `nddup.spark.checking.prove_pairs`.
 """
@@ -21,17 +21,25 @@ def weigh(truth: DataFrame, keeping: DataFrame, probes: DataFrame, *, rule: Rule
 
     Schema in:   TRUTH; docs with kept, duplicate_of, reason; node
     Schema out:  node, id, preference, likeness; the ids that may remove a document of the node
+    Shuffles:  the truth and the kept documents on node.    Actions:  none.
     """
     kept = keeping.where("kept")
     offered = kept.select(F.col("node").alias("other"), F.col("doc_id").alias("id"), "preference")
     covering = truth.where("covers")
     near = covering.join(offered, "other").select(F.col("probe").alias("node"), "id", "preference", "likeness")
+
+    # A kept document may also remove documents of its own node: those with the same sketch.
     own = kept.where(is_near_itself(rule)).join(F.broadcast(probes), "node")
     return near.unionAll(own.select("node", F.col("doc_id").alias("id"), "preference", F.lit(1.0)))
 
 
 def crowded(offers: DataFrame, keeping: DataFrame, rule: Rule) -> DataFrame:
-    """Kept documents that are near-duplicates of each other; of containment, one that an earlier one contains."""
+    """Kept documents that are near-duplicates of each other; for containment, those that an earlier kept one contains.
+
+    Schema in:   as `weigh` gives; docs with kept
+    Schema out:  problem string
+    Shuffles:  the kept documents on node, and on the pair.    Actions:  none.
+    """
     kept = keeping.where("kept").select("node", "doc_id", F.col("preference").alias("own"))
     both = kept.join(offers, "node").where(F.col("doc_id") != F.col("id"))
     if rule.is_containment:
@@ -44,11 +52,16 @@ def broken_promises(offers: DataFrame, keeping: DataFrame, probes: DataFrame) ->
     """Removed documents that no kept near-duplicate is preferred to, or whose duplicate_of is not the best of them.
 
     The best is the kept near-duplicate of highest resemblance, or containment of the removed one in it; ties by policy.
+
+    Schema in:   as `weigh` gives; docs with kept, duplicate_of; node
+    Schema out:  problem string
+    Shuffles:  the offers and the removed documents on node.    Actions:  none.
     """
     order = F.struct(-F.col("likeness"), F.col("preference"))
     best = offers.groupBy("node").agg(
         F.min("preference").alias("first"), F.min(order)["preference"]["id"].alias("best")
     )
+
     removed = keeping.where("not kept").join(F.broadcast(probes), "node").join(best, "node", "left")
     why = (
         F.when(F.col("first").isNull(), problem("doc_id", text(": removed, no near-duplicate of it is kept")))
@@ -65,7 +78,12 @@ def broken_promises(offers: DataFrame, keeping: DataFrame, probes: DataFrame) ->
 
 
 def wrong_reasons(keeping: DataFrame) -> DataFrame:
-    """Rows of `keep` whose kept, duplicate_of and reason do not fit each other. All documents are looked at."""
+    """Rows of `keep` whose kept, duplicate_of and reason do not fit each other. All documents are looked at.
+
+    Schema in:   docs with kept, duplicate_of, reason
+    Schema out:  problem string
+    Shuffles:  the documents on duplicate_of.    Actions:  none.
+    """
     other = keeping.select(
         F.col("doc_id").alias("duplicate_of"),
         F.col("kept").alias("is_other_kept"),
@@ -73,6 +91,7 @@ def wrong_reasons(keeping: DataFrame) -> DataFrame:
         F.col("content_fingerprint").alias("other_content"),
     )
     met = keeping.join(other, "duplicate_of", "left")
+
     right = (
         F.when(F.col("content_fingerprint") == F.col("other_content"), F.lit("exact"))
         .when(F.col("node") == F.col("other_node"), F.lit("equal"))

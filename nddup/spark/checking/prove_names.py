@@ -1,4 +1,4 @@
-"""Proof of the names of clusters, and of `duplicates.txt`, from members that are read in order, however many.
+"""Proof of the names of clusters and of `duplicates.txt`, from members that are read in order as a stream.
 
     members           --recount-->          each cluster's digest, size and first ids
     clusters          --wrong_names-->      those that say otherwise
@@ -24,12 +24,12 @@ Batches = Iterator[pa.RecordBatch]
 
 RECOUNTED = "cluster_id string, digest string, n long, listed array<string>"
 LINES = "digest string, n long, support string"
+LINES_PER_BATCH = 10_000
+
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 UNESCAPED = {spelled: character for character, spelled in ESCAPES}
 ESCAPED = re.compile(r"\\.")
-
-LINES_PER_BATCH = 10_000
 
 WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
 """Settings under which Spark gives each file to one task, in its order."""
@@ -47,7 +47,12 @@ def recount(members: DataFrame, *, max_listed: int) -> DataFrame:
 
 
 def wrong_names(clusters: DataFrame, recounted: DataFrame) -> DataFrame:
-    """Clusters whose id, size or listed ids are not what their members say, or that occur twice."""
+    """Clusters whose id, size or listed ids are not what their members say, or that occur twice.
+
+    Schema in:   CLUSTERS; as `recount` gives
+    Schema out:  problem string
+    Shuffles:  the clusters on their id, twice.    Actions:  none.
+    """
     met = clusters.join(recounted, "cluster_id", "left").withColumn("n", F.coalesce("n", F.lit(0)))
     wrong = {
         "id should be ": (F.col("cluster_id") != F.col("digest"), F.col("digest")),
@@ -57,6 +62,7 @@ def wrong_names(clusters: DataFrame, recounted: DataFrame) -> DataFrame:
     }
     said = [F.when(is_so, F.concat(F.lit(what), F.coalesce(about.cast("string"), F.lit("null"))))
             for what, (is_so, about) in wrong.items()]  # fmt: skip
+
     named = met.select("cluster_id", F.explode(F.array_compact(F.array(*said))).alias("what"))
     repeated = clusters.groupBy("cluster_id").count().where("count > 1")
     return named.select(problem("cluster_id", text(": "), "what")).unionAll(
@@ -69,6 +75,7 @@ def read_lines(pieces: DataFrame) -> DataFrame:
 
     Schema in:   value string: the text cut at tabs, each file in one partition and in its order
     Schema out:  digest string, n long, support string
+    Shuffles:  none.    Actions:  none.
     """
     return pieces.select("value").mapInArrow(_read_lines, LINES)
 
@@ -79,6 +86,8 @@ def wrong_lines(clusters: DataFrame, lines: DataFrame) -> DataFrame:
     A line is known by the digest of its ids in their order, which is the name of its cluster, its length and support.
 
     Schema in:   CLUSTERS; as `read_lines` gives
+    Schema out:  problem string
+    Shuffles:  one on (digest, n, support).    Actions:  none.
     """
     expected = clusters.select(
         F.col("cluster_id").alias("digest"), F.col("size").cast("long").alias("n"),
@@ -91,6 +100,7 @@ def wrong_lines(clusters: DataFrame, lines: DataFrame) -> DataFrame:
 
 
 def _recount(batches: Batches, *, max_listed: int) -> Batches:
+    """Fold the sorted rows of each cluster as a stream; a cluster may span batches."""
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for cluster_id, members in groupby(rows, key=lambda row: row[0]):
         digest, listed, n = hashlib.sha256(), [], 0
@@ -106,6 +116,7 @@ def _recount(batches: Batches, *, max_listed: int) -> Batches:
 
 
 def _read_lines(batches: Batches) -> Batches:
+    """`judge_lines` over the pieces of a partition."""
     lines = judge_lines(piece for batch in batches for piece in batch.column(0).to_pylist())
     kinds = (pa.string(), pa.int64(), pa.string())
     while some := list(islice(lines, LINES_PER_BATCH)):
