@@ -22,7 +22,8 @@ from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
-from nddup.verifying.definitions import Probes, Rows, Rule
+from nddup.verifying.definitions import Rows, Rule
+from nddup.verifying.near_pairs import Probes
 from nddup.verifying.sketch_forms import Form
 
 PROBES = 20_000

@@ -3,8 +3,8 @@
     prove_cluster     what a set shares, what it must share, and its first pair that is no near-duplicate
     find_extensions   the sketches that could be added to a set
 
-By the definition alone (design: a maximal set in which every pair is a near-duplicate and all share at least the
-largest alpha of its members); nothing of the miners is used.
+Both follow the definition of a cluster: a maximal set in which every pair is a near-duplicate and all sketches share at
+least the largest alpha among them. Nothing of the miners is used.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.verifying.definitions import Probes, Rows, Rule, bounds_of, judge
+from nddup.verifying.definitions import Rows, Rule, bounds_of, judge
+from nddup.verifying.near_pairs import Probes
 
 
 class Proof(NamedTuple):
@@ -36,6 +37,7 @@ def prove_cluster(members: Rows, rule: Rule) -> Proof:
     joint = members.row(0)
     for i in range(1, count):
         joint = np.intersect1d(joint, members.row(i), assume_unique=True)
+
     bad = None
     for i in range(count):
         others = np.arange(i, count)  # with itself: a group of equal documents
@@ -43,6 +45,7 @@ def prove_cluster(members: Rows, rule: Rule) -> Proof:
         if not near.all():
             bad = (i, int(others[~near][0]))
             break
+
     return Proof(joint, int(bounds_of(np.diff(members.offsets), rule).max()), bad)
 
 
@@ -72,6 +75,7 @@ def find_extensions(batch: Rows, places: NDArray[np.int64], sets: Sets, rule: Ru
     own = bounds_of(np.diff(batch.offsets), rule)
     found: list[tuple[int, int]] = []
     for rows, owners, overlaps in sets.joints.overlaps(batch):
+        # The overlap of a sketch with the joint features is the support that the set would keep with it.
         for i in np.flatnonzero(overlaps >= np.maximum(sets.bounds[owners], own[rows])):
             members = sets.members[owners[i]]
             if places[rows[i]] not in members:

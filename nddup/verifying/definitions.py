@@ -1,27 +1,22 @@
-"""Proofs by definition: what `nddup check` recounts, with nothing of the job's own search.
+"""What a near-duplicate is, by definition: one merge of two sketches, then exact integers.
 
-    Probes.overlaps   sparse product of a batch of sketches with ALL probes: every overlap, no pruning, no prefixes
-    compare, are_near the definition of a near-duplicate pair: one merge of two sketches, then exact integers
-    find_near         both together: the near-duplicates of the probes in a batch
+    compare    two sketches -> overlap, resemblance as a fraction, both sizes
+    are_near   what `compare` measures -> near-duplicates or not
+    judge      both, for many pairs
 
-The only shortcut: what shares no feature has overlap 0, and resemblance never exceeds overlap over the size of the
-sample. Both are plain from the definitions.
+Nothing of the job's own search is used: `nddup check` proves a run with these.
 
 Source:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from nddup.arrays import compiled
-
-CELLS = 4_000_000
-"""Overlaps held at once by `Probes.overlaps`: 50 MB of a task's memory."""
 
 
 class Rows(NamedTuple):
@@ -69,30 +64,6 @@ class Rule(NamedTuple):
     rows: int = 0
 
 
-class Near(NamedTuple):
-    """Near-duplicates: place in the batch, place among the probes, overlap, resemblance, and the containment of the
-    one of the batch in the probe and of the probe in it; each (k,).
-    """
-
-    rows: NDArray[np.int64]
-    probes: NDArray[np.int64]
-    overlap: NDArray[np.int64]
-    resemblance: NDArray[np.float64]
-    within: NDArray[np.float64]
-    around: NDArray[np.float64]
-
-    def cut(self, low: int, high: int) -> "Near":
-        """Some of them."""
-        return Near(
-            self.rows[low:high],
-            self.probes[low:high],
-            self.overlap[low:high],
-            self.resemblance[low:high],
-            self.within[low:high],
-            self.around[low:high],
-        )
-
-
 def gather(sketches: Sequence[NDArray[np.uint64]]) -> Rows:
     """Sketches as `Rows`; of none, no rows."""
     offsets = np.concatenate([[0], np.cumsum([len(sketch) for sketch in sketches])]).astype(np.int64)
@@ -132,6 +103,7 @@ def compare(
     is_whole = len(first) < size and len(second) < size
     i, j, overlap, seen, shared, n_first, n_second = 0, 0, 0, 0, 0, 0, 0
     while i < len(first) or j < len(second):
+        # The smallest id that is left, and which sketches hold it: A | B is walked in ascending order.
         is_first = j == len(second) or (i < len(first) and first[i] <= second[j])
         is_second = i == len(first) or (j < len(second) and second[j] <= first[i])
         value = first[i] if is_first else second[j]
@@ -139,6 +111,8 @@ def compare(
         j += is_second
         if value & mask:
             continue
+
+        # The first `size` ids of A | B are MIN_s(A | B); `seen` of them have been met.
         n_first += is_first
         n_second += is_second
         is_inside = is_whole or seen < size
@@ -146,7 +120,8 @@ def compare(
         if is_first and is_second:
             overlap += 1
             shared += is_inside
-    if size < 0:
+
+    if size < 0:  # signatures: every slot is compared with its counterpart
         shared, seen = overlap, -size
     return overlap, shared, seen, n_first, n_second
 
@@ -162,7 +137,23 @@ def compare_all(
     size: int,
     masks: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
-    """`compare` for k pairs of places in two `Rows`: (k, 5)."""
+    """`compare` for k pairs of places in two `Rows`.
+
+    Args:
+        offsets: of the first rows, (n + 1,).
+        ids: of the first rows.
+        rows: place of the first sketch of each pair, (k,).
+        other_offsets: of the second rows, (m + 1,).
+        other_ids: of the second rows.
+        other_rows: place of the second sketch of each pair, (k,).
+        size: as in `compare`.
+        masks: as in `compare`, one for each pair, (k,).
+
+    Returns:
+        What `compare` gives, (k, 5).
+
+    Cost: the ids of all pairs together.
+    """
     found = np.zeros((len(rows), 5), np.int64)
     for k in range(len(rows)):
         first = ids[offsets[rows[k]] : offsets[rows[k] + 1]]
@@ -182,10 +173,24 @@ def share_bands(
     bands: int,
     band_rows: int,
 ) -> NDArray[np.bool_]:
-    """Whether k pairs of signatures agree in all slots of a band; the low 17 bits of an id are its slot. (k,)"""
+    """Whether k pairs of signatures agree in all slots of a band, (k,). The low 17 bits of an id are its slot.
+
+    Args:
+        offsets: of the first rows; as in `compare_all`, like the next five.
+        ids: of the first rows.
+        rows: place of the first signature of each pair.
+        other_offsets: of the second rows.
+        other_ids: of the second rows.
+        other_rows: place of the second signature of each pair.
+        bands: bands of a signature.
+        band_rows: slots of a band.
+
+    Cost: the product of the sizes of each pair: plain, and only ever some hundred slots.
+    """
     near = np.zeros(len(rows), np.bool_)
     equal = np.zeros(bands * band_rows, np.bool_)
     for k in range(len(rows)):
+        # Equal ids are equal values in the same slot.
         equal[:] = False
         for at in range(offsets[rows[k]], offsets[rows[k] + 1]):
             for other in range(other_offsets[other_rows[k]], other_offsets[other_rows[k] + 1]):
@@ -193,6 +198,7 @@ def share_bands(
                     slot = np.int64(ids[at] & np.uint64(0x1FFFF))
                     if slot < len(equal):
                         equal[slot] = True
+
         for band in range(bands):
             if equal[band * band_rows : (band + 1) * band_rows].all():
                 near[k] = True
@@ -227,72 +233,21 @@ def are_near(measured: NDArray[np.int64], rule: Rule) -> NDArray[np.bool_]:
 def judge(
     batch: Rows, rows: NDArray[np.int64], others: Rows, places: NDArray[np.int64], rule: Rule
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Pairs of a sketch of `batch` and one of `others`: what `compare_all` measures, and whether they are near."""
+    """Measure pairs of a sketch of `batch` and one of `others`, and say which are near-duplicates.
+
+    Args:
+        batch: n sketches.
+        rows: places in `batch`, (k,).
+        others: m sketches.
+        places: places in `others`, (k,).
+        rule: the definition.
+
+    Returns:
+        What `compare_all` measures, (k, 5), and whether the pair is near, (k,).
+    """
     masks = batch.masks(rows) | others.masks(places)
     measured = compare_all(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.size, masks)
     if rule.bands:
         near = share_bands(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.bands, rule.rows)
         return measured, near
     return measured, are_near(measured, rule)
-
-
-class Probes:
-    """Sketches that all others are compared with, as a sparse matrix over their own features."""
-
-    def __init__(self, sketches: Rows) -> None:
-        """Index p sketches by feature; of none, nothing overlaps."""
-        self.sketches = sketches
-        self._features, columns = np.unique(sketches.ids, return_inverse=True)
-        ones = np.ones(len(columns), np.int32)
-        shape = (len(sketches.offsets) - 1, len(self._features))
-        self._by_feature = csr_matrix((ones, columns.ravel(), sketches.offsets), shape=shape).T.tocsr()
-
-    def overlaps(self, batch: Rows) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """|A & B| of every sketch of the batch with every probe where it is not 0: (rows, probes, overlaps) in blocks.
-
-        Cost: one step for each feature of a batch's sketch and each probe that holds it; `CELLS` overlaps in memory.
-        """
-        if len(self._features) == 0 or len(batch.ids) == 0:
-            return
-        at = np.minimum(np.searchsorted(self._features, batch.ids), len(self._features) - 1)
-        is_known = self._features[at] == batch.ids
-        offsets = np.concatenate([[0], np.cumsum(is_known)])[batch.offsets]
-        columns = at[is_known]
-        whole = csr_matrix(
-            (np.ones(len(columns), np.int32), columns, offsets), shape=(len(offsets) - 1, len(self._features))
-        )
-        step = max(1, CELLS // max(1, len(self.sketches.offsets) - 1))
-        for low in range(0, len(offsets) - 1, step):
-            block = (whole[low : low + step] @ self._by_feature).tocoo()
-            yield block.row.astype(np.int64) + low, block.col.astype(np.int64), block.data.astype(np.int64)
-
-
-def find_near(batch: Rows, probes: Probes, rule: Rule) -> Near:
-    """Every near-duplicate of a probe in the batch; a sketch equal to the probe is one where the rule says so.
-
-    Args:
-        batch: n sketches.
-        probes: p sketches.
-        rule: the definition.
-
-    Returns:
-        Ordered by nothing in particular; empty where there is none.
-
-    Cost: that of `Probes.overlaps`, and a merge for each pair whose overlap does not rule it out.
-    """
-    sizes = np.diff(batch.offsets), np.diff(probes.sketches.offsets)
-    is_levelled = batch.levels is not None or probes.sketches.levels is not None
-    is_plain = not is_levelled and not rule.is_containment and not rule.bands
-    found: list[Near] = []
-    for rows, places, overlaps in probes.overlaps(batch):
-        larger = np.maximum(sizes[0][rows], sizes[1][places]) if is_plain else np.ones(len(rows), np.int64)
-        least = bounds_of(np.minimum(larger, abs(rule.size)) if rule.is_resemblance else larger, rule)
-        open_pairs = np.flatnonzero(overlaps >= least)
-        left, right = rows[open_pairs], places[open_pairs]
-        measured, near = judge(batch, left, probes.sketches, right, rule)
-        overlap, shared, seen, first, second = measured[near].T
-        found.append(Near(left[near], right[near], overlap, shared / seen, overlap / first, overlap / second))
-    if not found:
-        nothing, none = np.empty(0, np.int64), np.empty(0)
-        return Near(nothing, nothing, nothing, none, none, none)
-    return Near(*(np.concatenate(column) for column in zip(*found, strict=True)))

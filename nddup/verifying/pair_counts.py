@@ -1,7 +1,7 @@
-"""Counting pairs that nobody lists: of sets of documents that overlap, and what two lists of pairs have in common.
+"""Counts of pairs that are too many to list, and how well two lists of pairs agree.
 
 count_pairs    memberships in sets -> how many pairs lie in a common set, each counted once
-Agreement      four counts of pairs -> precision, recall, F1
+Agreement      three counts of pairs -> precision, recall, F1
 """
 
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from nddup.arrays import compiled
 
 
 class Agreement(NamedTuple):
-    """Two lists of pairs: how many each has, and how many both.
+    """How many pairs a reference and a result have, and how many both.
 
-    A ratio without anything under it is None: precision where nothing was found, recall where nothing is wanted.
+    A ratio that would divide by nothing is None: precision if nothing was found, recall if the reference is empty.
     """
 
     reference: int
@@ -54,8 +54,8 @@ def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
     Returns:
         The exact number of distinct pairs.
 
-    Items that lie in the same sets are counted together: disjoint sets of any size cost nothing. Of the kinds of items
-    left, each meets those after it once for every set that holds both.
+    Items that lie in the same sets are one *kind* and are counted together, so disjoint sets of any size cost nothing.
+    Each kind then meets the kinds after it once for every set that holds both.
 
     Cost: a sort of the memberships; then the sum over the sets of the square of their number of kinds of items, in
     steps of about a nanosecond. Some 60 bytes a membership.
@@ -67,28 +67,35 @@ def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
     """
     if len(sets) == 0:
         return 0
+
+    # Each item's sets, ascending, repeated memberships removed; the sets renumbered from 0.
     by_item = np.lexsort((sets, items))
     sets, items = sets[by_item], items[by_item]
     is_new = np.append(True, (sets[1:] != sets[:-1]) | (items[1:] != items[:-1]))
     sets, items = np.unique(sets[is_new], return_inverse=True)[1], items[is_new]
     starts = np.append(np.flatnonzero(np.append(True, items[1:] != items[:-1])), len(items)).astype(np.int64)
+
+    # One item stands for each kind. `held` are the sets of the first kind, then of the second, …
     kinds, weights = _group_equal(starts, sets.astype(np.int64))
     lengths = np.diff(starts)[kinds]
     rows = np.repeat(starts[kinds] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     held = sets[rows].astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    # The same the other way round: the kinds of each set, ascending.
     order = np.argsort(held, kind="stable")
     holders = np.repeat(np.arange(len(kinds)), lengths)[order].astype(np.int64)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(held))]).astype(np.int64)
+
     within = int((weights * (weights - 1) // 2).sum())
     return within + int(_count_between(offsets, held, bounds, holders, weights))
 
 
 def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One item of each kind (items of the same sets), and how many there are of it.
+    """One item of each kind (items of the same sets), and how many items are of that kind.
 
-    Kinds are told by a sum of random numbers, one a set, and then compared: where two kinds had the same sum, items
-    of one may stay apart, which costs time and changes no count.
+    Items are sorted by a sum of random numbers, one for each of their sets, and neighbours are compared in full. If two
+    kinds had the same sum, items of one might stay apart; that costs time and changes no count.
     """
     names = np.random.default_rng(1).integers(0, 1 << 63, int(sets.max()) + 1, dtype=np.int64)
     sums = np.add.reduceat(names[sets], starts[:-1])  # wraps around
@@ -100,13 +107,14 @@ def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[ND
 
 @compiled
 def _starts_kind(starts: NDArray[np.int64], sets: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which items, in this order, lie in other sets than the one before."""
+    """Which items, in this order, do not lie in the same sets as the item before; (n,)."""
     is_first = np.ones(len(order), np.bool_)
     for k in range(1, len(order)):
         a, b = order[k - 1], order[k]
         length = starts[b + 1] - starts[b]
         if starts[a + 1] - starts[a] != length:
             continue
+
         same = True
         for i in range(length):
             if sets[starts[a] + i] != sets[starts[b] + i]:

@@ -1,6 +1,6 @@
-"""The form that sketches of each kind have, by definition: what `nddup check` holds the stored ones against.
+"""The form that a sketch of each kind must have by definition: `nddup check` compares the stored sketches with it.
 
-Nothing of the sketching is used.
+Nothing of the sketching code is used.
 """
 
 import math
@@ -13,13 +13,12 @@ from nddup.verifying.definitions import Rows
 
 
 class Form(NamedTuple):
-    """What a sketch of a kind must look like: the kind, and the numbers of its recipe.
-
-    `size` is of shingles, permutations or, of `i-match`, signatures.
-    """
+    """The kind of a sketch, and the numbers of its recipe that decide its form."""
 
     kind: str
     size: int
+    """Shingles, permutations or, for `i-match`, signatures."""
+
     modulus: int = 1
     growth: str = "fixed"
     is_tagged: bool = True
@@ -32,7 +31,7 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
         >>> due_sizes(np.array([0, 7, 300]), Form("min-perm", 100))[0].tolist()
         [0, 100, 100]
     """
-    some = np.minimum(n_features, 1)
+    some = np.minimum(n_features, 1)  # an empty document has an empty sketch, whatever its kind
     if form.kind in {"min-perm", "minhash"}:
         most = form.size * some
         return (most if form.is_tagged else some), most
@@ -40,6 +39,8 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
         return np.zeros_like(n_features), form.size * some
     if form.kind not in {"min-s", "super"}:
         return np.zeros_like(n_features), n_features
+
+    # MIN_s holds the s smallest ids, all of them where there are fewer; s may follow the number of features.
     size = np.full(len(n_features), form.size, np.int64)
     if form.growth == "linear":
         size = np.array([(n + form.modulus - 1) // form.modulus for n in n_features.tolist()], np.int64)
@@ -51,15 +52,20 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
 
 
 def level_due(n_features: int, size: int) -> int:
-    """The least i with n / 2**i <= size, by trying."""
+    """The least i with n / 2**i <= size, found by trying."""
     return next(i for i in range(64) if n_features <= size << i)
 
 
 def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> NDArray[np.bool_]:
-    """Which sketches are no set of ids ascending as unsigned, or not the ids their kind calls for.
+    """Which sketches are not ascending sets of unsigned ids, or not the ids that their kind calls for; (n,).
 
-    Of `min-s`, as many as the size allows; of slots one each; of a modulus, those that it divides; of signatures
-    up to one each, however few terms they sign.
+    `min-s` has as many ids as its size allows. Kinds with slots have one id for each slot. Kinds with a modulus have
+    ids that it divides. `i-match` has at most one id for each signature.
+
+    Args:
+        batch: n sketches.
+        n_features: of the documents, (n,).
+        form: what is due.
 
     Example:
         >>> rows = Rows(np.array([0, 2, 4]), np.array([1, 2, 2, 1], np.uint64))
@@ -71,9 +77,12 @@ def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> 
     lengths = np.diff(batch.offsets)
     least, most = due_sizes(n_features, form)
     is_damaged = (lengths < least) | (lengths > most)
+
+    # An id that does not exceed the one before it in the same sketch.
     owner = np.repeat(np.arange(len(lengths)), lengths)
     falls = (batch.ids[1:] <= batch.ids[:-1]) & (owner[1:] == owner[:-1])
     is_damaged[owner[1:][falls]] = True
+
     is_wrong = np.zeros(len(batch.ids), np.bool_)
     if form.kind == "mod-m":
         is_wrong = batch.ids % np.uint64(form.modulus) != 0
@@ -81,6 +90,7 @@ def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> 
         moduli = np.array([1 << level_due(n, form.size) for n in n_features.tolist()], np.uint64)
         is_wrong = batch.ids % moduli[owner] != 0
     elif form.kind in {"min-perm", "minhash"} and form.is_tagged:
+        # The low 17 bits of an id are its slot: sorted, the slots of a sketch are 0, 1, 2, …
         slots = (batch.ids % np.uint64(1 << 17)).astype(np.int64)
         order = np.lexsort((slots, owner))
         places = np.arange(len(slots)) - np.repeat(batch.offsets[:-1], lengths)

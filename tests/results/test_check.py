@@ -18,7 +18,8 @@ from nddup.cli import main
 from nddup.results.check import CheckReport, check_run
 from nddup.run.job import run_job
 from nddup.settings.load import build_config
-from nddup.verifying.definitions import Probes, Rows, Rule, are_near, compare, find_near, gather
+from nddup.verifying.definitions import Rows, Rule, are_near, compare, gather
+from nddup.verifying.near_pairs import Probes, find_near
 
 Row = dict[str, Any]
 Damage = Callable[[list[Row]], None]

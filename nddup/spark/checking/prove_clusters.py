@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from nddup.spark.checking.prove_documents import problem, sketch_rows, text
 from nddup.verifying.cluster_proofs import Proof, Sets, find_extensions, prove_cluster
-from nddup.verifying.definitions import Probes, Rows, Rule, gather
+from nddup.verifying.definitions import Rows, Rule, gather
+from nddup.verifying.near_pairs import Probes
 
 Batches = Iterator[pa.RecordBatch]
 MAXIMAL = ("all", "pairs")

@@ -19,7 +19,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.spark.checking.prove_documents import any_of, problem, sketch_rows, text
-from nddup.verifying.definitions import Near, Probes, Rule, find_near
+from nddup.verifying.definitions import Rule
+from nddup.verifying.near_pairs import Near, Probes, find_near
 
 Batches = Iterator[pa.RecordBatch]
 TRUTH = (
@@ -57,7 +58,7 @@ def recount(sketches: DataFrame, names: list[str], probes: Probes, rule: Rule) -
     Schema out:  TRUTH, both directions where both are probes; a node is not its own neighbour
     Shuffles:  none.    Actions:  none.
 
-    Cost: that of `definitions.find_near` for each sketch.
+    Cost: that of `near_pairs.find_near` for each sketch.
     """
     return sketches.select("node", "sketch", "level").mapInArrow(
         partial(_compare, names=names, probes=probes, rule=rule), TRUTH
