@@ -1,8 +1,8 @@
-"""What is never written down: secrets among Spark's settings, and the user and password of a URI.
+"""Removes secrets from all that is written: secret settings of Spark, and the user and password of a URI.
 
-A setting is a secret by Spark's own rule: `spark.redaction.regex` is found in its key or its value. What the setting
-names is added to Spark's default. Values of such settings are remembered, so that a message of Java or Hadoop that
-quotes one can be cleaned as well.
+A setting is a secret by Spark's own rule: `spark.redaction.regex` matches in its key or its value. A pattern that is
+set there is added to Spark's default. The values of secret settings are remembered, so that a message of Java or Hadoop
+that quotes one can be cleaned as well.
 """
 
 import re
@@ -14,19 +14,19 @@ DEFAULT = "(?i)secret|password|token|access[.]?key|credential"
 """Spark's default in 4.3."""
 
 HIDDEN = "*********(redacted)"
-"""Stands for a secret, as in Spark."""
+"""Replaces a secret, as in Spark."""
 
 IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
 """For `spark.redaction.string.regex`: user and password of a URI in a query plan, as the event log holds them."""
 
 LEAST_REMEMBERED = 6
-"""Letters of a value that is replaced wherever it occurs: a shorter one is part of common words."""
+"""Characters from which a secret is replaced wherever it occurs: a shorter one may be part of a common word."""
 
 CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-"""What stands before the @ of these URIs is the name of a container."""
+"""In URIs of these schemes the part before the @ is the name of a container, not a login."""
 
 _SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
-# Up to the last @ before the path; or a password with a slash in it, which Java refuses and quotes. A port is none.
+"""Length from which a secret is replaced wherever it occurs: a shorter one may be part of a common word."""
 _LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
 _LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
 _ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
@@ -36,13 +36,17 @@ _remembered: set[str] = set()
 
 
 def follow(settings: Iterable[tuple[str, object]]) -> None:
-    """Apply the rule that Spark's settings give, from now on, and remember the secrets among them."""
+    """Apply the redaction rule of these settings from now on, and remember the secrets among them.
+
+    Args:
+        settings: Spark's settings, key and value.
+    """
     given = [(str(key), str(value)) for key, value in settings]
     for key, value in given:
         if key == RULE and value not in _patterns:
             try:
                 _patterns[value] = re.compile(value)
-            except re.error:  # a form of Java's own: then every setting may be a secret
+            except re.error:  # valid in Java only: treat every setting as a secret
                 _patterns[value] = re.compile("")
     for key, value in given:
         if _is_secret(key) and len(value) >= LEAST_REMEMBERED:
@@ -50,7 +54,11 @@ def follow(settings: Iterable[tuple[str, object]]) -> None:
 
 
 def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
-    """The value of one setting by its full key, as it may be written down.
+    """The value of one setting as it may be written.
+
+    Args:
+        key: the full key, `section.key`, or Spark's own.
+        value: of the setting.
 
     Example:
         >>> hide_setting("spark.hadoop.fs.s3a.secret.key", "abc"), hide_setting("lexicon.saved", "ftp://me:abc@host/a")
@@ -63,7 +71,7 @@ def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
 
 
 def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """All sections of settings, as they may be written down."""
+    """All sections of settings, as they may be written."""
     return {
         section: {key: hide_setting(key if section == "spark" else f"{section}.{key}", value)
                   for key, value in values.items()}
@@ -72,7 +80,7 @@ def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
 
 
 def drop_login(uri: str) -> str:
-    """A URI without user and password; any other text as it is.
+    """A URI without its user and password; any other text unchanged.
 
     Example:
         >>> [drop_login(uri) for uri in ("ftp://me:abc@host:21/a@b", "hdfs://host:8020/a@b", "abfs://box@account/a")]
@@ -82,7 +90,7 @@ def drop_login(uri: str) -> str:
 
 
 def clean(text: str) -> str:
-    """A message without secrets: those remembered, values of settings that are secrets, logins of URIs.
+    """A message without remembered secrets, values of secret settings, and logins of URIs.
 
     Example:
         >>> clean("no ftp://me:abc@host/a: fs.s3a.secret.key=abc is wrong")

@@ -46,6 +46,7 @@ def chunks(shown: Shown) -> Iterator[Chunk]:
     listed = _bounds(shown.listed, len(shown.clusters))
     names = _names(shown, listed)
     yield "summary", _summary(shown, len(texts), len(names))
+
     columns = _columns(shown, listed, cells, places)
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
@@ -57,6 +58,7 @@ def chunks(shown: Shown) -> Iterator[Chunk]:
 
 
 def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]:
+    """The chunk `summary`."""
     metrics = shown.metrics
     settings, sketch = metrics.settings, metrics.stages.sketch
     return {
@@ -116,19 +118,20 @@ def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
 
 
 def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
-    """What the page compares two texts by: the run's shingles of words; where they are of characters, of 3 words."""
+    """The shingles by which the page compares two texts: those of the run, or 3 words if the run's are characters."""
     if shingle["unit"] != "word":
         return {"length": 3, "offset": 1}
     return {"length": shingle["length"], "offset": shingle["offset"]}
 
 
 def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
+    """A row of the table of stages."""
     return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
             "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
 
 
 def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
-    """Clusters by `SIZES`, up to the largest there is."""
+    """Clusters by `SIZES`, up to the largest that occurs."""
     largest = max((size for size, _ in sizes), default=0)
     edges = [low for low in SIZES if low <= largest]
     counts = [0] * len(edges)
@@ -138,7 +141,7 @@ def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
 
 
 def _percents(resemblances: list[tuple[int | None, int]]) -> dict[str, Any]:
-    """Pairs by whole percents, from the lowest there is."""
+    """Pairs by whole percent of resemblance, from the lowest that occurs."""
     known = {percent: count for percent, count in resemblances if percent is not None}
     percents = range(min(known, default=0), 101) if known else range(0)
     unknown = sum(count for percent, count in resemblances if percent is None)
@@ -178,20 +181,24 @@ def _texts(texts: pa.Table) -> tuple[dict[str, tuple[int, int]], list[list[list[
 def _columns(
     shown: Shown, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
 ) -> dict[str, list[Any]]:
-    """What the list of clusters needs: a column each.
+    """The columns of the list of clusters.
 
-    `least` is the lowest resemblance in the cluster in 1/1000, where all its pairs are known, else -1; `kept` counts
-    the listed documents that stay, `texts` those with a text.
+    `least` is the lowest resemblance in the cluster in 1/1000 if all its pairs are known, else -1. `kept` counts the
+    listed documents that are kept, and `texts` those with a stored text.
     """
     clusters = shown.clusters
     resemblance = shown.cells["resemblance"].to_numpy(zero_copy_only=False)
     docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
+
+    # Running totals: the count of a cluster is the difference at its two ends.
     stays = np.concatenate([[0], np.cumsum(shown.listed["kept"].to_numpy(zero_copy_only=False).astype(np.int64))])
     stored = np.concatenate([[0], np.cumsum([doc in places for doc in docs], dtype=np.int64)])
+
     least = []
     for size, (low, high) in zip(clusters["size"].to_pylist(), pairwise(cells), strict=True):
         worst = resemblance[low:high].min() if high - low == size * (size - 1) // 2 else np.nan
         least.append(-1 if np.isnan(worst) else int(worst * 1_000 + 1e-6))
+
     return {
         "id": clusters["cluster_id"].to_pylist(),
         "size": clusters["size"].to_pylist(),
@@ -205,7 +212,7 @@ def _columns(
 
 
 def _names(shown: Shown, listed: list[int]) -> list[tuple[int, list[str]]]:
-    """First cluster of a chunk, and of each cluster from there the ids and addresses of its documents, one a line."""
+    """For each chunk its first cluster, and of each of its clusters the ids and addresses of the documents as lines."""
     lines = [
         f"{doc_id}\n{url}" if url else doc_id
         for doc_id, url in zip(shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist(), strict=True)
@@ -224,7 +231,7 @@ def _names(shown: Shown, listed: list[int]) -> list[tuple[int, list[str]]]:
 def _members(
     shown: Shown, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
 ) -> Iterator[Chunk]:
-    """Of each cluster: component, documents, pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
+    """For each cluster its component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
     components = shown.clusters["component"].to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
@@ -244,7 +251,7 @@ def _members(
 
 
 def _document(row: Mapping[str, Any], places: Mapping[str, tuple[int, int]]) -> list[Any]:
-    """Id, url, source, record, tokens, features, state, kept document, chunk and row of its text (-1: none)."""
+    """Id, url, source, record, tokens, features, state, kept document, chunk and row of its text (-1: none stored)."""
     state = 0 if row["kept"] else STATES.index(row["reason"])
     chunk, place = places.get(row["doc_id"], (-1, -1))
     return [

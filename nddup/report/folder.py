@@ -1,4 +1,4 @@
-"""The report of a finished run, in its folder."""
+"""The report of a finished run, written into its folder."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What a report is made of: tables of Arrow and some counts, whoever gathered them."""
+"""The content of a report: Arrow tables and some counts. `gather` makes it from a run, tests make it by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from nddup.metrics import RunMetrics
 
 MATRIX_EACH = 24
-"""Documents in the matrix of a cluster."""
+"""Documents in the matrix of a cluster, at most."""
 
 LISTED_EACH = 200
-"""Documents listed of a cluster."""
+"""Documents listed of a cluster, at most."""
 
 LENGTHS = (0, 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 """Lower ends of the histogram of lengths, in tokens."""
@@ -59,11 +59,24 @@ TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
 
 @dataclass(frozen=True)
 class Shown:
-    """All that a report is made of.
+    """The whole content of a report.
 
-    `clusters` (CLUSTERS) by size, largest first; `rank` in `listed` (LISTED) and `cells` (CELLS) is the row of the
-    cluster, `place`, `first` and `second` count the listed documents of a cluster from 0, its representative first.
-    `listed` and `cells` are sorted by their first two columns.
+    Attributes:
+        path: of the run, without a login.
+        metrics: of the run.
+        clusters: CLUSTERS, largest first. A cluster's `rank` is its row here.
+        listed: LISTED, by rank and place. Places count the listed documents of a cluster from 0, its representative
+            first.
+        cells: CELLS, by rank and place of the first document; `first` and `second` are places.
+        texts: TEXTS that are stored.
+        sizes: (size, clusters of that size), ascending, of all clusters.
+        resemblances: (whole percent or None for no estimate, pairs), of all pairs.
+        lengths: (lower end of `LENGTHS`, documents), of all documents.
+        rejects: the first rows of `rejects`.
+        components: the first rows of `false_components`; None if the run has no such table.
+        evaluation: what `evaluation.json` holds; None if there is none.
+        matrix_each: documents in the matrix of a cluster.
+        listed_each: documents listed of a cluster.
     """
 
     path: str
@@ -115,9 +128,12 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     sizes = np.diff(starts, append=len(rank))
     counts = sizes * (sizes - 1) // 2
     ranks = np.repeat(rank[starts], counts).astype(np.int32)
+
+    # The places of a cluster's pairs are the upper triangle of its matrix; clusters of one size share it.
     corners = {size: np.triu_indices(size, 1) for size in {0, *sizes.tolist()}}
     first = np.concatenate([corners[0][0], *(corners[size][0] for size in sizes.tolist())])
     second = np.concatenate([corners[0][1], *(corners[size][1] for size in sizes.tolist())])
+
     at = np.repeat(starts, counts)
     ends = [(ids[a], ids[b]) for a, b in zip((at + first).tolist(), (at + second).tolist(), strict=True)]
     ordered = [(a, b) if a.encode() < b.encode() else (b, a) for a, b in ends]

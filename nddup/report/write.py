@@ -1,8 +1,8 @@
 """The folder of a report: `index.html`, `assets/` (styles, scripts, licences) and `data/`.
 
-It opens from disk, without a network. A page from disk may not fetch files, but it may load scripts: so each chunk of
-data is a script that hands one value over. Documents are hostile: their titles, addresses and texts are only ever
-inside string literals of these scripts, and the page puts them into text nodes.
+The report opens from disk without a network. A page from disk may not fetch files, but it may load scripts, so each
+chunk of data is a script that hands over one value. Documents may be hostile: their ids, addresses and texts stand only
+in string literals of these scripts, and the page puts them into text nodes.
 """
 
 import json
@@ -24,7 +24,7 @@ Put = Callable[[str, str], None]
 
 
 def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
-    """Write a report, data first, so that the page is there only when all it loads is.
+    """Write a report: data first, the page last, so that the page exists only when all that it loads does.
 
     Args:
         put: writes a file.

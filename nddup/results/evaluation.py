@@ -1,4 +1,4 @@
-"""What `evaluation.json` holds, how its ratios and curves come from counts, and how the terminal shows it."""
+"""The form of `evaluation.json`: its ratios and curves from counts, and its text for the terminal."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ Band = tuple[int | None, list[int]]
 """Counts of the rows whose value lies in a band: its number, None for rows without a value."""
 
 FORMAT = 1
+"""Version of the form."""
 
 EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is null.
 
@@ -22,29 +23,35 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
               header        names of the columns, empty where there are none
               score         name of the score's column, or null
               lines, unreadable, with_itself, repeated
-                            entries; those that are none; pairs of a document with itself (groups of one id); pairs that
-                            came again (of groups: null)
+                            entries; lines that cannot be parsed; pairs of a document with itself (groups of one id);
+                            pairs that were repeated (null for groups)
               ids, unknown_ids, rejected_ids
-                            different ids; those that are no document of the run; of these, rejects of the run
-              unknown_pairs pairs with such an id
-              counted       true where the pairs of groups were counted, not listed
+                            different ids; ids that are no document of the run; of these, rejects of the run
+              unknown_pairs pairs with an unknown id
+              counted       true if the pairs of groups were counted without being listed
     pairs, clusters         the rows of `pairs`, and all pairs of documents in a common cluster, against the list:
               reference, found, unique_to_reference, unique_to_run, common        the papers' five numbers
               precision, recall, f1
               recall_of_known   recall without pairs that have an unknown id
-    unlisted  pairs of the list, not in `pairs`, of two removed documents of a family that was led: the run does not
+    unlisted  pairs of the list that are not in `pairs`, of two removed documents of one led family: the run does not
               promise these (clusters whose coverage is `documents`)
     curves    score         [{at, reference, common, together, precision, recall}]: the list cut at score >= at;
                             common: in `pairs`; together: in a common cluster; [] without scores
-              resemblance   [{at, found, common, precision, recall}]: the run cut at its own estimate >= at; [] where
-                            there is none, or pairs were counted
-    lists     unique_to_reference, unique_to_run   {file, rows, of}: rows written of so many; file null where not listed
+              resemblance   [{at, found, common, precision, recall}]: the run cut at its own estimate >= at; [] without
+                            estimates, or if pairs were counted
+    lists     unique_to_reference, unique_to_run   {file, rows, of}: rows written, pairs there are; file null if not
+              listed
 """
 """The form of `evaluation.json`."""
 
 
 def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
-    """The five numbers and their ratios; `known` pairs of the list have ids that the run knows."""
+    """The five numbers and their ratios.
+
+    Args:
+        agreement: pairs of the list, of the run, and of both.
+        known: pairs of the list whose ids are both documents of the run.
+    """
     reference, found, common = agreement
     return {
         "reference": reference,
@@ -60,12 +67,15 @@ def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
 
 
 def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, Any]]:
-    """The list cut at each of some scores; the run is whole.
+    """Precision and recall for the part of the list with at least each score; the run is whole.
 
     Args:
         bands: reference, common and together of each band of the score, the highest first.
         width: of a band.
         found: pairs of the run.
+
+    Returns:
+        A point for each band, the lowest score first.
     """
     points, sums = [], [0, 0, 0]
     for number, counts in bands:
@@ -78,13 +88,16 @@ def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, A
 
 
 def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, reference: int) -> list[dict[str, Any]]:
-    """The run cut at each of its own resemblances; the list is whole.
+    """Precision and recall for the part of the run with at least each resemblance; the list is whole.
 
     Args:
         found: pairs of the run in each band of its resemblance, the highest first.
         common: of these, those of the list.
         steps: bands from 0 to 1.
         reference: pairs of the list.
+
+    Returns:
+        A point for each band, the lowest resemblance first; pairs without an estimate are in none.
     """
     shared = {band: count for band, (count,) in common}
     points, sums = [], [0, 0]
@@ -99,7 +112,7 @@ def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, refe
 
 
 def nice_step(least: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is at least `least`; 1 for nothing.
+    """The smallest of 1, 2 and 5 times a power of ten that is at least `least`; 1 for 0 or less.
 
     Example:
         >>> [nice_step(value) for value in (0.006, 0.3, 2.0, 0)]
@@ -113,7 +126,7 @@ def nice_step(least: float) -> float:
 
 
 def csv_line(values: Sequence[object]) -> str:
-    """A row of a CSV file; nulls are empty."""
+    """A line of a CSV file. None is an empty field; booleans are `true` and `false`."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
         ["" if value is None else str(value).lower() if isinstance(value, bool) else value for value in values]
@@ -149,6 +162,7 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
 
 
 def _notes(evaluation: dict[str, Any]) -> list[str]:
+    """What was left out, unknown or not listed, a sentence each."""
     said = evaluation["list"]
     notes = []
     if said["unreadable"]:

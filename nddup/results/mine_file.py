@@ -13,13 +13,20 @@ def mine_file(  # noqa: PLR0913 - the options of the command
     file: str, *, support: int, output: str | None = None, min_size: int = 1, closed: bool = False,
     max_sets: int | None = None,
 ) -> None:  # fmt: skip
-    """
-    Mine a file and write its sets, to `output` or to standard output; what is missing goes to standard error.
+    """Mine a file and write its sets. A note on standard error says if there were no transactions or more sets.
+
+    Args:
+        file: transactions, plain or gzip.
+        support: least number of transactions that hold a set.
+        output: file to write, which must not exist; None: standard output.
+        min_size: smaller sets are left out.
+        closed: closed sets instead of maximal ones.
+        max_sets: stop after so many; None: never.
 
     Raises:
         ConfigError: if there is no such file.
         OutputError: if `output` exists or cannot be written.
-        NddupError: if the file cannot be read to its end, or is none of transactions.
+        NddupError: if the file cannot be read to its end, or does not hold transactions.
     """
     path, target = Path(file), Path(output) if output else None
     if not path.exists():
@@ -30,10 +37,12 @@ def mine_file(  # noqa: PLR0913 - the options of the command
         raise OutputError(f"--output {output}: exists already; give another file")
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")
+
     try:
         context, names = read_fimi(path)
     except (OSError, ValueError) as error:
         raise NddupError(f"{file}: {error}") from error
+
     if context.items.size == 0:
         sys.stderr.write(f"nddup: {file}: no transactions\n")
     mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
@@ -44,14 +53,16 @@ def mine_file(  # noqa: PLR0913 - the options of the command
 
 
 def _write(mined: Mined, names: list[bytes], target: Path | None) -> None:
+    """Write the sets; a file appears under its name only when it is whole."""
     lines = format_sets(mined.itemsets, names)
     if target is None:
         try:
             sys.stdout.buffer.writelines(lines)
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader has enough; Python would complain again when it closes
+        except BrokenPipeError:  # the reader stopped; without this Python would report it again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
+
     part = target.with_name(target.name + ".part")
     try:
         with part.open("wb") as file:

@@ -1,13 +1,13 @@
-"""Comparing a run with a reference list: which pairs both have, each counted once, however large the groups.
+"""A run compared with a reference list: which pairs both have, each counted once, whatever the size of the groups.
 
     pairs, docs                 --fold_edges-->      edges     near-duplicate groups of equal sketches, with their pairs
     reference, docs, edges, …   --judge-->           judged    each pair of the list: known, found, in a cluster
-    groups, docs, edges         --count_common-->    a number  pairs of groups that nobody lists
-    memberships                 --count_covered-->   a number  pairs that lie in a common set
+    groups, docs, edges         --count_common-->    counts    the same for groups, without listing their pairs
+    memberships                 --count_covered-->   a count   pairs that lie in a common set
 
-Documents with equal sketches have the same near-duplicates, so what the run found is a set of *edges* between its
-groups of equal sketches; a star stands for all pairs of its groups. `docs` is doc_id, doc_key, node: node is the
-`group` of a document.
+Documents with equal sketches have the same near-duplicates. So the pairs of a run are *edges* between its groups of
+equal sketches, and a star stands for all pairs of its groups. `docs` is doc_id, doc_key, node: the node of a document
+is its `group`.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,12 @@ STEP = 100
 
 
 def list_documents(documents: DataFrame) -> DataFrame:
-    """The documents with the node each belongs to. Schema in: DOCUMENTS. Schema out: doc_id, doc_key, node string."""
+    """The documents with the node each belongs to.
+
+    Schema in:   DOCUMENTS
+    Schema out:  doc_id string, doc_key long, node string
+    Shuffles:  none.    Actions:  none.
+    """
     require(documents, DOCUMENTS, stage="evaluate")
     return documents.select("doc_id", "doc_key", F.col("group").alias("node"))
 
@@ -50,6 +55,8 @@ def fold_edges(pairs: DataFrame, docs: DataFrame) -> DataFrame:
         .groupBy(F.least("a", "b").alias("node_a"), F.greatest("a", "b").alias("node_b"))
         .agg(F.max("resemblance").alias("resemblance"))
     )
+
+    # An edge stands for all pairs of documents of its two nodes; one within a node for the pairs of its documents.
     sizes = docs.groupBy("node").agg(F.count("*").alias("n"))
     left, right = (sizes.select(F.col("node").alias(f"node_{end}"), F.col("n").alias(f"n_{end}")) for end in "ab")
     n_a, n_b = F.col("n_a"), F.col("n_b")
@@ -59,10 +66,11 @@ def fold_edges(pairs: DataFrame, docs: DataFrame) -> DataFrame:
 
 
 def find_unlisted(docs: DataFrame, keep: DataFrame, clusters: DataFrame, members: DataFrame) -> DataFrame:
-    """The nodes of which nothing is kept, in families whose pairs of removed documents may not be in `pairs`.
+    """The removed nodes of led families: pairs of two such nodes of one family need not be in `pairs`.
 
     Schema in:   doc_id, node; KEEP; CLUSTERS; MEMBERS
-    Schema out:  node string, family string
+    Schema out:  node string, family string (the component)
+    Shuffles:  the members on cluster_id and doc_id, the nodes twice.    Actions:  none.
     """
     led = clusters.where("coverage = 'documents'").select("cluster_id", F.col("component").alias("family"))
     placed = members.join(led, "cluster_id").join(docs, "doc_id").select("node", "family").distinct()
@@ -82,12 +90,16 @@ def judge(
     """
     require(reference, REFERENCE, stage="evaluate")
     require(members, MEMBERS, stage="evaluate")
+
+    # What is known of each document of the list; only these are looked up.
     ends = reference.select(F.explode(F.array("doc_a", "doc_b")).alias("doc_id")).distinct()
     clusters = members.join(ends, "doc_id").groupBy("doc_id").agg(F.collect_list("cluster_id").alias("clusters"))
     about = docs.join(ends, "doc_id").join(clusters, "doc_id", "left").join(unlisted, "node", "left")
     for end in "ab":
         named = [F.col(name).alias(f"{name}_{end}") for name in ("node", "clusters", "family")]
         reference = reference.join(about.select(F.col("doc_id").alias(f"doc_{end}"), *named), f"doc_{end}", "left")
+
+    # A pair of documents is found if its pair of nodes is an edge.
     low, high = F.least("node_a", "node_b"), F.greatest("node_a", "node_b")
     is_known = F.col("node_a").isNotNull() & F.col("node_b").isNotNull()
     known = reference.withColumns(
@@ -115,7 +127,7 @@ def judge(
 
 
 def count_judged() -> list[Column]:
-    """What is counted of the judged pairs."""
+    """The aggregates of the judged pairs that `evaluation.json` needs, named."""
     return [
         F.count("*").alias("reference"),
         F.coalesce(F.sum("times"), F.lit(0)).alias("times"),
@@ -129,27 +141,30 @@ def count_judged() -> list[Column]:
 
 
 def band(value: str, width: float) -> Column:
-    """The number of the band of this width that a value lies in; a value on an edge is in the upper one."""
+    """The number of the band of this width that holds a value. A value on an edge is in the upper band."""
     return F.floor(F.col(value) / width + 1e-9).cast("long")
 
 
 def count_common(groups: DataFrame, docs: DataFrame, edges: DataFrame, unlisted: DataFrame) -> DataFrame:
     """How many pairs of documents lie in a common group and in the run's pairs, without listing them.
 
-    Documents of one node in the same groups are a *cell*; cells of two nodes with an edge give the product of their
-    sizes where they have a group in common.
+    The documents of one node that are in the same groups are a *cell*. Two cells whose nodes have an edge and that have
+    a group in common give the product of their sizes.
 
     Schema in:   GROUPS; doc_id, node; as `fold_edges`; as `find_unlisted`
-    Schema out:  common long, removed long (of these, those of two nodes that `find_unlisted` names), one row
+    Schema out:  common long, removed long (of these, pairs of two nodes that `find_unlisted` names), one row
     Shuffles:  the groups on doc_id, the cells on node.    Actions:  none.
     """
     require(groups, GROUPS, stage="evaluate")
     held = groups.groupBy("doc_id").agg(F.sort_array(F.collect_set("set_id")).alias("sets"))
     cells = held.join(docs, "doc_id").groupBy("node", "sets").agg(F.count("*").alias("n"))
     marked = cells.join(unlisted, "node", "left")
+
     left, right = (marked.select(*[F.col(name).alias(f"{name}_{end}") for name in ("node", "sets", "n", "family")])
                    for end in "ab")  # fmt: skip
     met = edges.join(left, "node_a").join(right, "node_b").where(F.arrays_overlap("sets_a", "sets_b"))
+
+    # Within one node both sides are the same cells: a cell with itself gives its own pairs, two cells count once.
     n_a, n_b = F.col("n_a"), F.col("n_b")
     is_within = F.col("node_a") == F.col("node_b")
     counted = (
@@ -163,7 +178,7 @@ def count_common(groups: DataFrame, docs: DataFrame, edges: DataFrame, unlisted:
 
 
 def count_covered(memberships: DataFrame) -> DataFrame:
-    """How many pairs of items lie in a common set, each counted once.
+    """How many pairs of items lie in a common set, each counted once; see `nddup.verifying.pair_counts`.
 
     Schema in:   set_id long, item long, and maybe part long: sets of one number and different parts are different sets
     Schema out:  pairs long, one row, or none where there is no membership
@@ -176,10 +191,11 @@ def count_covered(memberships: DataFrame) -> DataFrame:
 
 
 def number_clusters(members: DataFrame, docs: DataFrame) -> DataFrame:
-    """The clusters as sets of numbers: a cluster's id is 16 hex digits, and is read as one.
+    """The clusters as sets of numbers: the 16 hex digits of a cluster's id are read as a number.
 
     Schema in:   MEMBERS; doc_id, doc_key
     Schema out:  set_id long, item long
+    Shuffles:  the members on doc_id.    Actions:  none.
     """
     number = F.conv("cluster_id", 16, -10).cast("long")
     return members.join(docs.select("doc_id", "doc_key"), "doc_id").select(
@@ -188,7 +204,7 @@ def number_clusters(members: DataFrame, docs: DataFrame) -> DataFrame:
 
 
 def number_groups(groups: DataFrame, docs: DataFrame) -> DataFrame:
-    """The groups of a list as sets of numbers, ids that are no documents too (below 0).
+    """The groups of a list as sets of numbers. An id that is no document of the run has a number below 0.
 
     Schema in:   GROUPS; doc_id, doc_key
     Schema out:  set_id long, item long
@@ -201,12 +217,12 @@ def number_groups(groups: DataFrame, docs: DataFrame) -> DataFrame:
 
 
 def estimate(pairs: DataFrame, documents: DataFrame, *, sample: int, levels: int) -> DataFrame:
-    """Pairs with the urls of both documents and the resemblance of their sketches; null where one is no document.
+    """Pairs with the urls of both documents and the resemblance of their sketches, null if one is no document.
 
     Args:
         pairs: pairs of ids.
         documents: with their sketches.
-        sample: how many of the smallest ids the resemblance is taken from, as `proofs.Rule.size`.
+        sample: how many of the smallest ids the resemblance is taken from, as `definitions.Rule.size`.
         levels: s, where the modulus of a sketch follows the document's length; else 0.
 
     Schema in:   doc_a, doc_b, …; DOCUMENTS
@@ -229,9 +245,12 @@ def estimate(pairs: DataFrame, documents: DataFrame, *, sample: int, levels: int
             table = pa.Table.from_batches([batch])
             first, second = (table[f"sketch_{end}"].combine_chunks() for end in "ab")
             a, b = sketch_rows(first), sketch_rows(second)
+
+            # Sketches of two moduli are compared at the larger one: ids that it does not divide are masked out.
             high = np.maximum(*(table[f"level_{end}"].fill_null(0).to_numpy() for end in "ab")).astype(np.uint64)
             places, masks = np.arange(len(first)), (np.uint64(1) << high) - np.uint64(1)
             measured = compare_all(a.offsets, a.ids, places, b.offsets, b.ids, places, sample, masks)
+
             is_unknown = ~(first.is_valid().to_numpy(False) & second.is_valid().to_numpy(False))  # noqa: FBT003
             shares = pa.array(measured[:, 1] / np.maximum(measured[:, 2], 1), mask=is_unknown)
             yield from table.drop(used).append_column("estimate", shares).to_batches()
@@ -243,6 +262,8 @@ def _count_task(batches: Batches) -> Batches:
     held = list(batches)
     if not held:
         return
+
+    # A set is told by its number and its part: both are renumbered into one.
     sets, parts, items = (column.to_numpy() for column in pa.Table.from_batches(held).columns)
     parts = np.unique(parts, return_inverse=True)[1]
     numbers = np.unique(sets, return_inverse=True)[1].astype(np.int64) * (int(parts.max(initial=0)) + 1) + parts

@@ -1,7 +1,7 @@
-"""How alike texts are by edit distance: candidates measured, and a few documents against all.
+"""The edit similarity of texts: that of candidate pairs, and that of a few documents with all others.
 
-    candidates, texts --measure_pairs-->    measured    the similarity of each pair that reaches it
-    sampled, texts    --compare_sampled-->  measured    the same of the pairs of a few documents, without candidates
+    candidates, texts   --measure_pairs-->     measured   the pairs that are similar enough
+    texts               --compare_sampled-->   measured   the same for a few documents, without candidates
 
 The similarity of two texts is 1 − d / n: d is the Levenshtein distance (characters inserted, deleted or replaced), n
 the length of the longer one. Runs of blanks count as one.
@@ -27,10 +27,11 @@ CHARACTERS = 200_000
 
 
 def spell_out(texts: DataFrame) -> DataFrame:
-    """The texts as they are compared: blanks as one, cut at `CHARACTERS`, with their length.
+    """The texts as they are compared: runs of blanks as one, cut at `CHARACTERS`, with their length.
 
     Schema in:   STORED_TEXTS
-    Schema out:  doc_id string, text string, n int, cut boolean
+    Schema out:  doc_id string, text string, n int (characters), cut boolean
+    Shuffles:  none.    Actions:  none.
     """
     require(texts, STORED_TEXTS, stage="truth")
     plain = F.trim(F.regexp_replace("text", r"\s+", " "))
@@ -44,7 +45,7 @@ def spell_out(texts: DataFrame) -> DataFrame:
 
 
 def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> DataFrame:
-    """The candidates that are as alike as asked.
+    """The candidates whose texts reach this similarity.
 
     Schema in:   doc_a, doc_b; as `spell_out`
     Schema out:  MEASURED
@@ -52,6 +53,8 @@ def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> D
     """
     first = texts.select(F.col("doc_id").alias("doc_a"), F.col("text").alias("text_a"), F.col("n").alias("n_a"))
     second = texts.select(F.col("doc_id").alias("doc_b"), F.col("text").alias("text_b"), F.col("n").alias("n_b"))
+
+    # The lengths alone rule out many pairs, so the texts of the second documents are joined to the others only.
     long_enough = pairs.select("doc_a", "doc_b").join(first, "doc_a").join(second.drop("text_b"), "doc_b")
     near = long_enough.where(_can_reach(similarity)).drop("n_a", "n_b")
     met = near.join(second.drop("n_b"), "doc_b").select("doc_a", "doc_b", "text_a", "text_b")
@@ -59,7 +62,7 @@ def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> D
 
 
 def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> DataFrame:
-    """The pairs of some documents with all others that are as alike as asked, found without candidates.
+    """The pairs of some documents with all others that reach this similarity, found without candidates.
 
     The documents are those with the smallest SHA-256 of their id.
 
@@ -79,12 +82,13 @@ def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> Data
 
 
 def _can_reach(similarity: float) -> Column:
-    """Whether two lengths allow it: the distance is at least their difference. Nothing is like an empty text."""
+    """Whether the lengths allow this similarity: a distance is at least their difference. Empty texts have no pair."""
     shorter, longer = F.least("n_a", "n_b"), F.greatest("n_a", "n_b")
     return (shorter > 0) & (shorter >= longer * F.lit(similarity) - 1)
 
 
 def _measure(batches: Batches, *, similarity: float) -> Batches:
+    """The rows of a batch whose texts reach the similarity; a distance beyond it is not computed to its end."""
     for batch in batches:
         texts = zip(batch.column("text_a").to_pylist(), batch.column("text_b").to_pylist(), strict=True)
         found = [Levenshtein.normalized_similarity(a, b, score_cutoff=similarity) for a, b in texts]

@@ -1,11 +1,11 @@
-"""A list of duplicates that others made, as tables: its lines, its pairs, its groups.
+"""A reference list as tables: its lines, its pairs, its groups.
 
     a file   --read_list-->      entries      members array<string>, score double: a line; null where unreadable
     entries  --list_pairs-->     reference    each pair once, ids in order
     entries  --list_groups-->    groups       each membership once
     entries  --expand_groups-->  reference
 
-How the file is laid out was read from its first lines (`nddup.reading.reference_lists`).
+The layout of the file was detected from its first lines (`nddup.reading.reference_lists`).
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ ENTRIES = table("members array<string>, score double")
 """A line of the list."""
 
 REFERENCE = table("doc_a string, doc_b string, score double, times long")
-"""A pair of the list, doc_a < doc_b, and in how many lines it was; of several scores the highest."""
+"""A pair of the list, doc_a < doc_b, its highest score, and the number of lines that hold it."""
 
 GROUPS = table("set_id long, doc_id string")
 """A membership of a group."""
@@ -39,7 +39,7 @@ LINES = 10_000
 
 
 def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:
-    """The entries of a list: plain, many tasks; compressed, one task that reads it from its start.
+    """The entries of a list. A plain file is read by many tasks, a compressed one by one task.
 
     Args:
         spark: the session.
@@ -50,6 +50,9 @@ def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: st
 
     Schema out:  ENTRIES
     Shuffles:  none.    Actions:  none.
+
+    Raises:
+        NddupError: in the task, if a compressed file is damaged.
     """
     if compression:
         files = list_files(spark, [WholeFile(path, path, compression, 0, size)])
@@ -60,7 +63,7 @@ def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: st
 
 
 def list_pairs(entries: DataFrame) -> DataFrame:
-    """Each pair once; a document with itself is none.
+    """Each pair once; a document with itself is no pair.
 
     Schema in:   ENTRIES of pairs
     Schema out:  REFERENCE
@@ -89,7 +92,7 @@ def list_groups(entries: DataFrame) -> DataFrame:
 
 
 def expand_groups(entries: DataFrame) -> DataFrame:
-    """The pairs of the groups, each once: rows grow with the square of a group.
+    """The pairs of the groups, each once. Their number grows with the square of a group's size.
 
     Schema in:   ENTRIES of groups
     Schema out:  REFERENCE
@@ -111,6 +114,7 @@ def _read_plain(batches: Batches, *, layout: Layout) -> Batches:
 
 
 def _read_compressed(batches: Batches, *, layout: Layout) -> Batches:
+    """Expand each file as a stream and read `LINES` lines at a time."""
     for row in rows_of(batches):
         held: list[str] = []
         try:
