@@ -26,7 +26,7 @@ CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """In URIs of these schemes the part before the @ is the name of a container, not a login."""
 
 _SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
-"""Length from which a secret is replaced wherever it occurs: a shorter one may be part of a common word."""
+# A login ends at the last @ before the path. A password with a slash is one too: Java quotes it. `host:port/` is not.
 _LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
 _LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
 _ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
