@@ -1,5 +1,5 @@
-"""From pairs to clusters and the keep-list. Pure: imports `nddup.arrays`, `nddup.errors` and `nddup.matching`.
+"""From pairs to clusters and the keep-list. Pure: imports `nddup.arrays`, `nddup.errors` and `nddup.matching` only.
 
-`itemsets` mines one component, by the search of `maximal_sets`; `cluster_modes` decides what is made of a component;
-`independent_set` chooses which documents are kept.
+Start with `itemsets`, which mines one component by the search of `maximal_sets`; `cluster_modes` decides what is made
+of a component, `independent_set` which documents are kept. Only `fimi` touches a file, the one it is given.
 """

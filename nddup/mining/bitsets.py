@@ -11,7 +11,8 @@ from nddup.arrays import compiled
 Bits = NDArray[np.uint64]
 
 ONE = np.uint64(1)
-ALL = ~np.uint64(0)
+FULL = ~np.uint64(0)
+"""A word of 64 ones."""
 PAIRS, FOURS, EIGHTS, BYTES = (
     np.uint64(0x5555555555555555),
     np.uint64(0x3333333333333333),
@@ -22,7 +23,7 @@ PAIRS, FOURS, EIGHTS, BYTES = (
 
 @compiled
 def count_bits(word: np.uint64) -> int:
-    """Count the bits of one word; LLVM knows this form and makes it one instruction."""
+    """Count the bits of one word, by pairs, fours, eights; LLVM compiles this form to one instruction."""
     word = word - ((word >> ONE) & PAIRS)
     word = (word & FOURS) + ((word >> np.uint64(2)) & FOURS)
     word = (word + (word >> np.uint64(4))) & EIGHTS
@@ -102,6 +103,7 @@ def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
     for i in range(bits.size):
         word = bits[i]
         while word != 0:
+            # The ones below its lowest bit count its place; then that bit is cleared.
             slots[count] = (i << 6) + count_bits(~word & (word - ONE))
             count += 1
             word &= word - ONE

@@ -1,9 +1,9 @@
 """Closed frequent itemsets: the sets to which no item can be added without losing a transaction.
 
-The search is that of `pivots` over a plain context: every bound is the least support. Each closed set is found once, at
-its first member d. A node with members S and common transactions I holds, among its rejecters, the items before d and
-those already branched on. Where one of them holds all of I, every closed set below the node holds it too, and was found
-before; where a candidate does, it belongs to S. What is left is closed.
+The search is that of `maximal_sets` over a plain context: every bound is the least support. Each closed set is found
+once, at its first member d. A node has members S and their common transactions I. Its rejecters are the items before d
+and those already branched on. If a rejecter is in all of I, every closed set below the node holds it too, and was found
+before. If a candidate is in all of I, it belongs to S. With these candidates added, S is closed.
 
 Sources:
     Pasquier, Bastide, Taouil, Lakhal 1999, Discovering frequent closed itemsets for association rules.
@@ -14,48 +14,14 @@ import numpy as np
 
 from nddup.arrays import compiled
 from nddup.mining.bitsets import Bits, add_slot, count_all, keep_outside, list_slots, remove_slot
-from nddup.mining.found_sets import Found, add_found, empty_found, is_past
-from nddup.mining.neighbourhoods import Neighbourhood, find_later, make_lookup, place_row, visit_neighbourhood
+from nddup.mining.found_sets import Found, Limits, add_found, empty_found, is_past
+from nddup.mining.neighbourhoods import Neighbourhood, find_later, make_lookup, visit_neighbourhood, write_row
 from nddup.mining.packed_component import Component
-from nddup.mining.search_tree import Node, Scratch, make_root, make_scratch, node_at, step
+from nddup.mining.search_tree import Node, Scratch, make_scratch, make_stack, node_at, step
 
 
 @compiled
-def close(place: Neighbourhood, node: Node, found: Found, scratch: Scratch) -> Found:
-    """Add the closure of a node, unless it was found before, and branch on all candidates that are left."""
-    support = count_all(node.common)
-    keep_outside(node.branches, node.branches)
-    for i in range(list_slots(node.rejecters, scratch.slots)):
-        if scratch.kept[scratch.slots[i]] == support:
-            return found
-    for i in range(list_slots(node.candidates, scratch.slots)):
-        slot = scratch.slots[i]
-        if scratch.kept[slot] == support:
-            add_slot(node.members, slot)
-            remove_slot(node.candidates, slot)
-        else:
-            add_slot(node.branches, slot)
-    return add_found(found, place, node.members, support, scratch.slots)
-
-
-@compiled
-def search_closed(place: Neighbourhood, later: Bits, least: int, found: Found, limits: tuple[int, int, int]) -> Found:
-    """Add every closed set whose first member is the pivot; stops soon after a limit is passed."""
-    scratch = make_scratch(place)
-    width, n_features = place.neighbours.size, place.pivot_features.size
-    stack, taus = make_root(place, later, least, scratch)
-    found = close(place, node_at(stack, 0, n_features, width), found, scratch)
-    depth = 0
-    while depth >= 0 and not is_past(found.counts, limits):
-        above = depth
-        stack, taus, depth = step(place, stack, taus, depth, scratch)
-        if depth > above:
-            found = close(place, node_at(stack, depth, n_features, width), found, scratch)
-    return found
-
-
-@compiled
-def mine_closed(component: Component, least: int, limits: tuple[int, int, int]) -> Found:
+def mine_closed(component: Component, least: int, limits: Limits) -> Found:
     """
     Find the closed sets of items with at least `least` common transactions, one item alone included.
 
@@ -68,13 +34,50 @@ def mine_closed(component: Component, least: int, limits: tuple[int, int, int]) 
         The sets, by first member. Cost: for every closed set, and for every frequent one-item extension of it, the
         bitmaps of the neighbours left.
     """
-    room = make_lookup(component)
+    lookup = make_lookup(component)
     found = empty_found()
     for pivot in range(component.bounds.size):
-        place = visit_neighbourhood(component, pivot, room)
-        later = np.empty(place.neighbours.size, np.uint64)
-        place_row(place, find_later(component, pivot), later)
-        found = search_closed(place, later, least, found, limits)
+        neighbourhood = visit_neighbourhood(component, pivot, lookup)
+        later = np.empty(neighbourhood.neighbours.size, np.uint64)
+        write_row(neighbourhood, find_later(component, pivot), later)
+        found = search_closed(neighbourhood, later, least, found, limits)
         if is_past(found.counts, limits):
             break
     return found
+
+
+@compiled
+def search_closed(neighbourhood: Neighbourhood, later: Bits, least: int, found: Found, limits: Limits) -> Found:
+    """Add every closed set whose first member is the pivot; stops soon after a limit is passed."""
+    scratch = make_scratch(neighbourhood)
+    stack = make_stack(neighbourhood, later, least, scratch)
+    found = close(neighbourhood, node_at(stack, 0), found, scratch)
+    depth = 0
+    while depth >= 0 and not is_past(found.counts, limits):
+        above = depth
+        stack, depth = step(neighbourhood, stack, depth, scratch)
+        if depth > above:
+            found = close(neighbourhood, node_at(stack, depth), found, scratch)
+    return found
+
+
+@compiled
+def close(neighbourhood: Neighbourhood, node: Node, found: Found, scratch: Scratch) -> Found:
+    """Add the closure of a node, unless it was found before, and branch on all candidates that are left."""
+    support = count_all(node.common)
+    keep_outside(node.branches, node.branches)
+
+    # A rejecter in all common transactions is in the closure, which was found there.
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        if scratch.kept[scratch.slots[i]] == support:
+            return found
+
+    # A candidate in all of them belongs to the closure; the others are branches.
+    for i in range(list_slots(node.candidates, scratch.slots)):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support:
+            add_slot(node.members, slot)
+            remove_slot(node.candidates, slot)
+        else:
+            add_slot(node.branches, slot)
+    return add_found(found, neighbourhood, node.members, support, scratch.slots)

@@ -1,6 +1,6 @@
 """What is made of one component of the pair graph, by `clusters.mode`.
 
-all          its maximal sets; past the budget a cover; past ten times that, or where it was led, leaders
+all          its maximal sets; past the budget a cover; past ten times that, or if it was led, sets around leaders
 cover        maximal sets that hold every pair, few of them
 partition    each kept sketch with those that are duplicates of it; disjoint
 components   the component as it is: near-duplicates of near-duplicates
@@ -20,8 +20,8 @@ from nddup.mining.leaders import follow_leaders
 MODES = ("all", "cover", "partition", "components")
 
 
-class Limits(TypedDict):
-    """Exact limits of one search."""
+class LimitArguments(TypedDict):
+    """Exact limits of one search, as keyword arguments of `itemsets`."""
 
     max_sets: int
     max_members: int
@@ -43,7 +43,7 @@ class Budget(NamedTuple):
     max_nodes: int = 2_000_000
     min_support: int = 0
 
-    def of(self, sketches: int, times: int = 1) -> Limits:
+    def of(self, sketches: int, times: int = 1) -> LimitArguments:
         """The limits of a component of so many sketches, or so many times these."""
         return {
             "max_sets": times * (self.max_sets + 4 * sketches),
@@ -106,13 +106,15 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         return _groups(problem.sketches, np.zeros(len(problem.bounds), np.int32), mode)
     if mode == "partition":
         return _groups(problem.sketches, problem.leaders, mode)
+
+    # Of a family that was led not all pairs are known, so its maximal sets cannot be found.
     found = None if problem.is_led else _list_maximal(problem, mode, budget)
-    if found is None:
-        by_policy = np.argsort(problem.ranks).astype(np.int64)
-        found = follow_leaders(
-            problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support
-        ).itemsets
-    return found
+    if found is not None:
+        return found
+
+    by_policy = np.argsort(problem.ranks).astype(np.int64)
+    led = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
+    return led.itemsets
 
 
 def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:
@@ -121,6 +123,8 @@ def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | Non
     if mode == "cover":
         limits = budget.of(len(problem.bounds), COVER_SHARE)
         return cover_component(*arrays, min_support=budget.min_support, **limits)
+
+    # `mine_component` adds its share for each sketch to the first two budgets by itself.
     found = mine_component(
         *arrays,
         max_sets=budget.max_sets,
@@ -135,8 +139,10 @@ def _groups(sketches: Ragged, labels: NDArray[np.int32], mode: str) -> Itemsets:
     """The sets of equal labels, in order of their first members, with the features that all members have in common."""
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.append(True, labels[order][1:] != labels[order][:-1]))
+
     sets = sorted((group.tolist() for group in np.split(order, starts[1:])), key=lambda group: group[0])
     supports = [_joint_support(sketches, group) for group in sets]
+
     offsets = np.concatenate([[0], np.cumsum([len(group) for group in sets])]).astype(np.int64)
     members = np.concatenate([np.array(group, np.int32) for group in sets])
     return Itemsets(offsets, members, np.array(supports, np.int32), mode)

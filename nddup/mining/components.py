@@ -2,6 +2,9 @@
 
 Every pair of a cluster is an edge, so a cluster lies inside one component and nothing outside can extend it. A
 component is not a cluster: its ends may have nothing in common.
+
+Source:
+    Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
 """
 
 from typing import NamedTuple
@@ -39,22 +42,23 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 
 @compiled
 def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Trees of nodes, each node under a smaller one, so that the root of a tree is the first node of its component."""
+    """Union-find: each node lies under a smaller one, so the root of a tree is the first node of its component."""
     above = np.arange(nodes).astype(np.int32)
     for i in range(len(edges)):
         a, b = edges[i, 0], edges[i, 1]
         while above[a] != a:
-            above[a] = above[above[a]]  # half of the way up is cut off
+            above[a] = above[above[a]]  # path halving
             a = above[a]
         while above[b] != b:
             above[b] = above[above[b]]
             b = above[b]
         above[max(a, b)] = min(a, b)
+
     ordinals, positions = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
     sizes = np.zeros(nodes, np.int32)
     count = 0
     for node in range(nodes):
-        # What is above a node is smaller, so it is under its root by now.
+        # The node above is smaller, so it was put directly under its root before.
         root = above[above[node]]
         above[node] = root
         if root == node:
@@ -63,6 +67,7 @@ def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDA
         ordinals[node] = ordinals[root]
         positions[node] = sizes[root]
         sizes[root] += 1
+
     for node in range(nodes):
         sizes[node] = sizes[above[node]]
     return ordinals, positions, sizes

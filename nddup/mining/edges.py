@@ -1,7 +1,7 @@
-"""The edges of a whole graph in one task, and how many of them its memory takes.
+"""The edges of a whole graph in one task, and how many of them fit into its memory.
 
-Edges come in batches, their ends named by 64-bit numbers. They are copied out, so that a batch can be forgotten as soon
-as it was read, and their ends become places in a list of nodes: 8 bytes an edge, and 8 for each value it has.
+Edges come in batches, their ends named by 64-bit numbers. They are copied, so that a batch can be freed as soon as it
+was read, and their ends become positions in a list of nodes: 8 bytes an edge, and 8 for each value it has.
 
     add        batches of edges       -> held in pieces
     names      ends                   -> the nodes there are

@@ -4,11 +4,16 @@ Items are any bytes without white space; two are the same iff they are spelled t
 transactions, and an item repeated on its line counts once. Items are ordered by length, then by bytes, so that numbers
 come as numbers.
 
-Source:
+Items are numbered by a hash table of their spellings. Their hash, FNV-1a, starts from a random number, so that no file
+can be written whose items all meet in one slot; results do not depend on it.
+
+Sources:
     Frequent Itemset Mining Implementations repository, Goethals and Zaki 2003 (the format).
+    Fowler, Noll, Vo 1991 (the hash).
 """
 
 import gzip
+import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +32,10 @@ GZIP = b"\x1f\x8b"
 BLANKS = b" \t\n\v\f\r"
 NOT_BLANK = bytes(set(range(256)) - set(BLANKS))
 TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
-SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+PRIME = np.uint64(0x100000001B3)
+"""Multiplier of FNV-1a."""
+ITEMS, LINES, IN_LINE = 0, 1, 2
+"""What `Lexicon.counts` holds: distinct items; line feeds; items of the line that is not finished."""
 
 
 class FimiContext(NamedTuple):
@@ -45,7 +53,8 @@ class Lexicon(NamedTuple):
     ends: NDArray[np.int64]  # by item, where its name ends in `pool`
     last_line: NDArray[np.int64]  # by item, the line that held it last
     pool: NDArray[np.uint8]  # the names, one after the other
-    counts: NDArray[np.int64]  # items; line feeds; items in the line that is not finished
+    counts: NDArray[np.int64]  # shape (3,), see ITEMS
+    seed: np.uint64  # of the hash of this file's items
 
 
 def read_fimi(path: Path) -> FimiContext:
@@ -70,15 +79,18 @@ def read_fimi(path: Path) -> FimiContext:
         np.empty(0, np.int64),
         np.empty(0, np.uint8),
         np.zeros(3, np.int64),
+        np.uint64(secrets.randbits(64)),
     )
+
     items, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
     for block in cut_blocks(path):
         lexicon = make_room(lexicon, len(block))
         held, finished = split_block(np.frombuffer(block, np.uint8), lexicon)
         items.append(held)
         lengths.append(finished)
-    if lexicon.counts[2] > 0:
-        lengths.append(lexicon.counts[2:])
+    if lexicon.counts[IN_LINE] > 0:  # the last line may lack its end
+        lengths.append(lexicon.counts[IN_LINE:])
+
     names, number = order_names(lexicon)
     offsets = np.cumsum(np.concatenate(lengths))
     return FimiContext(Context(offsets, number[np.concatenate(items)], len(names)), names)
@@ -97,6 +109,8 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
                 raise OSError(f"damaged gzip: {error}") from error
             if not data:
                 break
+
+            # What follows the last white space may be a part of an item: it waits for the next block.
             held = rest + data
             cut = len(held.rstrip(NOT_BLANK)) if held[-1:] not in BLANKS else len(held)
             if len(held) - cut > BLOCK:
@@ -108,9 +122,12 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
 
 def make_room(lexicon: Lexicon, size: int) -> Lexicon:
     """Return the same items with room for those of one more block of `size` bytes."""
-    count, most = int(lexicon.counts[0]), int(lexicon.counts[0]) + size // 2 + 1
-    used = int(lexicon.ends[count - 1]) if count else 0
-    table, hashes, ends, last_line, pool, counts = lexicon
+    table, hashes, ends, last_line, pool, counts, seed = lexicon
+    count = int(counts[ITEMS])
+    used = int(ends[count - 1]) if count else 0
+
+    # An item takes two bytes at least, one of them white space.
+    most = count + size // 2 + 1
     if most > hashes.size:
         room = max(most, 2 * count)
         hashes = np.concatenate((hashes[:count], np.empty(room - count, np.uint64)))
@@ -118,9 +135,10 @@ def make_room(lexicon: Lexicon, size: int) -> Lexicon:
         last_line = np.concatenate((last_line[:count], np.empty(room - count, np.int64)))
         table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
         fill_table(table, hashes[:count])
+
     if used + size > pool.size:
         pool = np.concatenate((pool[:used], np.empty(max(size, used), np.uint8)))
-    return Lexicon(table, hashes, ends, last_line, pool, counts)
+    return Lexicon(table, hashes, ends, last_line, pool, counts, seed)
 
 
 @compiled
@@ -136,7 +154,7 @@ def fill_table(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
 @compiled
 def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64, lexicon: Lexicon) -> int:
     """Find the number of the item spelled `data[start:end]`; a new one gets the next."""
-    table, hashes, ends, last_line, pool, counts = lexicon
+    table, hashes, ends, last_line, pool, counts, _ = lexicon
     slot = np.int64(mixed & np.uint64(table.size - 1))
     while table[slot] >= 0:
         item = table[slot]
@@ -147,7 +165,8 @@ def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64,
         if is_same:
             return int(item)
         slot = (slot + 1) & (table.size - 1)
-    item = counts[0]
+
+    item = counts[ITEMS]
     table[slot] = item
     hashes[item] = mixed
     low = ends[item - 1] if item > 0 else 0
@@ -155,7 +174,7 @@ def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64,
         pool[low + i] = data[start + i]
     ends[item] = low + end - start
     last_line[item] = -1
-    counts[0] = item + 1
+    counts[ITEMS] = item + 1
     return int(item)
 
 
@@ -174,33 +193,37 @@ def split_block(data: NDArray[np.uint8], lexicon: Lexicon) -> tuple[NDArray[np.i
     while at < data.size:
         byte = data[at]
         if byte == LINE_FEED:
-            if counts[2] > 0:
-                lengths[n_lines] = counts[2]
+            if counts[IN_LINE] > 0:
+                lengths[n_lines] = counts[IN_LINE]
                 n_lines += 1
-            counts[1] += 1
-            counts[2] = 0
+            counts[LINES] += 1
+            counts[IN_LINE] = 0
         if byte == SPACE or TAB <= byte <= RETURN:
             at += 1
             continue
-        start, mixed = at, SEED
+
+        start, mixed = at, lexicon.seed
         while at < data.size and data[at] != SPACE and not TAB <= data[at] <= RETURN:
             mixed = (mixed ^ np.uint64(data[at])) * PRIME
             at += 1
         item = number_item(data, start, at, mixed ^ (mixed >> np.uint64(32)), lexicon)
-        if last_line[item] != counts[1]:
-            last_line[item] = counts[1]
+
+        # An item repeated on its line counts once.
+        if last_line[item] != counts[LINES]:
+            last_line[item] = counts[LINES]
             items[n_items] = item
             n_items += 1
-            counts[2] += 1
+            counts[IN_LINE] += 1
     return items[:n_items].copy(), lengths[:n_lines].copy()
 
 
 def order_names(lexicon: Lexicon) -> tuple[list[bytes], NDArray[np.int32]]:
     """Order the items by the length of their names, then by bytes: the names so, and the new number of each item."""
-    count = int(lexicon.counts[0])
+    count = int(lexicon.counts[ITEMS])
     ends = lexicon.ends[:count].tolist()
     text = lexicon.pool[: ends[-1] if ends else 0].tobytes()
     names = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
     order = sorted(range(count), key=lambda item: (len(names[item]), names[item]))
     number = np.empty(count, np.int32)
     number[order] = np.arange(count)

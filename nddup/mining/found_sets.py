@@ -1,4 +1,4 @@
-"""The sets found so far, in arrays that grow."""
+"""The sets found so far, in arrays that grow, and the limits that a search may not pass."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,25 @@ from nddup.arrays import compiled
 from nddup.mining.bitsets import Bits, list_slots
 from nddup.mining.neighbourhoods import Neighbourhood
 
+SETS, ROWS, WORK = 0, 1, 2
+"""What `Found.counts` holds: sets, member rows, and the work of the search (`itemsets.mine_component`)."""
+
 
 class Found(NamedTuple):
-    """Sets found so far, with room for more; `counts` holds sets, member rows, work."""
+    """Sets found so far, with room for more: set i is `members[ends[i - 1]:ends[i]]`."""
 
     ends: NDArray[np.int64]
     members: NDArray[np.int32]
     supports: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # shape (3,)
+
+
+class Limits(NamedTuple):
+    """Exact limits of one search."""
+
+    sets: int
+    rows: int
+    work: int
 
 
 @compiled
@@ -29,46 +40,52 @@ def empty_found() -> Found:
 def make_room(found: Found, size: int) -> Found:
     """Return the same sets with room for one more of `size` members, at least doubled when full."""
     ends, members, supports, counts = found
-    if counts[0] == ends.size:
+    if counts[SETS] == ends.size:
         ends = np.empty(2 * found.ends.size, np.int64)
         supports = np.empty(2 * found.ends.size, np.int32)
-        for i in range(counts[0]):
+        for i in range(counts[SETS]):
             ends[i] = found.ends[i]
             supports[i] = found.supports[i]
-    if counts[1] + size > members.size:
+
+    if counts[ROWS] + size > members.size:
         members = np.empty(2 * (found.members.size + size), np.int32)
-        for i in range(counts[1]):
+        for i in range(counts[ROWS]):
             members[i] = found.members[i]
     return Found(ends, members, supports, counts)
 
 
 @compiled
-def add_found(found: Found, place: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]) -> Found:
-    """Add the pivot and `members` as one set, ascending; the sets may move to more room."""
+def add_found(
+    found: Found, neighbourhood: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]
+) -> Found:
+    """Add the pivot and `members` as one set, ascending; the sets may move to more room. `slots` is scratch."""
     size = list_slots(members, slots)
     found = make_room(found, size + 1)
     ends, rows, supports, counts = found
-    at = counts[1]
+
+    # Slots ascend by document; the pivot, which has none, comes before the first document after it.
+    at = counts[ROWS]
     pivot_written = False
     for i in range(size):
-        document = place.documents[slots[i]]
-        if document > place.pivot and not pivot_written:
-            rows[at] = place.pivot
+        document = neighbourhood.documents[slots[i]]
+        if document > neighbourhood.pivot and not pivot_written:
+            rows[at] = neighbourhood.pivot
             at += 1
             pivot_written = True
         rows[at] = document
         at += 1
     if not pivot_written:
-        rows[at] = place.pivot
+        rows[at] = neighbourhood.pivot
         at += 1
-    counts[1] = at
-    ends[counts[0]] = at
-    supports[counts[0]] = support
-    counts[0] += 1
+
+    counts[ROWS] = at
+    ends[counts[SETS]] = at
+    supports[counts[SETS]] = support
+    counts[SETS] += 1
     return found
 
 
 @compiled
-def is_past(counts: NDArray[np.int64], limits: tuple[int, int, int]) -> bool:
+def is_past(counts: NDArray[np.int64], limits: Limits) -> bool:
     """Tell whether sets, member rows or work are past their limit."""
-    return bool(counts[0] > limits[0] or counts[1] > limits[1] or counts[2] > limits[2])
+    return bool(counts[SETS] > limits.sets or counts[ROWS] > limits.rows or counts[WORK] > limits.work)

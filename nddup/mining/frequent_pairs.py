@@ -1,10 +1,16 @@
 """Which items of a context occur together often enough: all pairs with a least number of common transactions.
 
-Most transactions are short; a few, such as the shingles of a template, are held by a large part of all items and would
-alone make most of the counting. So the longest ones are columns of bits, an item's row a few words, and the rest are
-lists: a pair is counted along the lists, and the bits are counted only for pairs met there, and between items that
-hold enough in bits alone. How many columns are bits is chosen by what both ways would cost.
+Most transactions are short. A few, such as the shingles of a template, hold a large part of all items, and alone would
+make most of the counting. So the longest transactions become columns of bits, an item's row a few words, and the rest
+become lists of the items they hold. A pair is counted along the lists; its bits are counted only if it was met there,
+or if both items have enough transactions in bits alone. How many columns are bits is chosen by estimated cost.
+
+Sources:
+    Agrawal, Srikant 1994, Fast algorithms for mining association rules (counting pairs).
+    Sarawagi, Kirpal 2004, Efficient set joins on similarity predicates (long lists are handled apart).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,35 +51,113 @@ def find_pairs(
     columns = choose_columns(lengths, offsets.size - 1)
     slots = np.full(n_transactions, -1, np.int32)
     slots[columns] = np.arange(columns.size)
-    rest = np.where(slots < 0, lengths, 0)
-    starts = np.concatenate(([0], np.cumsum(rest))).astype(np.int64)
-    return count_pairs(offsets, transactions, slots, starts, (columns.size + 63) >> 6, least)
+
+    listed = np.where(slots < 0, lengths, 0)
+    starts = np.concatenate(([0], np.cumsum(listed))).astype(np.int64)
+    return count_pairs(offsets, transactions, Split(slots, starts, (columns.size + 63) >> 6), least)
 
 
 def choose_columns(lengths: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Choose the transactions to be held as bits, the longest, 64 a word, so that the whole costs least."""
+    """Choose the transactions to be held as bits, the longest, 64 a word, so that the whole costs least.
+
+    Args:
+        lengths: shape (t,), items of each transaction.
+        n_items: number of items.
+
+    Returns:
+        Numbers of transactions, longest first, at most `MAX_BITS` words of bits for all items.
+    """
     by_length = np.argsort(-lengths, kind="stable")
     meetings = np.concatenate(([0], np.cumsum(lengths[by_length].astype(np.float64) ** 2))) / 2
+
+    # costs[w]: with w words of bits an item, the meetings in the lists left and the words of all pairs.
     most = min((lengths.size + 63) >> 6, MAX_BITS // max(n_items, 1))
     taken = np.minimum(64 * np.arange(most + 1), lengths.size)
     costs = MEETING * (meetings[-1] - meetings[taken]) + np.arange(most + 1) * (n_items**2 / 2)
     return by_length[: taken[np.argmin(costs)]]
 
 
+class Split(NamedTuple):
+    """Which of t transactions are columns of bits, and where the lists of the others lie."""
+
+    slots: NDArray[np.int32]  # shape (t,), the column of a transaction, or -1
+    starts: NDArray[np.int64]  # shape (t+1,), where its list starts; that of a column is empty
+    width: int  # words of bits of an item
+
+
+class Items(NamedTuple):
+    """The m items that were counted so far."""
+
+    bits: Bits  # shape (m, width), their transactions in columns
+    in_bits: NDArray[np.int32]  # shape (m,), how many those are
+    posted: NDArray[np.int32]  # the lists: the items of each other transaction, ascending
+    ends: NDArray[np.int64]  # shape (t,), where each list ends so far
+
+
+class Meetings(NamedTuple):
+    """The items that one item meets in its lists."""
+
+    counts: NDArray[np.int32]  # shape (m,), common transactions with each; 0 between two items
+    items: NDArray[np.int32]  # shape (m,), room for those met
+
+
 @compiled
-def split_item(
-    transactions: NDArray[np.int32], slots: NDArray[np.int32], row: Bits, light: NDArray[np.int32]
-) -> tuple[int, int]:
-    """Write the transactions of an item into its row of bits and into `light`; returns how many of both."""
-    n_light = 0
+def count_pairs(
+    offsets: NDArray[np.int64], transactions: NDArray[np.int32], split: Split, least: int
+) -> NDArray[np.int32]:
+    """Count each item against the items before it: along the lists first, then in bits; shape (e, 2)."""
+    m = offsets.size - 1
+    n_posted, ends = split.starts[-1], split.starts[:-1].copy()
+    items = Items(np.zeros((m, split.width), np.uint64), np.zeros(m, np.int32), np.empty(n_posted, np.int32), ends)
+    met = Meetings(np.zeros(m, np.int32), np.empty(m, np.int32))
+    heavy, n_heavy = np.empty(m, np.int32), 0  # items with `least` transactions in bits alone
+    pairs, count = np.empty((1024, 2), np.int32), 0
+
+    for a in range(m):
+        n_met = meet_in_lists(transactions[offsets[a] : offsets[a + 1]], split, items, met, a)
+
+        # Two heavy items that met in no list: only their bits can tell.
+        if items.in_bits[a] >= least:
+            for i in range(n_heavy):
+                b = heavy[i]
+                if met.counts[b] == 0 and count_common(items.bits[a], items.bits[b]) >= least:
+                    pairs = add_pair(pairs, count, b, a)
+                    count += 1
+            heavy[n_heavy] = a
+            n_heavy += 1
+
+        # Items that met: their bits are compared only if these can make up what is missing.
+        for i in range(n_met):
+            b = met.items[i]
+            more = least - met.counts[b]
+            if more <= min(items.in_bits[a], items.in_bits[b]) and count_common(items.bits[a], items.bits[b]) >= more:
+                pairs = add_pair(pairs, count, b, a)
+                count += 1
+            met.counts[b] = 0
+    return pairs[:count].copy()
+
+
+@compiled
+def meet_in_lists(transactions: NDArray[np.int32], split: Split, items: Items, met: Meetings, a: int) -> int:
+    """Enter item `a` into bits and lists, and count its meetings there; returns how many items it met."""
+    n_met = 0
     for i in range(transactions.size):
-        slot = slots[transactions[i]]
+        at = transactions[i]
+        slot = split.slots[at]
         if slot >= 0:
-            add_slot(row, int(slot))
-        else:
-            light[n_light] = transactions[i]
-            n_light += 1
-    return transactions.size - n_light, n_light
+            add_slot(items.bits[a], int(slot))
+            items.in_bits[a] += 1
+            continue
+
+        for j in range(split.starts[at], items.ends[at]):
+            b = items.posted[j]
+            if met.counts[b] == 0:
+                met.items[n_met] = b
+                n_met += 1
+            met.counts[b] += 1
+        items.posted[items.ends[at]] = a
+        items.ends[at] += 1
+    return n_met
 
 
 @compiled
@@ -86,51 +170,3 @@ def add_pair(pairs: NDArray[np.int32], count: int, a: int, b: int) -> NDArray[np
     pairs[count, 0] = a
     pairs[count, 1] = b
     return pairs
-
-
-@compiled
-def count_pairs(
-    offsets: NDArray[np.int64],
-    transactions: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    width: int,
-    least: int,
-) -> NDArray[np.int32]:
-    """Count each item against the items before it: along the lists first, then in bits."""
-    m = offsets.size - 1
-    bits = np.zeros((m, width), np.uint64)
-    in_bits, heavy = np.zeros(m, np.int32), np.empty(m, np.int32)
-    posted, ends = np.empty(starts[-1], np.int32), starts[:-1].copy()
-    met, touched = np.zeros(m, np.int32), np.empty(m, np.int32)
-    light = np.empty(slots.size, np.int32)
-    pairs, count, n_heavy = np.empty((1024, 2), np.int32), 0, 0
-    for a in range(m):
-        in_bits[a], n_light = split_item(transactions[offsets[a] : offsets[a + 1]], slots, bits[a], light)
-        n_touched = 0
-        for i in range(n_light):
-            at = light[i]
-            for j in range(starts[at], ends[at]):
-                b = posted[j]
-                if met[b] == 0:
-                    touched[n_touched] = b
-                    n_touched += 1
-                met[b] += 1
-            posted[ends[at]] = a
-            ends[at] += 1
-        if in_bits[a] >= least:
-            for i in range(n_heavy):
-                b = heavy[i]
-                if met[b] == 0 and count_common(bits[a], bits[b]) >= least:
-                    pairs = add_pair(pairs, count, b, a)
-                    count += 1
-            heavy[n_heavy] = a
-            n_heavy += 1
-        for i in range(n_touched):
-            b = touched[i]
-            more = least - met[b]
-            if more <= min(in_bits[a], in_bits[b]) and count_common(bits[a], bits[b]) >= more:
-                pairs = add_pair(pairs, count, b, a)
-                count += 1
-            met[b] = 0
-    return pairs[:count].copy()

@@ -1,7 +1,10 @@
 """All maximal, or all closed, frequent itemsets of a plain context: a count is the only condition.
 
 Items are documents and transactions their shingles, so an item's transactions are its sketch, every bound is the
-count, and two items are near-duplicates where they have that many transactions in common.
+count, and two items are near-duplicates if they have that many transactions in common.
+
+Source:
+    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
 """
 
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.mining.closed_sets import mine_closed
-from nddup.mining.found_sets import Found
+from nddup.mining.found_sets import ROWS, SETS, WORK, Found, Limits
 from nddup.mining.frequent_pairs import find_pairs
 from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
 from nddup.mining.maximal_sets import mine_pivots
@@ -48,8 +51,8 @@ def mine_context(
         ValueError: if `support` is less than 1.
 
     Cost:
-        As `find_pairs`, then as `pivots` or `closed`. Memory, beside the context and the sets: 12 bytes for every
-        frequent item of every transaction, 24 for every pair of items with enough in common, and one neighbourhood.
+        As `find_pairs`, then as `maximal_sets` or `closed_sets`. Memory, beside the context and the sets: 12 bytes for
+        every frequent item of every transaction, 24 for every pair of items with enough in common, one neighbourhood.
 
     Example:
         >>> context = Context(np.array([0, 2, 5, 7, 8]), np.array([0, 1, 0, 1, 2, 1, 2, 3], np.int32), 4)
@@ -64,23 +67,33 @@ def mine_context(
         raise ValueError(f"a support is at least 1, got {support}")
     support = min(support, context.offsets.size)  # more than all transactions is out of reach, however much more
     counts = np.bincount(context.items, minlength=context.n_items)
-    rows = transpose_context(context, counts >= support, shortest=1 if closed else 2)
-    rows = take_rows(rows, np.flatnonzero(np.diff(rows.offsets) >= support))
-    # Rare items first: the search looks at the neighbours after an item, and these have few.
-    rows = take_rows(rows, np.argsort(np.diff(rows.offsets), kind="stable"))
+    limit = NO_LIMIT if max_sets is None else max_sets
+
+    # Items with equal rows are in the same sets: the search sees one of them, and the sets get them all back.
+    rows = list_rows(context, counts >= support, support, shortest=1 if closed else 2)
     groups, n_groups = number_rows(rows.offsets, rows.transactions)
     component = relate_rows(take_rows(rows, np.unique(groups, return_index=True)[1]), support)
-    limit = NO_LIMIT if max_sets is None else max_sets
-    limits = (limit, NO_LIMIT, NO_LIMIT)
+    limits = Limits(limit, NO_LIMIT, NO_LIMIT)
     if closed:
-        found = mine_closed(component, support, limits)
+        found = expand_groups(mine_closed(component, support, limits), groups, rows.items)
+        found = drop_root(found, context.offsets.size - 1)
     else:
         found = add_lone_rows(mine_pivots(component, np.arange(n_groups), support, limits), component)
-    found = expand_groups(found, groups, rows.items)
-    if closed:
-        found = drop_root(found, context.offsets.size - 1)
+        found = expand_groups(found, groups, rows.items)
+
     unpaired = np.setdiff1d(np.flatnonzero(counts >= support), rows.items).astype(np.int32)
     return choose_sets(found, unpaired, counts, min_size, limit)
+
+
+def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *, shortest: int) -> Rows:
+    """The transactions of each frequent item that still has enough of them, rare items first.
+
+    Transactions of fewer than `shortest` frequent items are left out before. The search looks at the neighbours after
+    an item; rare items have few, so they come first.
+    """
+    rows = transpose_context(context, is_frequent, shortest=shortest)
+    rows = take_rows(rows, np.flatnonzero(np.diff(rows.offsets) >= support))
+    return take_rows(rows, np.argsort(np.diff(rows.offsets), kind="stable"))
 
 
 def relate_rows(rows: Rows, least: int) -> Component:
@@ -92,14 +105,14 @@ def relate_rows(rows: Rows, least: int) -> Component:
 
 def add_lone_rows(found: Found, component: Component) -> Found:
     """Add the rows without a neighbour to the maximal sets: each stands for one item, or for several equal ones."""
-    n_sets, n_rows = found.counts[:2].tolist()
+    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     lone = np.flatnonzero(np.diff(component.word_offsets) == 0)
     supports = np.diff(component.feature_offsets)[lone]
     return Found(
         np.append(found.ends[:n_sets], n_rows + 1 + np.arange(lone.size)),
         np.append(found.members[:n_rows], lone.astype(np.int32)),
         np.append(found.supports[:n_sets], supports.astype(np.int32)),
-        np.array([n_sets + lone.size, n_rows + lone.size, found.counts[2]]),
+        np.array([n_sets + lone.size, n_rows + lone.size, found.counts[WORK]]),
     )
 
 
@@ -115,22 +128,27 @@ def expand_groups(found: Found, groups: NDArray[np.int64], items: NDArray[np.int
     Returns:
         The same sets, in the same order, of items, ascending.
     """
-    n_sets, n_rows = found.counts[:2].tolist()
+    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     members, ends = found.members[:n_rows], found.ends[:n_sets]
+
     sizes = np.bincount(groups)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     by_group = items[np.argsort(groups, kind="stable")]
     lengths = sizes[members]
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     expanded = by_group[np.repeat(starts[members] - offsets[:-1], lengths) + np.arange(offsets[-1])]
+
     owners = np.repeat(np.arange(n_sets), np.diff(offsets[ends], prepend=0))
     in_order = expanded[np.lexsort((expanded, owners))].astype(np.int32)
     return Found(offsets[ends], in_order, found.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
 
 
 def drop_root(found: Found, n_transactions: int) -> Found:
-    """Leave out the set that every transaction holds, unless it is the only one: all other closed sets contain it."""
-    n_sets = int(found.counts[0])
+    """Leave out the set of the items that every transaction holds, unless it is the only one found.
+
+    It is the closure of no item at all, and all other closed sets contain it.
+    """
+    n_sets = int(found.counts[SETS])
     sizes = np.diff(found.ends, prepend=0)
     stays = (found.supports < n_transactions) | (n_sets == 1)
     members = found.members[np.repeat(stays, sizes)]
@@ -145,9 +163,11 @@ def choose_sets(
     sizes = np.append(np.diff(found.ends, prepend=0), np.ones(unpaired.size, np.int64))
     members = np.append(found.members, unpaired)
     supports = np.append(found.supports, counts[unpaired]).astype(np.int32)
+
     first = np.cumsum(sizes) - sizes
     # The row of an item alone lacks the transactions that no other frequent item is in.
     supports[sizes == 1] = counts[members[first[sizes == 1]]]
+
     is_chosen = (sizes >= min_size) & (np.arange(sizes.size) < limit)
     members = members[np.repeat(is_chosen, sizes)]
     ends = np.cumsum(sizes[is_chosen])

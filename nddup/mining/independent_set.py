@@ -2,6 +2,9 @@
 
 A node is kept iff no neighbour before it was kept. So every removed node has a kept neighbour that the policy prefers
 to it, no two kept nodes are neighbours, and the set does not depend on how the work was divided.
+
+Source:
+    Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on average.
 """
 
 from typing import NamedTuple
@@ -48,44 +51,61 @@ def keep_first(
     """
     if len(edges) > np.iinfo(np.int32).max:
         raise ValueError(f"one task takes fewer than 2^31 edges, got {len(edges):,}")
-    by_rank = np.argsort(ranks).astype(np.int32)
-    likeness = np.atleast_2d(np.asarray(resemblance, np.float64))
-    return Kept(*_keep(np.ascontiguousarray(edges, np.int32), likeness, ranks.astype(np.int32), by_rank, least))
+    graph = _Graph(
+        np.ascontiguousarray(edges, np.int32),
+        np.atleast_2d(np.asarray(resemblance, np.float64)),
+        ranks.astype(np.int32),
+        least,
+    )
+    kept = _choose(graph, np.argsort(ranks).astype(np.int32))
+    return Kept(kept, *_find_duplicates(graph, kept))
+
+
+class _Graph(NamedTuple):
+    """The pair graph as kernels take it."""
+
+    edges: NDArray[np.int32]  # (e, 2)
+    likeness: NDArray[np.float64]  # (1, e), or (2, e): row i for how much of end i the other end contains
+    ranks: NDArray[np.int32]  # (n,)
+    least: float
 
 
 @compiled
-def _keep(
-    edges: NDArray[np.int32],
-    likeness: NDArray[np.float64],
-    ranks: NDArray[np.int32],
-    by_rank: NDArray[np.int32],
-    least: float,
-) -> tuple[NDArray[np.bool_], NDArray[np.int32], NDArray[np.float64]]:
-    """Both directions have the same likeness where there is one row of it."""
-    nodes, rows = len(ranks), len(likeness)
-    offsets, listed = _list_by_first(edges, ranks)
-    kept = np.ones(nodes, np.bool_)
+def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Keep each node in turn that no kept one before it removed, and remove its later neighbours; (n,)."""
+    edges, likeness = graph.edges, graph.likeness
+    offsets, listed = _list_by_first(edges, graph.ranks)
+    kept = np.ones(len(graph.ranks), np.bool_)
     for node in by_rank:
         if not kept[node]:
             continue
+
         for i in listed[offsets[node] : offsets[node + 1]]:
             end = 0 if edges[i, 1] == node else 1
-            if likeness[end % rows, i] >= least:
+            # Both directions have the same likeness where there is one row of it.
+            if likeness[end % len(likeness), i] >= graph.least:
                 kept[edges[i, end]] = False
+    return kept
 
-    duplicate_of = np.full(nodes, -1, np.int32)
+
+@compiled
+def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The kept neighbour of highest likeness of each removed node, (n,), and that likeness, (n,)."""
+    edges, likeness, ranks = graph.edges, graph.likeness, graph.ranks
+    duplicate_of = np.full(len(ranks), -1, np.int32)
     best = np.where(kept, 1.0, -1.0)
     for i in range(len(edges)):
         for end in range(2):
             node, other = edges[i, end], edges[i, 1 - end]
-            value = likeness[end % rows, i]
-            if kept[node] or not kept[other] or value < least:
+            value = likeness[end % len(likeness), i]
+            if kept[node] or not kept[other] or value < graph.least:
                 continue
+
             is_tie = value == best[node]
             if value > best[node] or (is_tie and ranks[other] < ranks[duplicate_of[node]]):
                 duplicate_of[node] = other
                 best[node] = value
-    return kept, duplicate_of, best
+    return duplicate_of, best
 
 
 @compiled
@@ -98,6 +118,7 @@ def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[
         offsets[first + 2] += 1
     for node in range(nodes):
         offsets[node + 2] += offsets[node + 1]
+
     # Filling moves the start of each node to its end, which is where the next one starts.
     for i in range(len(edges)):
         first = edges[i, 0] if ranks[edges[i, 0]] < ranks[edges[i, 1]] else edges[i, 1]

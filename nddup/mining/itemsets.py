@@ -8,9 +8,9 @@ Shingles are transactions, documents are items: a cluster is an *intent* (a set 
 
 Every two documents of a cluster are a pair, so nothing outside the component can be added to it.
 
-    mine_component   all maximal sets (`pivots`), past a budget a cover, past ten times the budget neither
-    mine_share       the maximal sets of some pivots: a component spread over tasks
-    cover_component  some maximal sets that hold every pair (`covering`)
+    mine_component   all maximal sets (`maximal_sets`); past a budget a cover; past ten times the budget neither
+    mine_share       the maximal sets with given first members: a component spread over tasks
+    cover_component  some maximal sets that hold every pair (`cover`)
 
 Source:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import number_keys
 from nddup.mining.cover import cover_pairs
-from nddup.mining.found_sets import Found, is_past
+from nddup.mining.found_sets import ROWS, SETS, Found, Limits, is_past
 from nddup.mining.maximal_sets import mine_pivots
 from nddup.mining.packed_component import Component, make_component
 
@@ -41,7 +41,7 @@ class Itemsets:
         members: int32, indices within the component, ascending in each set; sets ascend lexicographically.
         supports: shape (k,), int32, the features common to all members of each set.
         coverage: `all` (every maximal set), `pairs` (maximal sets that hold every pair), or `documents`: no sets,
-            because even a cover would pass ten times the budget. The component is then one for `leaders`.
+            because even a cover would pass ten times the budget. `leaders` then makes clusters of the component.
     """
 
     offsets: NDArray[np.int64]
@@ -102,18 +102,21 @@ def mine_component(
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     m = bounds.size
-    limits = (
+    limits = Limits(
         max_sets + 4 * m,
         max_members + 400 * m,
         2_000_000 + 100 * m if max_nodes is None else max_nodes,
     )
+
     found = mine_pivots(component, np.arange(m), min_support, limits)
     if not is_past(found.counts, limits):
         return sort_canonically(found, "all")
-    limits = (COVER_SHARE * limits[0], COVER_SHARE * limits[1], COVER_SHARE * limits[2])
+
+    limits = Limits(COVER_SHARE * limits.sets, COVER_SHARE * limits.rows, COVER_SHARE * limits.work)
     found = cover_pairs(component, np.arange(m), min_support, limits)
     if not is_past(found.counts, limits):
         return sort_canonically(found, "pairs")
+
     return Itemsets(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), "documents")
 
 
@@ -154,7 +157,7 @@ def mine_share(
         ValueError: as `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
-    limits = (max_sets, max_members, max_nodes)
+    limits = Limits(max_sets, max_members, max_nodes)
     found = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
     return None if is_past(found.counts, limits) else sort_canonically(found, "all")
 
@@ -172,7 +175,7 @@ def cover_component(
     max_nodes: int = NO_LIMIT,
 ) -> Itemsets | None:
     """
-    Cover the pairs of a component with maximal sets, as `covering` describes.
+    Cover the pairs of a component with maximal sets, as `cover` describes.
 
     Args:
         feature_offsets: as of `mine_component`, like the next four.
@@ -193,7 +196,7 @@ def cover_component(
         ValueError: as `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
-    limits = (max_sets, max_members, max_nodes)
+    limits = Limits(max_sets, max_members, max_nodes)
     seeds = np.arange(bounds.size) if pivots is None else np.unique(pivots).astype(np.int64)
     found = cover_pairs(component, seeds, min_support, limits)
     return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
@@ -212,22 +215,26 @@ def gather_component(
             f"{m} bounds need {m + 1} offsets, the last of them {features.size}, "
             f"got {feature_offsets.size} ending in {feature_offsets[-1:].tolist()}"
         )
+
     pairs = edges.reshape(-1, 2)
     if pairs.size and not (pairs[:, 0].min() >= 0 and (pairs[:, 0] < pairs[:, 1]).all() and pairs[:, 1].max() < m):
         raise ValueError(f"a pair is two indices from 0 to {m - 1}, the lower first")
+
     numbers, n_features = number_keys(np.ascontiguousarray(features).view(np.uint64))
     return make_component(feature_offsets, numbers, n_features, bounds, pairs)
 
 
 def sort_canonically(found: Found, coverage: str) -> Itemsets:
     """Order sets lexicographically by their members."""
-    n_sets, n_rows = found.counts[:2].tolist()
+    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     ends, members = found.ends[:n_sets], found.members[:n_rows]
     starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
+
     # Big-endian numbers compare as bytes the way they compare as numbers.
     text = members.astype(">i4").tobytes()
     keys = [text[4 * start : 4 * end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     order = np.array(sorted(range(n_sets), key=keys.__getitem__), dtype=np.int64)
+
     sizes = (ends - starts)[order]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     rows = np.repeat(starts[order] - offsets[:-1], sizes) + np.arange(n_rows)

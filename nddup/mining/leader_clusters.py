@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, compiled
 from nddup.matching.compare import resemblance_parts
 from nddup.matching.threshold import Rule
-from nddup.mining.bitsets import ONE, Bits, count_all, count_common
+from nddup.mining.bitsets import FULL, ONE, Bits, count_all, count_common
 from nddup.mining.found_sets import Found
 from nddup.mining.itemsets import Itemsets, sort_canonically
 
@@ -199,7 +199,7 @@ def make_clusters(n_words: int) -> Clusters:
 def begin(sketches: Sketches, clusters: Clusters, at: int, leader: int) -> None:
     """Begin a cluster with the leader alone."""
     for word in range(clusters.joint.shape[1]):
-        clusters.joint[at, word] = ~np.uint64(0)
+        clusters.joint[at, word] = FULL
     clusters.tau[at] = max(sketches.min_support, sketches.bounds[leader])
     clusters.largest[at] = size_of(sketches, leader)
     clusters.counts[at] = 0

@@ -22,6 +22,7 @@ Each node uses dominance or acceptance, whichever leaves fewer branches. The pai
 derived from counts: for shares and resemblance, enough common features do not make a pair.
 
 Sources:
+    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the sets).
     Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the
     dominant document is its pivot, of documents instead of vertices.
     Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing what keeps the support, accepting a whole tail.
@@ -44,21 +45,21 @@ from nddup.mining.bitsets import (
     list_slots,
     remove_slot,
 )
-from nddup.mining.found_sets import Found, add_found, empty_found, is_past
+from nddup.mining.found_sets import SETS, WORK, Found, Limits, add_found, empty_found, is_past
 from nddup.mining.neighbourhoods import (
     Neighbourhood,
     count_visit,
     find_later,
     make_lookup,
-    place_row,
     visit_neighbourhood,
+    write_row,
 )
 from nddup.mining.packed_component import Component
-from nddup.mining.search_tree import Node, Scratch, make_root, make_scratch, node_at, step
+from nddup.mining.search_tree import Node, Scratch, make_scratch, make_stack, node_at, step
 
 
 @compiled
-def find_dominant(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
     """
     Absorb what dominates its node, and find the document that leaves fewest branches by dominance.
 
@@ -68,27 +69,30 @@ def find_dominant(place: Neighbourhood, node: Node, tau: int, branches: Bits, sc
     """
     support = count_all(node.common)
     fewest, dominant = count_all(node.candidates) + 1, -1
-    n_candidates = list_slots(node.candidates, scratch.slots)
-    for i in range(n_candidates):
+
+    for i in range(list_slots(node.candidates, scratch.slots)):
         slot = scratch.slots[i]
-        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
-            outside = count_outside(node.candidates, place.near[slot])
+        if scratch.kept[slot] == support and neighbourhood.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, neighbourhood.near[slot])
             if outside == 1:
                 # Near every other candidate: what is counted as outside of others does not change by it.
                 add_slot(node.members, slot)
                 remove_slot(node.candidates, slot)
-                keep_common(node.rejecters, place.near[slot])
+                keep_common(node.rejecters, neighbourhood.near[slot])
             elif outside < fewest:
                 fewest, dominant = outside, slot
+
     for i in range(list_slots(node.rejecters, scratch.slots)):
         slot = scratch.slots[i]
-        if scratch.kept[slot] == support and place.bounds[slot] <= tau:
-            outside = count_outside(node.candidates, place.near[slot])
+        if scratch.kept[slot] == support and neighbourhood.bounds[slot] <= tau:
+            outside = count_outside(node.candidates, neighbourhood.near[slot])
             if outside < fewest:
                 fewest, dominant = outside, slot
+
+    # By the theorem of dominance only candidates that are not near the dominant document need a branch.
     if dominant >= 0:
         copy_bits(branches, node.candidates)
-        keep_outside(branches, place.near[dominant])
+        keep_outside(branches, neighbourhood.near[dominant])
     return fewest
 
 
@@ -96,11 +100,14 @@ def find_dominant(place: Neighbourhood, node: Node, tau: int, branches: Bits, sc
 def rank_candidates(node: Node, scratch: Scratch) -> int:
     """Rank the candidates in `scratch.ranked`, most features kept first, then by slot; returns how many."""
     count = list_slots(node.candidates, scratch.slots)
+
+    # A counting sort: features kept are small numbers.
     starts = np.zeros((node.common.size << 6) + 1, np.int64)
     for i in range(count):
         starts[scratch.kept[scratch.slots[i]]] += 1
     for kept in range(starts.size - 2, -1, -1):
         starts[kept] += starts[kept + 1]
+
     for i in range(count - 1, -1, -1):
         slot = scratch.slots[i]
         starts[scratch.kept[slot]] -= 1
@@ -109,7 +116,7 @@ def rank_candidates(node: Node, scratch: Scratch) -> int:
 
 
 @compiled
-def accept_greedily(place: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+def accept_greedily(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
     """
     Choose Q by most common features first; writes S ∪ Q, its joint features and P minus Q.
 
@@ -120,70 +127,72 @@ def accept_greedily(place: Neighbourhood, node: Node, tau: int, branches: Bits, 
     copy_bits(scratch.joint, node.common)
     copy_bits(scratch.allowed, node.candidates)
     copy_bits(branches, node.candidates)
+
     for i in range(rank_candidates(node, scratch)):
         slot = scratch.ranked[i]
         if not has_slot(scratch.allowed, slot):
             continue
-        needed = max(tau, place.bounds[slot])
-        if count_common(scratch.joint, place.shared[slot]) >= needed:
+
+        needed = max(tau, neighbourhood.bounds[slot])
+        if count_common(scratch.joint, neighbourhood.shared[slot]) >= needed:
             tau = needed
             add_slot(scratch.accepted, slot)
             remove_slot(branches, slot)
-            keep_common(scratch.allowed, place.near[slot])
-            keep_common(scratch.joint, place.shared[slot])
+            keep_common(scratch.allowed, neighbourhood.near[slot])
+            keep_common(scratch.joint, neighbourhood.shared[slot])
     return tau
 
 
 @compiled
-def is_rejected(place: Neighbourhood, node: Node, tau: int, scratch: Scratch) -> bool:
+def is_rejected(neighbourhood: Neighbourhood, node: Node, tau: int, scratch: Scratch) -> bool:
     """Tell whether some rejecter can be added to S ∪ Q; it is near all of S by the invariant."""
     for i in range(list_slots(node.rejecters, scratch.slots)):
         slot = scratch.slots[i]
-        enough = count_common(scratch.joint, place.shared[slot]) >= max(tau, place.bounds[slot])
+        enough = count_common(scratch.joint, neighbourhood.shared[slot]) >= max(tau, neighbourhood.bounds[slot])
         # Of S itself nothing is asked again: a bit of S in `accepted` is near the rejecter by the invariant.
-        if enough and count_outside(scratch.accepted, place.near[slot]) == 0:
+        if enough and count_outside(scratch.accepted, neighbourhood.near[slot]) == 0:
             return True
     return False
 
 
 @compiled
-def expand(place: Neighbourhood, node: Node, tau: int, found: Found, scratch: Scratch) -> Found:
+def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: Found, scratch: Scratch) -> Found:
     """Choose what to branch on below a node, and add the accepted set if it is maximal."""
-    fewest = find_dominant(place, node, tau, node.branches, scratch)
+    fewest = find_dominant(neighbourhood, node, tau, node.branches, scratch)
     if fewest == 0:
         return found
-    tau = accept_greedily(place, node, tau, scratch.left_out, scratch)
+
+    # Acceptance leaves the candidates outside Q as branches. Where dominance leaves no more, its branches stay.
+    tau = accept_greedily(neighbourhood, node, tau, scratch.left_out, scratch)
     if fewest <= count_all(scratch.left_out):
         return found
+
     copy_bits(node.branches, scratch.left_out)
-    if count_all(scratch.accepted) > 0 and not is_rejected(place, node, tau, scratch):
-        return add_found(found, place, scratch.accepted, count_all(scratch.joint), scratch.slots)
+    if count_all(scratch.accepted) > 0 and not is_rejected(neighbourhood, node, tau, scratch):
+        return add_found(found, neighbourhood, scratch.accepted, count_all(scratch.joint), scratch.slots)
     return found
 
 
 @compiled
-def search_pivot(
-    place: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: tuple[int, int, int]
-) -> Found:
+def search_pivot(neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: Limits) -> Found:
     """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
-    scratch = make_scratch(place)
-    width, n_features = place.neighbours.size, place.pivot_features.size
-    stack, taus = make_root(place, later, pivot_bound, scratch)
-    found = expand(place, node_at(stack, 0, n_features, width), pivot_bound, found, scratch)
+    scratch = make_scratch(neighbourhood)
+    stack = make_stack(neighbourhood, later, pivot_bound, scratch)
+    found = expand(neighbourhood, node_at(stack, 0), pivot_bound, found, scratch)
     depth = 0
     while depth >= 0 and not is_past(found.counts, limits):
         above = depth
-        stack, taus, depth = step(place, stack, taus, depth, scratch)
-        found.counts[2] += width if depth >= above else 0
+        stack, depth = step(neighbourhood, stack, depth, scratch)
+        found.counts[WORK] += stack.width if depth >= above else 0
         if depth > above:
-            found = expand(place, node_at(stack, depth, n_features, width), taus[depth], found, scratch)
+            found = expand(neighbourhood, node_at(stack, depth), stack.taus[depth], found, scratch)
     return found
 
 
 @compiled
 def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
     """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
-    for i in range(first, found.counts[0]):
+    for i in range(first, found.counts[SETS]):
         start = found.ends[i - 1] if i > 0 else 0
         for j in range(start, found.ends[i]):
             best = largest[found.members[j]]
@@ -199,8 +208,11 @@ def is_inside(component: Component, pivot: int, later: Bits, found: Found, which
     """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
     if which < 0:
         return False
+
+    # Mark the members of that set by the pivot, so that no mark has to be cleared.
     for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
         seen[found.members[j]] = pivot
+
     scratch = np.empty(64, np.int64)
     first = component.word_offsets[pivot]
     for i in range(later.size):
@@ -211,9 +223,7 @@ def is_inside(component: Component, pivot: int, later: Bits, found: Found, which
 
 
 @compiled
-def mine_pivots(
-    component: Component, pivots: NDArray[np.int64], min_support: int, limits: tuple[int, int, int]
-) -> Found:
+def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: int, limits: Limits) -> Found:
     """
     Search some pivots; the counts tell whether a limit was passed.
 
@@ -226,23 +236,31 @@ def mine_pivots(
         pivots: shape (p,), ascending.
         min_support: least joint support, 0 for none.
         limits: of sets, member rows and work.
+
+    Returns:
+        The sets, by first member. Cost: `count_visit` for every pivot searched, and for every node of its search the
+        bitmaps of candidates and rejecters.
     """
-    room = make_lookup(component)
-    largest = np.full(component.bounds.size, -1, np.int64)
+    lookup = make_lookup(component)
+    largest = np.full(component.bounds.size, -1, np.int64)  # by document, the largest set found that holds it
     seen = np.full(component.bounds.size, -1, np.int64)
     found = empty_found()
     for pivot in pivots:
         later = find_later(component, pivot)
         if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
             continue
-        found.counts[2] += count_visit(component, pivot)
+
+        # The work is counted before it is done: one neighbourhood may cost more than all before it.
+        found.counts[WORK] += count_visit(component, pivot)
         if is_past(found.counts, limits):
             break
-        place = visit_neighbourhood(component, pivot, room)
-        later_slots = np.empty(place.neighbours.size, np.uint64)
-        place_row(place, later, later_slots)
-        before = found.counts[0]
-        found = search_pivot(place, later_slots, max(min_support, component.bounds[pivot]), found, limits)
+
+        neighbourhood = visit_neighbourhood(component, pivot, lookup)
+        later_slots = np.empty(neighbourhood.neighbours.size, np.uint64)
+        write_row(neighbourhood, later, later_slots)
+
+        before = found.counts[SETS]
+        found = search_pivot(neighbourhood, later_slots, max(min_support, component.bounds[pivot]), found, limits)
         if is_past(found.counts, limits):
             break
         note_largest(found, before, largest)

@@ -4,6 +4,10 @@ FP-Growth lists every set of documents that share enough features. A cluster nee
 bound of each member, and every pair of members is a near-duplicate. Both only break as documents are added, so the
 sets that meet them are closed under subsets, and one of them is maximal iff it is no immediate subset of another.
 Taking maxima first, and testing the conditions afterwards, loses clusters.
+
+Sources:
+    Han, Pei, Yin 2000, Mining frequent patterns without candidate generation (FP-Growth).
+    Sperner 1928, Ein Satz über Untermengen einer endlichen Menge (the largest antichain).
 """
 
 import math
@@ -39,6 +43,8 @@ def keep_maximal(
         bit = np.int64(1) << member
         without = (masks & bit) == 0
         is_valid &= without | ((supports >= bound) & ((masks & ~bit & ~neighbours[member]) == 0))
+
+    # A valid set is maximal iff no valid set comes of it by one more member.
     listed = np.zeros(1 << len(bounds), np.bool_)
     listed[masks[is_valid]] = True
     is_maximal = is_valid.copy()

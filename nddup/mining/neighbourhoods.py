@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.mining.bitsets import ONE, Bits, add_slot, copy_bits, count_bits, list_slots
+from nddup.mining.bitsets import FULL, ONE, Bits, add_slot, copy_bits, count_bits, list_slots
 from nddup.mining.packed_component import Component
 
 SPARSE = 4
@@ -40,7 +40,7 @@ class Neighbourhood(NamedTuple):
     is_compact: bool  # slots have no gaps
 
 
-class Room(NamedTuple):
+class Lookup(NamedTuple):
     """Arrays as long as the component, to look up what belongs to the pivot; all -1 between two pivots."""
 
     positions: NDArray[np.int32]  # shape (f,), where a feature stands in the pivot's sketch
@@ -49,105 +49,122 @@ class Room(NamedTuple):
 
 
 @compiled
-def make_lookup(component: Component) -> Room:
+def make_lookup(component: Component) -> Lookup:
     """Make the lookup arrays of a component."""
     m = component.bounds.size
     positions, slots = np.full(component.holder_offsets.size - 1, -1, np.int32), np.full(m, -1, np.int32)
-    return Room(positions, slots, np.full((m + 63) >> 6, -1, np.int64))
+    return Lookup(positions, slots, np.full((m + 63) >> 6, -1, np.int64))
 
 
 @compiled
-def place_word(place: Neighbourhood, local: int, bits: np.uint64, target: Bits) -> None:
+def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target: Bits) -> None:
     """Write one word of a row of the graph, `local` in the pivot's row, as slots into `target`, which held none."""
-    taken = place.row[local]
+    taken = neighbourhood.row[local]
     bits &= taken
-    if not place.is_compact:
+    if not neighbourhood.is_compact:
         target[local] = bits
         return
+
+    # The slot of a neighbour is the number of neighbours before it.
     while bits != 0:
         below = ~bits & (bits - ONE)
-        add_slot(target, place.bases[local] + count_bits(taken & below))
+        add_slot(target, neighbourhood.bases[local] + count_bits(taken & below))
         bits &= bits - ONE
 
 
 @compiled
-def place_row(place: Neighbourhood, bits: Bits, target: Bits) -> None:
+def write_row(neighbourhood: Neighbourhood, bits: Bits, target: Bits) -> None:
     """Write a part of the pivot's own row as slots into `target`."""
     for i in range(target.size):
         target[i] = 0
     for i in range(bits.size):
-        place_word(place, i, bits[i], target)
+        write_word(neighbourhood, i, bits[i], target)
 
 
 @compiled
-def share_by_neighbour(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
-    """Fill `place.shared`, which is empty, from the sketches of the neighbours."""
-    first = component.feature_offsets[place.pivot]
-    size = component.feature_offsets[place.pivot + 1] - first
+def share_by_neighbour(
+    component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup
+) -> None:
+    """Fill `neighbourhood.shared`, which is empty, from the sketches of the neighbours."""
+    first = component.feature_offsets[neighbourhood.pivot]
+    size = component.feature_offsets[neighbourhood.pivot + 1] - first
     for i in range(size):
-        room.positions[component.features[first + i]] = i
+        lookup.positions[component.features[first + i]] = i
+
     for slot in slots:
-        document = place.documents[slot]
-        row = place.shared[slot]
+        document = neighbourhood.documents[slot]
+        row = neighbourhood.shared[slot]
         for i in range(component.feature_offsets[document], component.feature_offsets[document + 1]):
             # Without a branch, which would be guessed wrong half the time: of -1, bit 0 is left as it is.
-            position = room.positions[component.features[i]]
+            position = lookup.positions[component.features[i]]
             at = max(position, 0)
             row[at >> 6] |= np.uint64(position >= 0) << np.uint64(at & 63)
+
     for i in range(size):
-        room.positions[component.features[first + i]] = -1
+        lookup.positions[component.features[first + i]] = -1
 
 
 @compiled
-def share_by_feature(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
-    """Fill `place.shared`, which is empty, from the holders of the pivot's features."""
-    first = component.feature_offsets[place.pivot]
+def share_by_feature(
+    component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup
+) -> None:
+    """Fill `neighbourhood.shared`, which is empty, from the holders of the pivot's features."""
+    first = component.feature_offsets[neighbourhood.pivot]
     for slot in slots:
-        room.slots[place.documents[slot]] = slot
-    for i in range(component.feature_offsets[place.pivot + 1] - first):
+        lookup.slots[neighbourhood.documents[slot]] = slot
+
+    for i in range(component.feature_offsets[neighbourhood.pivot + 1] - first):
         feature = component.features[first + i]
         for j in range(component.holder_offsets[feature], component.holder_offsets[feature + 1]):
-            slot = room.slots[component.holders[j]]
-            place.shared[max(slot, 0), i >> 6] |= np.uint64(slot >= 0) << np.uint64(i & 63)
+            slot = lookup.slots[component.holders[j]]
+            neighbourhood.shared[max(slot, 0), i >> 6] |= np.uint64(slot >= 0) << np.uint64(i & 63)
+
     for slot in slots:
-        room.slots[place.documents[slot]] = -1
+        lookup.slots[neighbourhood.documents[slot]] = -1
 
 
 @compiled
-def fill_shared(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
-    """Fill `place.shared` from whichever is shorter: the sketches of the neighbours, or the holders of the features."""
+def fill_shared(component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup) -> None:
+    """Fill `neighbourhood.shared` from the sketches of the neighbours, or from the holders of the pivot's features.
+
+    Whichever is shorter is read.
+    """
     in_sketches = in_holders = 0
     for slot in slots:
-        document = place.documents[slot]
+        document = neighbourhood.documents[slot]
         in_sketches += component.feature_offsets[document + 1] - component.feature_offsets[document]
-        for i in range(place.pivot_features.size):
-            place.shared[slot, i] = 0
-    for i in range(component.feature_offsets[place.pivot], component.feature_offsets[place.pivot + 1]):
+        for i in range(neighbourhood.pivot_features.size):
+            neighbourhood.shared[slot, i] = 0
+
+    for i in range(component.feature_offsets[neighbourhood.pivot], component.feature_offsets[neighbourhood.pivot + 1]):
         feature = component.features[i]
         in_holders += component.holder_offsets[feature + 1] - component.holder_offsets[feature]
+
     if in_sketches <= in_holders:
-        share_by_neighbour(component, place, slots, room)
+        share_by_neighbour(component, neighbourhood, slots, lookup)
     else:
-        share_by_feature(component, place, slots, room)
+        share_by_feature(component, neighbourhood, slots, lookup)
 
 
 @compiled
-def fill_near(component: Component, place: Neighbourhood, slots: NDArray[np.int64], room: Room) -> None:
-    """Fill `place.near`."""
-    first = component.word_offsets[place.pivot]
-    for i in range(place.row.size):
-        room.local_words[component.words[first + i]] = i
+def fill_near(component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup) -> None:
+    """Fill `neighbourhood.near`."""
+    first = component.word_offsets[neighbourhood.pivot]
+    for i in range(neighbourhood.row.size):
+        lookup.local_words[component.words[first + i]] = i
+
     for slot in slots:
-        document = place.documents[slot]
-        row = place.near[slot]
+        document = neighbourhood.documents[slot]
+        row = neighbourhood.near[slot]
         for i in range(row.size):
             row[i] = 0
         for i in range(component.word_offsets[document], component.word_offsets[document + 1]):
-            local = room.local_words[component.words[i]]
+            local = lookup.local_words[component.words[i]]
             if local >= 0:
-                place_word(place, local, component.word_bits[i], row)
-    for i in range(place.row.size):
-        room.local_words[component.words[first + i]] = -1
+                write_word(neighbourhood, local, component.word_bits[i], row)
+
+    for i in range(neighbourhood.row.size):
+        lookup.local_words[component.words[first + i]] = -1
 
 
 @compiled
@@ -159,10 +176,11 @@ def allot_slots(component: Component, pivot: int) -> Neighbourhood:
     for i in range(row.size):
         bases[i] = count
         count += count_bits(row[i])
+
     is_compact = row.size << 6 > SPARSE * count + 63
     width = (count + 63) >> 6 if is_compact else row.size
     size = component.feature_offsets[pivot + 1] - component.feature_offsets[pivot]
-    place = Neighbourhood(
+    neighbourhood = Neighbourhood(
         pivot,
         np.empty(width << 6, np.int64),
         np.empty(width << 6, np.int64),
@@ -174,37 +192,39 @@ def allot_slots(component: Component, pivot: int) -> Neighbourhood:
         bases,
         is_compact,
     )
+
     for i in range(size):
-        add_slot(place.pivot_features, i)
-    place_row(place, row, place.neighbours)
+        add_slot(neighbourhood.pivot_features, i)
+    write_row(neighbourhood, row, neighbourhood.neighbours)
+
     scratch = np.empty(64, np.int64)
     for i in range(row.size):
         for k in range(list_slots(row[i : i + 1], scratch)):
             slot = bases[i] + k if is_compact else (i << 6) + scratch[k]
-            place.documents[slot] = (component.words[first + i] << 6) + scratch[k]
-            place.bounds[slot] = component.bounds[place.documents[slot]]
-    return place
+            neighbourhood.documents[slot] = (component.words[first + i] << 6) + scratch[k]
+            neighbourhood.bounds[slot] = component.bounds[neighbourhood.documents[slot]]
+    return neighbourhood
 
 
 @compiled
-def visit_neighbourhood(component: Component, pivot: int, room: Room) -> Neighbourhood:
+def visit_neighbourhood(component: Component, pivot: int, lookup: Lookup) -> Neighbourhood:
     """
     Build the bitmaps of a pivot's neighbours.
 
     Args:
         component: the component.
         pivot: the document d.
-        room: the lookup arrays of the component.
+        lookup: the arrays of the component.
 
     Returns:
         The neighbourhood. Costs the sketches of the neighbours and their rows of the graph, each read once.
     """
-    place = allot_slots(component, pivot)
-    scratch = np.empty(place.documents.size, np.int64)
-    slots = scratch[: list_slots(place.neighbours, scratch)]
-    fill_shared(component, place, slots, room)
-    fill_near(component, place, slots, room)
-    return place
+    neighbourhood = allot_slots(component, pivot)
+    scratch = np.empty(neighbourhood.documents.size, np.int64)
+    slots = scratch[: list_slots(neighbourhood.neighbours, scratch)]
+    fill_shared(component, neighbourhood, slots, lookup)
+    fill_near(component, neighbourhood, slots, lookup)
+    return neighbourhood
 
 
 @compiled
@@ -230,7 +250,7 @@ def find_later(component: Component, pivot: int) -> Bits:
             later[i] = 0
         elif start <= pivot:
             # The bits above the pivot's own; shifting by 64 is undefined, hence in two steps.
-            later[i] &= (~np.uint64(0) << np.uint64(pivot - start)) << ONE
+            later[i] &= (FULL << np.uint64(pivot - start)) << ONE
     return later
 
 
@@ -257,15 +277,19 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
     m = feature_offsets.size - 1
     if m == 0:
         return 0
+
     sizes = np.diff(feature_offsets)
     degrees = np.bincount(edges.reshape(-1), minlength=m).astype(np.int64)
     all_words = (m + 63) // 64
     row_words = np.minimum(degrees, all_words)
-    width = np.minimum((SPARSE * degrees + 126) // 64, all_words)
     feature_words = (sizes + 63) // 64
+
+    # Of each document as pivot: words of a set of neighbours, then bytes of its slots and of its stack.
+    width = np.minimum((SPARSE * degrees + 126) // 64, all_words)
     slots = 64 * width * 8 * (feature_words + width + 5)
     stack = 3 * (degrees + 8) * 8 * (feature_words + 4 * width + 1)
     largest = int((slots + stack).max())
+
     graph = 24 * edges.size // 2 + 16 * int(row_words.sum()) + 8 * 4 * m
     features = 52 * int(feature_offsets[-1])
     return int(graph + features + largest + 4 * m + 8 * all_words)

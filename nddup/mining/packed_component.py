@@ -36,6 +36,7 @@ def list_holders(
         offsets[features[i] + 1] += 1
     for feature in range(n_features):
         offsets[feature + 1] += offsets[feature]
+
     ends = offsets[:-1].copy()
     for document in range(feature_offsets.size - 1):
         for i in range(feature_offsets[document], feature_offsets[document + 1]):
@@ -52,12 +53,14 @@ def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray
         offsets[edges[i >> 1, i & 1] + 1] += 1
     for a in range(n_documents):
         offsets[a + 1] += offsets[a]
+
     unsorted, ascending = np.empty(edges.size, np.int32), np.empty(edges.size, np.int32)
     ends, sorted_ends = offsets[:-1].copy(), offsets[:-1].copy()
     for i in range(edges.size):
         a, b = edges[i >> 1, i & 1], edges[i >> 1, 1 - (i & 1)]
         unsorted[ends[a]] = b
         ends[a] += 1
+
     # Sent back from ascending ends, the neighbours of every document arrive ascending.
     for b in range(n_documents):
         for i in range(offsets[b], offsets[b + 1]):
@@ -80,11 +83,14 @@ def pack_graph(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.i
         `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost O(m + e), 16 bytes a pair.
     """
     starts, neighbours = list_neighbours(n_documents, edges)
+
+    # Neighbours ascend, so a word begins where their number divided by 64 changes.
     offsets = np.zeros(n_documents + 1, np.int64)
     for a in range(n_documents):
         offsets[a + 1] = offsets[a]
         for i in range(starts[a], starts[a + 1]):
             offsets[a + 1] += i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6)
+
     words = np.empty(offsets[-1], np.int64)
     bits = np.zeros(offsets[-1], np.uint64)
     at = -1

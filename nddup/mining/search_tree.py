@@ -3,7 +3,10 @@
 A node holds members S, their common features I within the sketch of the pivot, candidates P and rejecters X, with the
 invariant that every e in P ∪ X is a near-duplicate of ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). Below a node the
 branches are taken in ascending order; each becomes a rejecter when it has been searched. What to branch on, and which
-sets to keep, is decided by `pivots` and by `closed`.
+sets to keep, is decided by `maximal_sets` and by `closed_sets`.
+
+Source:
+    Bron, Kerbosch 1973, Algorithm 457: finding all cliques of an undirected graph (candidates and rejecters).
 """
 
 from typing import NamedTuple
@@ -26,6 +29,15 @@ from nddup.mining.bitsets import (
     remove_slot,
 )
 from nddup.mining.neighbourhoods import Neighbourhood
+
+
+class Stack(NamedTuple):
+    """The nodes from the root to the one in hand, by depth."""
+
+    rows: Bits  # shape (room, n_features + 4 * width), a node each
+    taus: NDArray[np.int64]  # shape (room,), tau(S) of each
+    n_features: int  # words of a set of the pivot's features
+    width: int  # words of a set of neighbours
 
 
 class Node(NamedTuple):
@@ -52,10 +64,44 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def node_at(stack: Bits, depth: int, n_features: int, width: int) -> Node:
-    """View one row of the stack as a node; the first two arguments after `depth` are counts of words."""
-    row = stack[depth]
-    at = n_features
+def make_scratch(neighbourhood: Neighbourhood) -> Scratch:
+    """Make room for one neighbourhood."""
+    width, n_slots = neighbourhood.neighbours.size, neighbourhood.documents.size
+    return Scratch(
+        np.empty(n_slots, np.int64),
+        np.empty(n_slots, np.int64),
+        np.empty(n_slots, np.int64),
+        np.full(1, -1, np.int64),
+        np.empty(width, np.uint64),
+        np.empty(width, np.uint64),
+        np.empty(width, np.uint64),
+        np.empty(neighbourhood.pivot_features.size, np.uint64),
+    )
+
+
+@compiled
+def make_stack(neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, scratch: Scratch) -> Stack:
+    """Make the stack with the root: S is the pivot alone, P the `later` neighbours, X those before it."""
+    width, n_features = neighbourhood.neighbours.size, neighbourhood.pivot_features.size
+    stack = Stack(np.empty((8, n_features + 4 * width), np.uint64), np.empty(8, np.int64), n_features, width)
+    stack.taus[0] = pivot_bound
+
+    root = node_at(stack, 0)
+    copy_bits(root.common, neighbourhood.pivot_features)
+    copy_bits(root.candidates, later)
+    copy_bits(root.rejecters, neighbourhood.neighbours)
+    keep_outside(root.rejecters, later)
+    keep_outside(root.members, root.members)
+
+    filter_slots(neighbourhood, root.candidates, root.common, pivot_bound, scratch)
+    filter_slots(neighbourhood, root.rejecters, root.common, pivot_bound, scratch)
+    return stack
+
+
+@compiled
+def node_at(stack: Stack, depth: int) -> Node:
+    """View one row of the stack as a node."""
+    row, at, width = stack.rows[depth], stack.n_features, stack.width
     return Node(
         row[:at],
         row[at : at + width],
@@ -66,125 +112,104 @@ def node_at(stack: Bits, depth: int, n_features: int, width: int) -> Node:
 
 
 @compiled
-def filter_slots(place: Neighbourhood, slots: Bits, common: Bits, tau: int, scratch: Scratch) -> None:
-    """Restore the invariant: keep in `slots` the e with |I ∩ b_e| >= max(tau, alpha_e)."""
-    for i in range(list_slots(slots, scratch.slots)):
-        slot = scratch.slots[i]
-        kept = count_common(common, place.shared[slot])
-        if kept < tau or kept < place.bounds[slot]:
-            remove_slot(slots, slot)
-        scratch.kept[slot] = kept
+def step(neighbourhood: Neighbourhood, stack: Stack, depth: int, scratch: Scratch) -> tuple[Stack, int]:
+    """Go one node down, to the next branch, or stay where a rejecter stops it; one node up where none is left.
+
+    Returns the stack, which may have moved to more room, and the depth of the node in hand; -1 ends the search.
+    """
+    node = node_at(stack, depth)
+    slot = first_slot(node.branches)
+    if slot < 0:
+        return stack, depth - 1
+
+    if depth + 1 == stack.taus.size:
+        stack = deepen(stack)
+        node = node_at(stack, depth)
+    child = node_at(stack, depth + 1)
+    tau = max(stack.taus[depth], neighbourhood.bounds[slot])
+    stack.taus[depth + 1] = tau
+
+    # The branch is no candidate below itself, and a rejecter of all branches after it.
+    remove_slot(node.branches, slot)
+    remove_slot(node.candidates, slot)
+    is_open = descend(neighbourhood, node, child, slot, tau, scratch)
+    add_slot(node.rejecters, slot)
+    return stack, depth + 1 if is_open else depth
 
 
 @compiled
-def stops(place: Neighbourhood, node: Node, slot: int, tau: int) -> bool:
-    """Tell whether a rejecter holds all of I, demands no more than tau, and is near every candidate."""
-    return bool(
-        place.bounds[slot] <= tau
-        and count_outside(node.common, place.shared[slot]) == 0
-        and count_outside(node.candidates, place.near[slot]) == 0
-    )
+def first_slot(bits: Bits) -> int:
+    """Return the lowest slot of a set, -1 of an empty one."""
+    for i in range(bits.size):
+        if bits[i] != 0:
+            return (i << 6) + count_bits(~bits[i] & (bits[i] - np.uint64(1)))
+    return -1
 
 
 @compiled
-def descend(place: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> bool:
+def deepen(stack: Stack) -> Stack:
+    """Return the same nodes in a stack with twice the room."""
+    rows = np.empty((2 * stack.taus.size, stack.rows.shape[1]), np.uint64)
+    taus = np.empty(2 * stack.taus.size, np.int64)
+    for depth in range(stack.taus.size):
+        copy_bits(rows[depth], stack.rows[depth])
+        taus[depth] = stack.taus[depth]
+    return Stack(rows, taus, stack.n_features, stack.width)
+
+
+@compiled
+def descend(neighbourhood: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> bool:
     """
     Make the child that adds `slot` to a node, whose bounds now demand `tau`.
 
     Returns:
-        False, and the child is not finished, where it is seen that a rejecter stops it: it can be added to every
-        maximal set of the subtree. Most children end so, and most by the rejecter that stopped the one before.
+        False, and the child is not finished, if a rejecter stops it: that rejecter can be added to every maximal set
+        of the subtree. Most children end this way, and most by the rejecter that stopped the one before.
     """
     copy_bits(child.common, node.common)
     copy_bits(child.candidates, node.candidates)
     copy_bits(child.rejecters, node.rejecters)
-    keep_common(child.common, place.shared[slot])
-    keep_common(child.candidates, place.near[slot])
-    keep_common(child.rejecters, place.near[slot])
+    keep_common(child.common, neighbourhood.shared[slot])
+    keep_common(child.candidates, neighbourhood.near[slot])
+    keep_common(child.rejecters, neighbourhood.near[slot])
+
     stopper = scratch.stopper[0]
-    if stopper >= 0 and has_slot(child.rejecters, stopper) and stops(place, child, stopper, tau):
+    if stopper >= 0 and has_slot(child.rejecters, stopper) and stops(neighbourhood, child, stopper, tau):
         return False
+
+    # Restore the invariant for the rejecters, looking for one that stops the child on the way.
     for i in range(list_slots(child.rejecters, scratch.slots)):
         rejecter = scratch.slots[i]
-        kept = count_common(child.common, place.shared[rejecter])
+        kept = count_common(child.common, neighbourhood.shared[rejecter])
         scratch.kept[rejecter] = kept
-        if kept < tau or kept < place.bounds[rejecter]:
+        if kept < tau or kept < neighbourhood.bounds[rejecter]:
             remove_slot(child.rejecters, rejecter)
-        elif stops(place, child, rejecter, tau):
+        elif stops(neighbourhood, child, rejecter, tau):
             scratch.stopper[0] = rejecter
             return False
-    filter_slots(place, child.candidates, child.common, tau, scratch)
+
+    filter_slots(neighbourhood, child.candidates, child.common, tau, scratch)
     copy_bits(child.members, node.members)
     add_slot(child.members, slot)
     return True
 
 
 @compiled
-def deepen(stack: Bits, taus: NDArray[np.int64]) -> tuple[Bits, NDArray[np.int64]]:
-    """Return the same nodes in a stack twice as deep."""
-    deeper = np.empty((2 * taus.size, stack.shape[1]), np.uint64)
-    deeper_taus = np.empty(2 * taus.size, np.int64)
-    for depth in range(taus.size):
-        copy_bits(deeper[depth], stack[depth])
-        deeper_taus[depth] = taus[depth]
-    return deeper, deeper_taus
+def filter_slots(neighbourhood: Neighbourhood, slots: Bits, common: Bits, tau: int, scratch: Scratch) -> None:
+    """Restore the invariant: keep in `slots` the e with |I ∩ b_e| >= max(tau, alpha_e)."""
+    for i in range(list_slots(slots, scratch.slots)):
+        slot = scratch.slots[i]
+        kept = count_common(common, neighbourhood.shared[slot])
+        if kept < tau or kept < neighbourhood.bounds[slot]:
+            remove_slot(slots, slot)
+        scratch.kept[slot] = kept
 
 
 @compiled
-def make_scratch(place: Neighbourhood) -> Scratch:
-    """Make room for one neighbourhood."""
-    width, n_slots = place.neighbours.size, place.documents.size
-    return Scratch(
-        np.empty(n_slots, np.int64),
-        np.empty(n_slots, np.int64),
-        np.empty(n_slots, np.int64),
-        np.full(1, -1, np.int64),
-        np.empty(width, np.uint64),
-        np.empty(width, np.uint64),
-        np.empty(width, np.uint64),
-        np.empty(place.pivot_features.size, np.uint64),
+def stops(neighbourhood: Neighbourhood, node: Node, slot: int, tau: int) -> bool:
+    """Tell whether a rejecter holds all of I, demands no more than tau, and is near every candidate."""
+    return bool(
+        neighbourhood.bounds[slot] <= tau
+        and count_outside(node.common, neighbourhood.shared[slot]) == 0
+        and count_outside(node.candidates, neighbourhood.near[slot]) == 0
     )
-
-
-@compiled
-def make_root(place: Neighbourhood, later: Bits, pivot_bound: int, scratch: Scratch) -> tuple[Bits, NDArray[np.int64]]:
-    """Make the stack of nodes, with the pivot alone as the first, and tau of each."""
-    width, n_features = place.neighbours.size, place.pivot_features.size
-    stack = np.empty((8, n_features + 4 * width), np.uint64)
-    taus = np.empty(8, np.int64)
-    taus[0] = pivot_bound
-    root = node_at(stack, 0, n_features, width)
-    copy_bits(root.common, place.pivot_features)
-    copy_bits(root.candidates, later)
-    copy_bits(root.rejecters, place.neighbours)
-    keep_outside(root.rejecters, later)
-    keep_outside(root.members, root.members)
-    filter_slots(place, root.candidates, root.common, pivot_bound, scratch)
-    filter_slots(place, root.rejecters, root.common, pivot_bound, scratch)
-    return stack, taus
-
-
-@compiled
-def step(
-    place: Neighbourhood, stack: Bits, taus: NDArray[np.int64], depth: int, scratch: Scratch
-) -> tuple[Bits, NDArray[np.int64], int]:
-    """Go one node down, to the next branch, or stay where a rejecter stops it; one node up where none is left."""
-    width, n_features = place.neighbours.size, place.pivot_features.size
-    node = node_at(stack, depth, n_features, width)
-    slot = -1
-    for i in range(width):
-        if node.branches[i] != 0:
-            slot = (i << 6) + count_bits(~node.branches[i] & (node.branches[i] - np.uint64(1)))
-            break
-    if slot < 0:
-        return stack, taus, depth - 1
-    if depth + 1 == taus.size:
-        stack, taus = deepen(stack, taus)
-        node = node_at(stack, depth, n_features, width)
-    child = node_at(stack, depth + 1, n_features, width)
-    taus[depth + 1] = max(taus[depth], place.bounds[slot])
-    remove_slot(node.branches, slot)
-    remove_slot(node.candidates, slot)
-    is_open = descend(place, node, child, slot, taus[depth + 1], scratch)
-    add_slot(node.rejecters, slot)
-    return stack, taus, depth + 1 if is_open else depth

@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
-
-MIX = np.uint64(0x9E3779B97F4A7C15)
+from nddup.arrays import HASH_MULTIPLIER, compiled
 
 
 class Context(NamedTuple):
@@ -52,6 +50,7 @@ def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, short
     items = np.flatnonzero(is_frequent).astype(np.int32)
     number = np.full(context.n_items, -1, np.int32)
     number[items] = np.arange(items.size)
+
     offsets, transactions, n_transactions = scatter_transactions(
         context.offsets, context.items, number, items.size, shortest
     )
@@ -72,21 +71,27 @@ def count_left(offsets: NDArray[np.int64], items: NDArray[np.int32], number: NDA
 def scatter_transactions(
     offsets: NDArray[np.int64], items: NDArray[np.int32], number: NDArray[np.int32], n_rows: int, shortest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    """Count what goes to each row, then send it there."""
+    """Count the transactions of each row, then write them; returns offsets of the rows, rows, and transactions left.
+
+    `number` is the row of each item, -1 of one without. Transactions of fewer than `shortest` such items are left out.
+    """
     t = offsets.size - 1
     left = count_left(offsets, items, number)
+
     ends = np.zeros(n_rows + 1, np.int64)
     for i in range(t):
         for j in range(offsets[i], offsets[i + 1] if left[i] >= shortest else offsets[i]):
             ends[number[items[j]] + 1] += number[items[j]] >= 0
     for row in range(n_rows):
         ends[row + 1] += ends[row]
+
     starts = ends.copy()
     transactions = np.empty(ends[-1], np.int32)
     count = 0
     for i in range(t):
         if left[i] < shortest:
             continue
+
         for j in range(offsets[i], offsets[i + 1]):
             row = number[items[j]]
             if row >= 0:
@@ -114,33 +119,49 @@ def number_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[
         values: the rows, compared value by value.
 
     Returns:
-        The number of each row, shape (n,), and how many there are. Cost: linear.
+        The number of each row, shape (n,), and how many there are. Cost: linear in the values, as long as few hashes
+        collide; these are unseeded, so rows made for the purpose can make it quadratic in n.
     """
     n = offsets.size - 1
     bits = 4
     while (1 << bits) < 2 * n:
         bits += 1
-    table = np.full(1 << bits, -1, np.int64)
-    hashes, groups, count = np.empty(n, np.uint64), np.empty(n, np.int64), 0
+    table = np.full(1 << bits, -1, np.int64)  # open addressing: the first row of each number, or -1
+    hashes, groups, count = np.empty(n, np.uint64), np.full(n, -1, np.int64), 0
+
     for row in range(n):
-        low, size = offsets[row], offsets[row + 1] - offsets[row]
-        mixed = np.uint64(size)
-        for i in range(low, low + size):
-            mixed = (mixed ^ np.uint64(values[i]) ^ (mixed >> np.uint64(29))) * MIX
-        hashes[row] = mixed
-        slot = np.int64(mixed >> np.uint64(64 - bits))
-        groups[row] = -1
+        hashes[row] = hash_row(values[offsets[row] : offsets[row + 1]])
+        slot = np.int64(hashes[row] >> np.uint64(64 - bits))
         while table[slot] >= 0 and groups[row] < 0:
             other = table[slot]
-            start = offsets[other]
-            is_equal = hashes[other] == mixed and offsets[other + 1] - start == size
-            for i in range(size if is_equal else 0):
-                is_equal = is_equal and values[start + i] == values[low + i]
-            if is_equal:
+            if hashes[other] == hashes[row] and is_same_row(offsets, values, other, row):
                 groups[row] = groups[other]
             slot = (slot + 1) & (table.size - 1)
+
         if groups[row] < 0:
             table[slot] = row
             groups[row] = count
             count += 1
     return groups, count
+
+
+@compiled
+def hash_row(values: NDArray[np.int32]) -> np.uint64:
+    """Hash the values of a row and their number."""
+    mixed = np.uint64(values.size)
+    for i in range(values.size):
+        mixed = (mixed ^ np.uint64(values[i]) ^ (mixed >> np.uint64(29))) * HASH_MULTIPLIER
+    return mixed
+
+
+@compiled
+def is_same_row(offsets: NDArray[np.int64], values: NDArray[np.int32], a: int, b: int) -> bool:
+    """Compare two rows value by value."""
+    size = offsets[a + 1] - offsets[a]
+    if offsets[b + 1] - offsets[b] != size:
+        return False
+
+    same = 0
+    while same < size and values[offsets[a] + same] == values[offsets[b] + same]:
+        same += 1
+    return bool(same == size)
