@@ -33,7 +33,7 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
     if overlap < 0:
         return -1, 0, 0
 
-    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule.size)
+    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule)
     if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
         return -1, 0, 0
     return overlap, shared, united
@@ -56,7 +56,7 @@ def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: 
 
 
 @compiled
-def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, size: int) -> tuple[int, int]:
+def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, rule: Rule) -> tuple[int, int]:
     """Numerator and denominator of the resemblance of the ascending runs ids[a:a_end] and ids[b:b_end].
 
     Args:
@@ -65,14 +65,15 @@ def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end
         a_end: end of A.
         b: start of B.
         b_end: end of B.
-        size: s of MIN_s; or -n for n slots, each of which is one id.
+        rule: how a resemblance is estimated: by MIN_s, s being its `size`, or by so many slots.
 
     Returns:
         |MIN_s(A ∪ B) ∩ A ∩ B| and |MIN_s(A ∪ B)|. If both have fewer than s ids they are whole documents, and the
         parts are |A ∩ B| and |A ∪ B|. For n slots |A ∩ B| and n. For two empty sketches 0 and 0.
     """
-    if size < 0:
-        return max(overlap_or_less(ids, a, a_end, b, b_end, 0), 0), -size
+    size = rule.size
+    if rule.by_slots:
+        return max(overlap_or_less(ids, a, a_end, b, b_end, 0), 0), size
 
     limit = size
     if a_end - a < size and b_end - b < size:

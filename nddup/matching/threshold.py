@@ -25,6 +25,7 @@ class Rule(NamedTuple):
     """A `Threshold` as kernels take it. The share is 0 / 1 where the overlap alone decides."""
 
     size: int
+    by_slots: bool
     by_resemblance: bool
     numerator: int
     denominator: int
@@ -40,7 +41,8 @@ class Threshold:
         numerator: of the threshold as an exact decimal; with `is_count`, the number of features.
         denominator: of the threshold; at least 1.
         is_count: the threshold is a number of features, not a share.
-        size: how a resemblance is estimated (`Kind.sample`): from the s smallest ids of both, or, as -n, from n slots.
+        size: a resemblance is estimated from so many of the smallest ids of both sketches, or from so many slots.
+        by_slots: whether from slots: each slot of a sketch is one id.
         shows_containment: whether a share of a sketch estimates the same share of its document.
     """
 
@@ -49,6 +51,7 @@ class Threshold:
     denominator: int
     is_count: bool
     size: int
+    by_slots: bool = False
     shows_containment: bool = False
 
     def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -77,7 +80,7 @@ class Threshold:
         """The same as plain numbers, for kernels."""
         by_resemblance = self.measure == "resemblance"
         numerator, denominator = (self.numerator, self.denominator) if by_resemblance else (0, 1)
-        return Rule(self.size, by_resemblance, numerator, denominator, self.is_containment)
+        return Rule(self.size, self.by_slots, by_resemblance, numerator, denominator, self.is_containment)
 
 
 def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:

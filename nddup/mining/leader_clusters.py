@@ -253,5 +253,5 @@ def is_near(sketches: Sketches, bits: Bits, documents: NDArray[np.int64], i: int
         return True
 
     offsets, ids = sketches.rows
-    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule.size)
+    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule)
     return bool(shared * rule.denominator >= rule.numerator * united)

@@ -22,7 +22,7 @@ from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
 from nddup.spark.checking import prove_documents as tables
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
-from nddup.verifying.definitions import Rows, Rule
+from nddup.verifying.definitions import Rows, Rule, Sample
 from nddup.verifying.near_pairs import Probes
 from nddup.verifying.sketch_forms import Form
 
@@ -97,7 +97,7 @@ class Evidence:
             pairs.share.denominator if sketch.verify else 1,
             isinstance(pairs.threshold, int) or not sketch.verify,
             pairs.measure == "resemblance" and sketch.verify,
-            self.kind.sample(sketch.size),
+            Sample(self.kind.sample(sketch.size), self.kind.by_slots),
             pairs.measure == "containment",
             self.kind.shows_containment,
             *bands,

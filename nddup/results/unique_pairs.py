@@ -12,6 +12,7 @@ from nddup.settings.derive import kind_of
 from nddup.settings.schema import Config
 from nddup.spark.evaluating import compare_lists as stage
 from nddup.storage.spark_folder import SparkFolder
+from nddup.verifying.definitions import Sample
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class UniquePairs:
         sketch = self.config.sketch
         kind = kind_of(sketch)
         levels = sketch.size if kind.estimate == "levels" else 0
-        return stage.estimate(pairs, self.documents, sample=kind.sample(sketch.size), levels=levels)
+        sample = Sample(kind.sample(sketch.size), kind.by_slots)
+        return stage.estimate(pairs, self.documents, sample=sample, levels=levels)
 
     def _write(self, name: str, rows: DataFrame, of: int) -> dict[str, Any]:
         """One CSV in UTF-8, streamed through the driver a partition at a time."""

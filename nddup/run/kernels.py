@@ -18,7 +18,7 @@ from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.reading import scan
-from nddup.verifying.definitions import compare_all
+from nddup.verifying.definitions import Sample, compare_all
 from nddup.verifying.pair_counts import count_pairs
 
 __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_again", "scan", "sketch_records"]
@@ -47,7 +47,7 @@ def compile_kernels() -> None:
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
-    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), 3, np.zeros(1, np.uint64))
+    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
 
 
 def load_kernels() -> None:

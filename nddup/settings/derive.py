@@ -78,12 +78,19 @@ def words_of(config: Config) -> WordRule | None:
 def threshold_of(config: Config) -> Threshold:
     """When two sketches are near-duplicates. Candidates that are not verified agree in all rows of a band."""
     pairs, sketch = config.pairs, config.sketch
-    sample = kind_of(sketch).sample(sketch.size)
+    kind = kind_of(sketch)
+    sample = kind.sample(sketch.size)
     if not sketch.verify:
-        return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample)
-    is_count = isinstance(pairs.threshold, int)
-    shows = kind_of(sketch).shows_containment
-    return Threshold(pairs.measure, pairs.share.numerator, pairs.share.denominator, is_count, sample, shows)
+        return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample, by_slots=kind.by_slots)
+    return Threshold(
+        pairs.measure,
+        pairs.share.numerator,
+        pairs.share.denominator,
+        is_count=isinstance(pairs.threshold, int),
+        size=sample,
+        by_slots=kind.by_slots,
+        shows_containment=kind.shows_containment,
+    )
 
 
 def bands_of(config: Config) -> Bands:

@@ -66,13 +66,18 @@ class Kind:
         return self.finder in {"prefix", "levels"}
 
     def sample(self, size: int) -> int:
-        """How resemblance is taken, as the comparing kernels want it: s, `WHOLE`, or minus the number of slots.
+        """How many ids or slots a resemblance is estimated from: `sketch.size`, or `WHOLE` for plain sets.
 
         Example:
-            >>> [KINDS[name].sample(100) for name in ("min-s", "min-perm")]
-            [100, -100]
+            >>> [KINDS[name].sample(100) for name in ("min-s", "min-perm", "mod-m")] == [100, 100, WHOLE]
+            True
         """
-        return {"smallest": size, "slots": -size}.get(self.estimate, WHOLE)
+        return size if self.estimate in {"smallest", "slots"} else WHOLE
+
+    @property
+    def by_slots(self) -> bool:
+        """Whether a resemblance is the share of equal slots, not that of common ids among the smallest."""
+        return self.estimate == "slots"
 
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(

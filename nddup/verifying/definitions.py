@@ -44,20 +44,30 @@ class Rows(NamedTuple):
         return (np.uint64(1) << self.levels[rows].astype(np.uint64)) - np.uint64(1)
 
 
+class Sample(NamedTuple):
+    """How a resemblance is estimated: from the `size` smallest ids of both sketches, or from `size` slots.
+
+    Above the size of any sketch it is that of two plain sets.
+    """
+
+    size: int
+    by_slots: bool = False
+
+
 class Rule(NamedTuple):
     """When two sketches are near-duplicates: `numerator / denominator` is the threshold as it was written.
 
     `is_count`: the overlap must reach `numerator`. `is_resemblance`: the resemblance must reach the fraction. Neither:
-    the overlap must reach that share of the larger sketch; with `is_containment`, of the smaller one. `size` is s, for
-    the resemblance; minus the number of slots, where sketches are signatures; above any size, where they are plain
-    sets. With `bands`, two signatures that agree in all `rows` slots of a band are near, whatever they share.
+    the overlap must reach that share of the larger sketch; with `is_containment`, of the smaller one. `sample` says how
+    the resemblance is estimated. With `bands`, two signatures that agree in all `rows` slots of a band are near,
+    whatever they share.
     """
 
     numerator: int
     denominator: int
     is_count: bool
     is_resemblance: bool
-    size: int
+    sample: Sample
     is_containment: bool = False
     shows_containment: bool = False
     bands: int = 0
@@ -74,7 +84,7 @@ def bounds_of(sizes: NDArray[np.int64], rule: Rule) -> NDArray[np.int64]:
     """Alpha of sketches of these sizes: the count, or the least integer o >= 1 with o / size >= threshold. (n,) int64.
 
     Example:
-        >>> bounds_of(np.array([1, 100, 200]), Rule(55, 100, False, True, 200)).tolist()
+        >>> bounds_of(np.array([1, 100, 200]), Rule(55, 100, False, True, Sample(200))).tolist()
         [1, 55, 110]
     """
     if rule.is_count:
@@ -84,22 +94,22 @@ def bounds_of(sizes: NDArray[np.int64], rule: Rule) -> NDArray[np.int64]:
 
 @compiled
 def compare(
-    first: NDArray[np.uint64], second: NDArray[np.uint64], size: int, mask: np.uint64
+    first: NDArray[np.uint64], second: NDArray[np.uint64], sample: Sample, mask: np.uint64
 ) -> tuple[int, int, int, int, int]:
     """Merge two sketches: their overlap, the resemblance as numerator and denominator, |A| and |B|.
 
     The resemblance is |MIN_s(A | B) & A & B| / |MIN_s(A | B)|; when both have fewer than s ids they are the whole
-    documents and it is |A & B| / |A | B|. Two empty sketches give 0, 0, 0. Of so many slots, minus `size`, it is
-    |A & B| / slots.
+    documents and it is |A & B| / |A | B|. Two empty sketches give 0, 0, 0. By slots it is |A & B| / slots.
 
     Args:
         first: A, ascending, distinct.
         second: B, ascending, distinct.
-        size: s, or minus the number of slots.
+        sample: s, or the number of slots.
         mask: ids with any of these bits do not count.
 
     Cost: |A| + |B| steps.
     """
+    size = sample.size
     is_whole = len(first) < size and len(second) < size
     i, j, overlap, seen, shared, n_first, n_second = 0, 0, 0, 0, 0, 0, 0
     while i < len(first) or j < len(second):
@@ -121,8 +131,8 @@ def compare(
             overlap += 1
             shared += is_inside
 
-    if size < 0:  # signatures: every slot is compared with its counterpart
-        shared, seen = overlap, -size
+    if sample.by_slots:  # signatures: every slot is compared with its counterpart
+        shared, seen = overlap, size
     return overlap, shared, seen, n_first, n_second
 
 
@@ -134,7 +144,7 @@ def compare_all(
     other_offsets: NDArray[np.int64],
     other_ids: NDArray[np.uint64],
     other_rows: NDArray[np.int64],
-    size: int,
+    sample: Sample,
     masks: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
     """`compare` for k pairs of places in two `Rows`.
@@ -146,7 +156,7 @@ def compare_all(
         other_offsets: of the second rows, (m + 1,).
         other_ids: of the second rows.
         other_rows: place of the second sketch of each pair, (k,).
-        size: as in `compare`.
+        sample: as in `compare`.
         masks: as in `compare`, one for each pair, (k,).
 
     Returns:
@@ -158,7 +168,7 @@ def compare_all(
     for k in range(len(rows)):
         first = ids[offsets[rows[k]] : offsets[rows[k] + 1]]
         second = other_ids[other_offsets[other_rows[k]] : other_offsets[other_rows[k] + 1]]
-        found[k] = compare(first, second, size, masks[k])
+        found[k] = compare(first, second, sample, masks[k])
     return found
 
 
@@ -214,8 +224,9 @@ def are_near(measured: NDArray[np.int64], rule: Rule) -> NDArray[np.bool_]:
 
     Example:
         >>> pair = np.array([[8, 8, 10, 10, 8]])  # ten ids, and eight of them
-        >>> rules = [Rule(8, 10, False, True, 200), Rule(81, 100, False, True, 200), Rule(9, 1, True, False, 200)]
-        >>> [are_near(pair, rule).tolist() for rule in [*rules, Rule(1, 1, False, False, 200, is_containment=True)]]
+        >>> whole = Sample(200)
+        >>> rules = [Rule(8, 10, False, True, whole), Rule(81, 100, False, True, whole), Rule(9, 1, True, False, whole)]
+        >>> [are_near(pair, rule).tolist() for rule in [*rules, Rule(1, 1, False, False, whole, is_containment=True)]]
         [[True], [False], [False], [True]]
     """
     overlap, shared, seen, first, second = measured.T
@@ -246,7 +257,7 @@ def judge(
         What `compare_all` measures, (k, 5), and whether the pair is near, (k,).
     """
     masks = batch.masks(rows) | others.masks(places)
-    measured = compare_all(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.size, masks)
+    measured = compare_all(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.sample, masks)
     if rule.bands:
         near = share_bands(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.bands, rule.rows)
         return measured, near

@@ -108,7 +108,7 @@ def find_near(batch: Rows, probes: Probes, rule: Rule) -> Near:
     found: list[Near] = []
     for rows, places, overlaps in probes.overlaps(batch):
         larger = np.maximum(sizes[0][rows], sizes[1][places]) if is_plain else np.ones(len(rows), np.int64)
-        least = bounds_of(np.minimum(larger, abs(rule.size)) if rule.is_resemblance else larger, rule)
+        least = bounds_of(np.minimum(larger, rule.sample.size) if rule.is_resemblance else larger, rule)
 
         open_pairs = np.flatnonzero(overlaps >= least)
         left, right = rows[open_pairs], places[open_pairs]

@@ -13,6 +13,7 @@ from nddup.explaining.curves import DRAWN, explain_bands, explain_support
 from nddup.explaining.effects import explain_settings
 from nddup.explaining.figures import draw_curves
 from nddup.matching.compare import resemblance_parts
+from nddup.matching.threshold import Threshold
 from nddup.settings.load import load_config
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.lsh_bands import candidate_probability
@@ -45,7 +46,8 @@ def test_what_an_overlap_says_of_an_estimate(ids: list[tuple[bool, bool]]) -> No
     if len(a) < size or len(b) < size:
         return
     values = np.array(a + b, np.uint64)
-    shared, united = resemblance_parts(values, 0, size, size, 2 * size, size)
+    by_smallest = Threshold("resemblance", 1, 2, is_count=False, size=size).rule
+    shared, united = resemblance_parts(values, 0, size, size, 2 * size, by_smallest)
     overlap = len(set(a) & set(b))
 
     assert 2 * overlap / size - 1 <= shared / united <= overlap / size

@@ -15,6 +15,7 @@ from nddup.arrays import Ragged, group_rows
 from nddup.matching.compare import overlap_or_less, resemblance_parts
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import count_holders, keep_possible, order_by_rarity, partition_of
+from nddup.matching.threshold import Rule as KernelRule
 from nddup.matching.threshold import Threshold, least_overlaps
 
 Sketch = tuple[int, ...]
@@ -293,6 +294,11 @@ def test_overlap_is_counted_or_given_up(sets: tuple[frozenset[int], frozenset[in
     assert found == (common if common >= need else -1)
 
 
+def by_smallest(size: int) -> KernelRule:
+    """Estimate a resemblance from so many of the smallest ids."""
+    return Threshold("resemblance", 1, 2, is_count=False, size=size).rule
+
+
 @given(two, st.integers(1, 15))
 @example((frozenset(), frozenset()), 3)
 def test_resemblance_is_the_definition(sets: tuple[frozenset[int], frozenset[int]], size: int) -> None:
@@ -303,9 +309,22 @@ def test_resemblance_is_the_definition(sets: tuple[frozenset[int], frozenset[int
         union = union[:size]
 
     both = ragged([a, b])
-    shared, united = resemblance_parts(both.values, 0, len(a), len(a), len(a) + len(b), size)
+    shared, united = resemblance_parts(both.values, 0, len(a), len(a), len(a) + len(b), by_smallest(size))
 
     assert (shared, united) == (len(set(union) & set(a) & set(b)), len(union))
+
+
+@given(two, st.integers(1, 15))
+def test_the_resemblance_of_slots_is_the_share_of_equal_ones(
+    sets: tuple[frozenset[int], frozenset[int]], slots: int
+) -> None:
+    """Common ids over the number of slots, whatever the size of the union."""
+    a, b = (tuple(sorted(one))[:slots] for one in sets)
+    by_slots = Threshold("resemblance", 1, 2, is_count=False, size=slots, by_slots=True).rule
+
+    parts = resemblance_parts(ragged([a, b]).values, 0, len(a), len(a), len(a) + len(b), by_slots)
+
+    assert parts == (len(set(a) & set(b)), slots)
 
 
 @given(two, st.integers(1, 15))
@@ -314,8 +333,8 @@ def test_resemblance_is_symmetric(sets: tuple[frozenset[int], frozenset[int]], s
     a, b = (tuple(sorted(one))[:size] for one in sets)
     ab, ba = ragged([a, b]), ragged([b, a])
 
-    one = resemblance_parts(ab.values, 0, len(a), len(a), len(a) + len(b), size)
-    other = resemblance_parts(ba.values, 0, len(b), len(b), len(a) + len(b), size)
+    one = resemblance_parts(ab.values, 0, len(a), len(a), len(a) + len(b), by_smallest(size))
+    other = resemblance_parts(ba.values, 0, len(b), len(b), len(a) + len(b), by_smallest(size))
 
     assert one == other
 

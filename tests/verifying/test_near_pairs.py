@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.verifying.definitions import Rows, Rule, are_near, compare, gather
+from nddup.verifying.definitions import Rows, Rule, Sample, are_near, compare, gather
 from nddup.verifying.near_pairs import Probes, find_near
 
 
 def rule(measure: str, numerator: int, denominator: int, size: int) -> Rule:
     """A rule by the name of what it is about."""
-    return Rule(numerator, denominator, measure == "count", measure == "resemblance", size)
+    return Rule(numerator, denominator, measure == "count", measure == "resemblance", Sample(size))
 
 
 RULES = [rule("count", 3, 1, 12), rule("share", 1, 2, 12), rule("resemblance", 2, 5, 8)]
@@ -24,10 +24,10 @@ def test_compares_by_definition(first: np.ndarray, second: np.ndarray, size: int
     both, union = set(first) & set(second), sorted(set(first) | set(second))
     sample = set(union if max(len(first), len(second)) < size else union[:size])
 
-    measured = compare(first, second, size, np.uint64(0))
+    measured = compare(first, second, Sample(size), np.uint64(0))
 
     assert measured == (len(both), len(both & sample), len(sample), len(first), len(second))
-    assert compare(first, second, -40, np.uint64(0))[:3] == (len(both), len(both), 40)
+    assert compare(first, second, Sample(40, by_slots=True), np.uint64(0))[:3] == (len(both), len(both), 40)
 
 
 @given(first=sketches, second=sketches, level=st.integers(0, 3))
@@ -35,7 +35,7 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
     """What 2**level does not divide counts in neither sketch."""
     a, b = ({int(id_) for id_ in ids if id_ % 2**level == 0} for ids in (first, second))
 
-    measured = compare(first, second, 1 << 30, np.uint64(2**level - 1))
+    measured = compare(first, second, Sample(1 << 30), np.uint64(2**level - 1))
 
     assert measured == (len(a & b), len(a & b), len(a | b), len(a), len(b))
 
@@ -43,11 +43,11 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
 @given(batch=st.lists(sketches, max_size=6), probes=st.lists(sketches, max_size=6), rule=st.sampled_from(RULES))
 def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule) -> None:
     """The sparse product finds exactly the pairs that the definition calls near."""
-    left, right = ([ids[: rule.size] for ids in side] for side in (batch, probes))
+    left, right = ([ids[: rule.sample.size] for ids in side] for side in (batch, probes))
     expected = set()
     for i, first in enumerate(left):
         for j, second in enumerate(right):
-            measured = np.array([compare(first, second, rule.size, np.uint64(0))])
+            measured = np.array([compare(first, second, rule.sample, np.uint64(0))])
             if are_near(measured, rule)[0]:
                 expected.add((i, j))
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from nddup.spark.checking.prove_documents import level, sketch_rows
 from nddup.spark.evaluating.list_tables import GROUPS, REFERENCE
 from nddup.spark.schemas import DOCUMENTS, MEMBERS, PAIRS, require
-from nddup.verifying.definitions import compare_all
+from nddup.verifying.definitions import Sample, compare_all
 from nddup.verifying.pair_counts import count_pairs
 
 Batches = Iterator[pa.RecordBatch]
@@ -216,13 +216,13 @@ def number_groups(groups: DataFrame, docs: DataFrame) -> DataFrame:
     return known.join(numbered, "doc_id", "left").select("set_id", F.coalesce("doc_key", "other").alias("item"))
 
 
-def estimate(pairs: DataFrame, documents: DataFrame, *, sample: int, levels: int) -> DataFrame:
+def estimate(pairs: DataFrame, documents: DataFrame, *, sample: Sample, levels: int) -> DataFrame:
     """Pairs with the urls of both documents and the resemblance of their sketches, null if one is no document.
 
     Args:
         pairs: pairs of ids.
         documents: with their sketches.
-        sample: how many of the smallest ids the resemblance is taken from, as `definitions.Rule.size`.
+        sample: how a resemblance is estimated.
         levels: s, where the modulus of a sketch follows the document's length; else 0.
 
     Schema in:   doc_a, doc_b, …; DOCUMENTS
