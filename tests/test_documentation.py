@@ -62,6 +62,22 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, target
 
 
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_paths_and_modules_that_a_page_names_exist(path: Path) -> None:
+    """Files of the checkout, and modules or names of the package as `nddup.room.module`."""
+    text = path.read_text(encoding="utf-8")
+    files = re.findall(r"(?<![\w/.:-])((?:bench|conf|docs|jobs|nddup|samples|scripts|tests)/[\w./-]*\w)", text)
+    modules = [name.split(".") for name in re.findall(r"(?<![\w/-])nddup\.([a-z_]+(?:\.[a-z_]+)+)", text)]
+
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    assert [".".join(parts) for parts in modules if not is_module(ROOT / "nddup" / Path(*parts))] == []
+
+
+def is_module(path: Path) -> bool:
+    """Tell whether a package or a module has this path."""
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
 def commands_of(path: Path) -> list[list[str]]:
     """The commands in the `sh` blocks of a page, without the program's name."""
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

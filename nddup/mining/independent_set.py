@@ -73,7 +73,7 @@ class _Graph(NamedTuple):
 @compiled
 def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Keep each node in turn that no kept one before it removed, and remove its later neighbours; (n,)."""
-    edges, likeness = graph.edges, graph.likeness
+    edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     offsets, listed = _list_by_first(edges, graph.ranks)
     kept = np.ones(len(graph.ranks), np.bool_)
     for node in by_rank:
@@ -83,7 +83,7 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
         for i in listed[offsets[node] : offsets[node + 1]]:
             end = 0 if edges[i, 1] == node else 1
             # Both directions have the same likeness where there is one row of it.
-            if likeness[end % len(likeness), i] >= graph.least:
+            if likeness[end % rows, i] >= least:
                 kept[edges[i, end]] = False
     return kept
 
@@ -91,14 +91,15 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 @compiled
 def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The kept neighbour of highest likeness of each removed node, (n,), and that likeness, (n,)."""
-    edges, likeness, ranks = graph.edges, graph.likeness, graph.ranks
+    edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
+    ranks = graph.ranks
     duplicate_of = np.full(len(ranks), -1, np.int32)
     best = np.where(kept, 1.0, -1.0)
     for i in range(len(edges)):
         for end in range(2):
             node, other = edges[i, end], edges[i, 1 - end]
-            value = likeness[end % len(likeness), i]
-            if kept[node] or not kept[other] or value < graph.least:
+            value = likeness[end % rows, i]
+            if kept[node] or not kept[other] or value < least:
                 continue
 
             is_tie = value == best[node]
