@@ -65,17 +65,18 @@ def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: Growing
     Returns:
         tau of the set.
     """
+    members, allowed, joint = growing
     for i in range(list_slots(order, slots)):
         slot = slots[i]
-        if not has_slot(growing.allowed, slot):
+        if not has_slot(allowed, slot):
             continue
 
         needed = max(tau, neighbourhood.bounds[slot])
-        if count_common(growing.joint, neighbourhood.shared[slot]) >= needed:
+        if count_common(joint, neighbourhood.shared[slot]) >= needed:
             tau = needed
-            add_slot(growing.members, slot)
-            keep_common(growing.allowed, neighbourhood.near[slot])
-            keep_common(growing.joint, neighbourhood.shared[slot])
+            add_slot(members, slot)
+            keep_common(allowed, neighbourhood.near[slot])
+            keep_common(joint, neighbourhood.shared[slot])
     return tau
 
 
