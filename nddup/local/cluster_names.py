@@ -1,6 +1,7 @@
 """From sets of nodes to clusters of documents, named by their members."""
 
 import hashlib
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,12 @@ class Clusters(NamedTuple):
     clusters: pa.Table
     members: pa.Table
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a row of CLUSTERS holds fewer members than its cluster has."""
+        listed = pc.list_value_length(self.clusters["members"])
+        return bool(pc.any(pc.less(listed, self.clusters["size"])).as_py())
+
     def counts(self) -> dict[str, int]:
         """What `metrics.json` says of clusters that are not all maximal sets of their component."""
         coverage, components = self.clusters["coverage"], self.clusters["component"]
@@ -35,10 +42,6 @@ class Clusters(NamedTuple):
             "covered_clusters": pc.sum(is_cover).as_py() or 0,
             "covered_components": pc.count_distinct(components.filter(is_cover)).as_py(),
             "led_clusters": pc.sum(pc.equal(coverage, "documents")).as_py() or 0,
-            "cut_clusters": pc.sum(
-                pc.greater(self.clusters["size"], pc.list_value_length(self.clusters["members"]))
-            ).as_py()
-            or 0,
         }
 
 
@@ -137,10 +140,10 @@ def _digest(offsets: NDArray[np.int64], ids: pa.ChunkedArray) -> pa.Array:
     _, ends, data = ended.buffers()
     cuts = np.frombuffer(ends, np.int64, len(ended) + 1)[offsets].tolist()
     whole = memoryview(data or b"")
-    names = [hashlib.sha256(whole[low:high]).hexdigest()[:DIGITS] for low, high in zip(cuts, cuts[1:], strict=False)]
+    names = [hashlib.sha256(whole[low:high]).hexdigest()[:DIGITS] for low, high in pairwise(cuts)]
     return pa.array(names, pa.string())
 
 
 def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     """0, 1, … within each of several runs, end to end."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))

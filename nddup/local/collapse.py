@@ -65,7 +65,7 @@ class Nodes:
     @property
     def is_first(self) -> NDArray[np.bool_]:
         """Whether each document names its node, (n,)."""
-        return self.node == np.arange(len(self.node))
+        return np.asarray(self.node == np.arange(len(self.node)))
 
     @property
     def distinct(self) -> NDArray[np.int32]:
@@ -138,7 +138,7 @@ def name_nodes(documents: pa.Table, *, policy: str, levels: int = 0) -> Nodes:
     sizes = np.diff(sketches.offsets).astype(np.int32)
     names = rank_ids(documents["doc_id"])
     by_name = np.argsort(names)
-    groups = rank_ids_in(documents["group"], documents["doc_id"], by_name)
+    groups = _places_of(documents["group"], documents["doc_id"])
     n_features = documents["n_features"].to_numpy()
     turns = np.empty(n, np.int32)
     by_turn = np.lexsort((names, _preference(documents, policy)))
@@ -174,9 +174,9 @@ def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
     return ranks
 
 
-def rank_ids_in(wanted: pa.ChunkedArray, ids: pa.ChunkedArray, by_name: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The places of some ids among distinct ones, (len(wanted),)."""
-    is_own = np.asarray(pc.equal(wanted, ids)) if len(wanted) == len(ids) else np.zeros(len(wanted), np.bool_)
+def _places_of(wanted: pa.ChunkedArray, ids: pa.ChunkedArray) -> NDArray[np.int32]:
+    """The places of n ids among n distinct ones, (n,); most are those at their own place."""
+    is_own = np.asarray(pc.equal(wanted, ids))
     places = np.arange(len(wanted), dtype=np.int32)
     others = np.flatnonzero(~is_own)
     if len(others):
@@ -188,7 +188,8 @@ def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
     """The ordinal of each record in its file, from 1."""
     ends = np.asarray(pc.run_end_encode(one_chunk(sources)).run_ends) if len(sources) else np.empty(0, np.int64)
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
-    return np.arange(1, len(sources) + 1) - np.repeat(starts, np.diff(np.append(starts, len(sources))))
+    counts = np.diff(np.append(starts, len(sources)))
+    return np.asarray(np.arange(1, len(sources) + 1) - np.repeat(starts, counts))
 
 
 def _name_documents(records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_]) -> pa.ChunkedArray:
@@ -250,7 +251,7 @@ def _with_groups(documents: pa.Table) -> pa.Table:
 def _preference(documents: pa.Table, policy: str) -> NDArray[np.int64]:
     """Smaller for a document that comes first, (n,)."""
     if policy == "longest":
-        return -documents["n_tokens"].to_numpy().astype(np.int64)
+        return np.asarray(-documents["n_tokens"].to_numpy().astype(np.int64))
     if policy == "first":
         return np.asarray(documents["doc_key"].to_numpy())
     if policy == "shortest-url":

@@ -27,7 +27,7 @@ from nddup.local.match import Matches, match
 from nddup.local.mine_components import mine
 from nddup.local.outputs import count_parts
 from nddup.local.plan import Plan
-from nddup.local.read_records import Read, read_records
+from nddup.local.read_records import read_records
 from nddup.local.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import Config
@@ -87,7 +87,7 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> S
         config: all settings.
         workers: to read with.
     """
-    read: Read = read_records(source, config, workers)
+    read = read_records(source, config, workers)
     found = collapse(read.records, read.silent)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(found.documents) + len(found.rejects)}
@@ -117,8 +117,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
     nodes = name_nodes(documents, policy=config.keep.policy, levels=plan.levels)
     distinct = nodes.distinct
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
-    rule, how = plan.matching, {"threads": workers.threads, "parts": workers.count}
-    matches, led = match(distinct, sketches, nodes.n_features[distinct], rule=rule, **how), np.empty(0, np.int32)
+    matches, led = match(distinct, sketches, nodes.n_features[distinct], plan.matching, workers), np.empty(0, np.int32)
     if matches.crowd:
         matches, led = lead(matches, nodes, plan.threshold)
     pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
@@ -132,7 +131,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     graph = build_graph(paired.matches, nodes, led=paired.led, **plan.graph)
     is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
     false = list_false_components(graph, nodes, is_exact=is_exact)
-    sets = mine(graph, nodes, threshold=plan.threshold, mode=mode, budget=plan.budget, threads=workers.threads)
+    sets = mine(graph, nodes, plan.mining, workers)
     named = name_sets(sets, graph, nodes, mode=mode, **plan.naming)
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0

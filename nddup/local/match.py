@@ -7,7 +7,6 @@ The arithmetic, and why it is exact, is in `nddup.matching`. The features are di
 pairs whose first common feature it owns.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.local.prune import Pruned, prune
+from nddup.local.workers import Workers
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
@@ -59,7 +59,7 @@ class Matches:
         candidates: pairs that were compared.
         cut_features: features with more holders than are compared.
         cut_postings: holders that were left out.
-        crowd: heavy nodes.
+        crowd: heavy nodes: with a feature that more have than are compared with each other.
         rounds: postings left after each round of pruning.
     """
 
@@ -90,10 +90,8 @@ def match(
     nodes: NDArray[np.int32],
     sketches: Ragged,
     n_features: NDArray[np.int32],
-    *,
     rule: Rule,
-    threads: ThreadPoolExecutor,
-    parts: int,
+    workers: Workers,
 ) -> Matches:
     """The near-duplicate pairs of distinct sketches.
 
@@ -102,23 +100,20 @@ def match(
         sketches: their ids; none is empty.
         n_features: (m,), distinct shingles of their documents: what a modulus follows.
         rule: how pairs are found.
-        threads: to find them with.
-        parts: how many of them.
+        workers: to find them with.
 
     Cost: see `join_prefixes`; the ids are held a second time for the sketches that may be in a pair.
     """
     if rule.levels:
         own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
         names, spread = spread_levels(nodes.astype(np.int64), own, sketches, int(own.max(initial=0)))
-        return _at_coarser(_match(names, spread, rule=rule, threads=threads, parts=parts))
-    return _match(nodes.astype(np.int64), sketches, rule=rule, threads=threads, parts=parts)
+        return _at_coarser(_match(names, spread, rule, workers))
+    return _match(nodes.astype(np.int64), sketches, rule, workers)
 
 
-def _match(
-    names: NDArray[np.int64], sketches: Ragged, *, rule: Rule, threads: ThreadPoolExecutor, parts: int
-) -> Matches:
+def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Workers) -> Matches:
     if rule.finder is None:
-        pruned = prune(sketches, threshold=rule.threshold, threads=threads, parts=parts)
+        pruned = prune(sketches, rule.threshold, workers)
         probes, rounds = _by_prefix(pruned, sketches, rule), tuple(pruned.rounds)
         rows, heavy = pruned.rows, probes.heavy
     else:
@@ -127,9 +122,9 @@ def _match(
 
     order = np.lexsort((rows, np.diff(probes.sketches.offsets)))
     probes = _reordered(probes, order)
-    owner = partition_of(probes.prefixes.values, parts)
+    owner = partition_of(probes.prefixes.values, workers.count)
     join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings)
-    found = list(threads.map(lambda part: join(probes, owner == part), range(parts)))
+    found = list(workers.threads.map(lambda part: join(probes, owner == part), range(workers.count)))
     matches = _gather(found, probes, names[rows[order]], rule)
     return replace(matches, crowd=int(np.count_nonzero(heavy)), rounds=rounds)
 

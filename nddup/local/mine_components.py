@@ -4,7 +4,6 @@ The pivot miner mines every component. A component of two nodes is its own one s
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 
 from nddup.local.collapse import Nodes
 from nddup.local.graph import Graph
-from nddup.local.problems import problem_of
+from nddup.local.problems import MiningRule, problem_of
 from nddup.local.shares import mine_spread
-from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, find_sets
+from nddup.local.workers import Workers
+from nddup.mining.cluster_modes import find_sets
 from nddup.mining.itemsets import Itemsets
 
 PAIR = 2
@@ -49,25 +48,16 @@ class Sets:
     components: NDArray[np.int64]
 
 
-def mine(
-    graph: Graph,
-    nodes: Nodes,
-    *,
-    threshold: Threshold,
-    mode: str,
-    budget: Budget,
-    threads: ThreadPoolExecutor,
-) -> Sets:
+def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets:
     """The sets of all components, by `clusters.mode`.
 
     Args:
         graph: the components.
         nodes: the documents, with their sketches.
-        threshold: when two sketches are near-duplicates.
-        mode: see `nddup.mining.cluster_modes`.
-        budget: what the sets of one component may come to, and their least support.
-        threads: a large component is mined in one of them, small ones many at a time.
+        rule: what the sets are.
+        workers: a large component is mined by one thread, of small ones each mines many at a time.
     """
+    threshold, mode, budget = rule
     is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
     is_pair = (graph.sizes == PAIR) & is_plain & ~graph.is_led[graph.starts[:-1]]
     is_spread = graph.shares[graph.starts[:-1]] >= 0
@@ -78,10 +68,11 @@ def mine(
         return [find_sets(problem, threshold=threshold, mode=mode, budget=budget) for problem in problems]
 
     portions = list(_in_portions(rest, graph.sizes[rest]))
-    found = [(some.tolist(), sets) for some, sets in zip(portions, threads.map(mine_some, portions), strict=True)]
+    found = [
+        (some.tolist(), sets) for some, sets in zip(portions, workers.threads.map(mine_some, portions), strict=True)
+    ]
     large = np.flatnonzero(is_spread)
-    how = {"threshold": threshold, "mode": mode, "budget": budget}
-    spread = [mine_spread(graph, nodes, int(ordinal), threads=threads, **how) for ordinal in large]
+    spread = [mine_spread(graph, nodes, int(ordinal), rule, workers) for ordinal in large]
     ordinals = [ordinal for portion, _ in found for ordinal in portion] + large.tolist()
     itemsets = [sets for _, portion in found for sets in portion] + spread
     pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs", budget.min_support)

@@ -5,6 +5,7 @@ from typing import Any
 
 from nddup.local.graph import SHARE_NODES
 from nddup.local.match import Rule
+from nddup.local.problems import MiningRule
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.scanning.found import Limits
@@ -67,10 +68,11 @@ class Plan:
         return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least}
 
     @property
-    def budget(self) -> Budget:
-        """What the sets of one component may come to."""
+    def mining(self) -> MiningRule:
+        """What the sets of a component are, and may come to."""
         clusters = self.config.clusters
-        return Budget(clusters.max_sets, clusters.max_members, clusters.max_nodes, clusters.support or 0)
+        budget = Budget(clusters.max_sets, clusters.max_members, clusters.max_nodes, clusters.support or 0)
+        return MiningRule(self.threshold, clusters.mode, budget)
 
     @property
     def naming(self) -> dict[str, Any]:

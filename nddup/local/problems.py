@@ -1,12 +1,22 @@
 """Components as mining problems."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nddup.arrays import take_rows
 from nddup.local.collapse import Nodes
 from nddup.local.graph import Graph
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Problem
+from nddup.mining.cluster_modes import Budget, Problem
+
+
+class MiningRule(NamedTuple):
+    """When two sketches are near-duplicates, what the sets are (`cluster_modes.MODES`), and what they may come to."""
+
+    threshold: Threshold
+    mode: str
+    budget: Budget
 
 
 def problem_of(

@@ -4,19 +4,22 @@ The rounds, and why stopping after any of them is exact, are those of `nddup.mat
 that two sketches or more hold are numbered once; a round then counts small numbers.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 
 LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings."""
 
 MOST_ROUNDS = 20
+
+FREE = -2
+"""A slot of a table that holds no id; -1 is one that was seen once."""
 
 KEYS = 1 << 24
 """Ids that are numbered at a time: tables of some 400 MB."""
@@ -44,20 +47,19 @@ class Pruned(NamedTuple):
     """Postings left after each round."""
 
 
-def prune(sketches: Ragged, *, threshold: Threshold, threads: ThreadPoolExecutor, parts: int) -> Pruned:
+def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
     """Drop what can be in no overlap, round by round, until a round drops almost nothing.
 
     Args:
         sketches: m distinct, non-empty sketches.
         threshold: when two are near-duplicates.
-        threads: to count with.
-        parts: how many of them.
+        workers: to count with.
 
     Cost: one pass over the ids with a table of them, then passes over the postings left; 12 bytes an id.
     """
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = threshold.prune_bounds(sizes)
-    numbers, ids = number_shared(sketches.values, bounds, sizes, sketches.offsets, threads=threads, parts=parts)
+    numbers, ids = number_shared(sketches, bounds <= sizes, workers)
     rows, offsets = np.arange(len(sizes)), sketches.offsets
     rounds: list[int] = []
     while True:
@@ -74,99 +76,92 @@ def prune(sketches: Ragged, *, threshold: Threshold, threads: ThreadPoolExecutor
     return Pruned(rows, bounds, offsets, _sort_rows(offsets, ranks[numbers]), holders[by_rarity], rounds)
 
 
-def number_shared(  # noqa: PLR0913 - a ragged array, who takes part, and how
-    values: NDArray[np.uint64],
-    bounds: NDArray[np.int32],
-    sizes: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    *,
-    threads: ThreadPoolExecutor,
-    parts: int,
+def number_shared(
+    sketches: Ragged, possible: NDArray[np.bool_], workers: Workers
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """Number the ids that occur more than once, in sketches that are as large as their bound.
+    """Number the ids that occur more than once.
+
+    Args:
+        sketches: m rows.
+        possible: (m,), which of them are looked at.
+        workers: to count with.
 
     Returns:
-        The number of each id, -1 where it occurs once or its sketch is too small; and the ids by number.
+        The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
     """
-    numbers = np.full(len(values), -1, np.int32)
-    pieces = max(parts, -(-len(values) // KEYS))
-    possible = bounds <= sizes
+    numbers = np.full(len(sketches.values), -1, np.int32)
+    pieces = max(workers.count, -(-len(sketches.values) // KEYS))
 
-    def count(piece: int) -> NDArray[np.uint64]:
-        return _number_piece(values, offsets, possible, np.uint64(piece), np.uint64(pieces), numbers)
+    def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
+        return _number(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
 
-    found = list(threads.map(count, range(pieces)))
-    starts = np.cumsum([0, *(len(ids) for ids in found)])
-
-    def shift(piece: int) -> None:
-        if starts[piece]:
-            _shift(values, numbers, np.uint64(piece), np.uint64(pieces), starts[piece])
-
-    list(threads.map(shift, range(pieces)))
-    return numbers, np.concatenate(found)
+    found = list(workers.threads.map(count, range(pieces)))
+    start = 0
+    for places, ordinals, ids in found:
+        numbers[places] = ordinals + start
+        start += len(ids)
+    return numbers, np.concatenate([ids for _, _, ids in found])
 
 
 @compiled
-def _number_piece(  # noqa: PLR0913 - arrays of one loop
-    values: NDArray[np.uint64],
-    offsets: NDArray[np.int64],
-    possible: NDArray[np.bool_],
-    piece: np.uint64,
-    pieces: np.uint64,
-    numbers: NDArray[np.int32],
-) -> NDArray[np.uint64]:
-    """Number the shared ids of one piece of all ids, from 0; the ids themselves by number."""
-    half = np.uint64(32)
-    total = 0
-    for row in range(len(possible)):
-        if possible[row]:
-            for at in range(offsets[row], offsets[row + 1]):
-                total += ((values[at] * HASH_MULTIPLIER) >> half) * pieces >> half == piece
-    bits = 4
-    while (1 << bits) < 2 * total:
-        bits += 1
-    mask, low = (1 << bits) - 1, np.uint64(0xFFFFFFFF)
-    keys, slots = np.empty(1 << bits, np.uint64), np.full(1 << bits, -2, np.int32)  # -2 free, -1 seen once
+def _pick(
+    offsets: NDArray[np.int64], values: NDArray[np.uint64], possible: NDArray[np.bool_], piece: int, pieces: int
+) -> NDArray[np.int64]:
+    """The places of the ids that fall into one of several pieces, of the rows that are looked at."""
+    places = np.empty(len(values) // pieces + 1024, np.int64)
+    half, first, number = np.uint64(32), np.uint64(piece), np.uint64(pieces)
     count = 0
     for row in range(len(possible)):
         if not possible[row]:
             continue
         for at in range(offsets[row], offsets[row + 1]):
-            scattered = values[at] * HASH_MULTIPLIER
-            if (scattered >> half) * pieces >> half != piece:
+            if ((values[at] * HASH_MULTIPLIER) >> half) * number >> half != first:
                 continue
-            slot = np.int64((scattered ^ (scattered >> np.uint64(29))) & low) & mask
-            while slots[slot] != -2 and keys[slot] != values[at]:
-                slot = (slot + 1) & mask
-            if slots[slot] == -2:
-                slots[slot] = -1
-                keys[slot] = values[at]
-            elif slots[slot] == -1:
-                slots[slot] = count
-                count += 1
-            numbers[at] = slot
-    shared = np.empty(count, np.uint64)
-    for slot in range(len(slots)):
-        if slots[slot] >= 0:
-            shared[slots[slot]] = keys[slot]
-    for row in range(len(possible)):
-        if not possible[row]:
-            continue
-        for at in range(offsets[row], offsets[row + 1]):
-            if ((values[at] * HASH_MULTIPLIER) >> half) * pieces >> half == piece:
-                numbers[at] = slots[numbers[at]]
-    return shared
+            if count == len(places):
+                places = np.concatenate((places, np.empty_like(places)))
+            places[count] = at
+            count += 1
+    return places[:count]
 
 
 @compiled
-def _shift(
-    values: NDArray[np.uint64], numbers: NDArray[np.int32], piece: np.uint64, pieces: np.uint64, start: np.int64
-) -> None:
-    """Add what was numbered in earlier pieces to the numbers of one."""
-    half = np.uint64(32)
-    for at in range(len(values)):
-        if numbers[at] >= 0 and ((values[at] * HASH_MULTIPLIER) >> half) * pieces >> half == piece:
-            numbers[at] += start
+def _number(
+    values: NDArray[np.uint64], places: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
+    """Number the ids that occur more than once at these places: the places of such ids, their numbers, the ids."""
+    bits = 4
+    while (1 << bits) < 2 * len(places):
+        bits += 1
+    mask, one = np.int64((1 << bits) - 1), np.int64(1)
+    keys, owners = np.empty(1 << bits, np.uint64), np.full(1 << bits, FREE, np.int32)
+    slots = np.empty(len(places), np.int32)
+    count = n_shared = 0
+    for i in range(len(places)):
+        key = values[places[i]]
+        scattered = key * HASH_MULTIPLIER  # its high bits chose the piece
+        slot = np.int64(scattered ^ (scattered >> np.uint64(29))) & mask
+        while owners[slot] != FREE and keys[slot] != key:
+            slot = (slot + one) & mask
+        if owners[slot] == FREE:
+            owners[slot] = -1
+            keys[slot] = key
+        elif owners[slot] == -1:
+            owners[slot] = count
+            count += 1
+        slots[i] = slot
+
+    for i in range(len(places)):
+        n_shared += owners[slots[i]] >= 0
+    shared, numbers, ids = np.empty(n_shared, np.int64), np.empty(n_shared, np.int32), np.empty(count, np.uint64)
+    at = 0
+    for i in range(len(places)):
+        number = owners[slots[i]]
+        if number >= 0:
+            shared[at] = places[i]
+            numbers[at] = number
+            ids[number] = keys[slots[i]]
+            at += 1
+    return shared, numbers, ids
 
 
 @compiled

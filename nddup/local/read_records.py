@@ -38,7 +38,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     Raises:
         ConfigError: for a saved lexicon that cannot be taken.
         CapacityError: for a lexicon of too many words.
-        NddupError: if a worker dies, naming what it read.
+        NddupError: if a worker fails or dies, naming what it read.
     """
     plan = Plan(config)
     lexicon = find_lexicon(source, plan, workers)

@@ -4,7 +4,6 @@ The shares and their budgets are those of `nddup.spark.clustering.shares`, so th
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, take_rows
 from nddup.local.collapse import Nodes
 from nddup.local.graph import Graph
-from nddup.local.problems import problem_of
-from nddup.matching.threshold import Threshold
+from nddup.local.problems import MiningRule, problem_of
+from nddup.local.workers import Workers
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
 
@@ -30,25 +29,17 @@ class _Share(NamedTuple):
     pivots: NDArray[np.int64]  # indices of its own nodes
 
 
-def mine_spread(
-    graph: Graph,
-    nodes: Nodes,
-    ordinal: int,
-    *,
-    threshold: Threshold,
-    mode: str,
-    budget: Budget,
-    threads: ThreadPoolExecutor,
-) -> Itemsets:
+def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, workers: Workers) -> Itemsets:
     """The sets of one component that is cut into shares: all, or covers where a share passed its budget, or leaders'.
 
     The members are places in the component.
     """
+    threshold, mode, budget = rule
     problem = problem_of(graph, nodes, ordinal, threshold, is_led=True)
     numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
     steps: list[Callable[[_Share], Itemsets | None]] = [partial(_mine, budget=budget), partial(_cover, budget=budget)]
     for find in steps[mode == "cover" :]:
-        found = list(threads.map(find, _cut(problem, numbers)))
+        found = list(workers.threads.map(find, _cut(problem, numbers)))
         whole = [sets for sets in found if sets is not None]
         if len(whole) == len(found):
             return _distinct(whole)
@@ -98,7 +89,7 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
     for part in parts:
         for members, support in zip(np.split(part.members, part.offsets[1:-1]), part.supports, strict=True):
             seen.setdefault(members.tobytes(), (members, support))
-    members = [row for row, _ in seen.values()]
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in members])]).astype(np.int64)
+    rows = [row for row, _ in seen.values()]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     supports = np.array([support for _, support in seen.values()], np.int32)
-    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *members]), supports, parts[0].coverage)
+    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *rows]), supports, parts[0].coverage)

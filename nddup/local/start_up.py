@@ -23,13 +23,13 @@ class _NoPandas:
 def spare_pandas() -> None:
     """Let pyarrow do without pandas in this process, unless it is loaded already.
 
-    At its first list pyarrow looks whether the values are of pandas, for which it loads it: 0.3 s. It looks once; pandas
-    itself can be imported afterwards, only pyarrow knows nothing of it. For processes that are nddup's own.
+    At its first list pyarrow asks whether the values are of pandas, and loads pandas for that: 0.3 s. It asks once.
+    Pandas itself can be imported afterwards; only pyarrow knows nothing of it. For processes that are nddup's own.
     """
     if "pandas" in sys.modules:
         return
-    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+        sys.meta_path.remove(_NoPandas)

@@ -61,15 +61,16 @@ def _work(connection: Connection) -> None:
     try:
         while True:
             asked = connection.recv()
-            if isinstance(asked[0], Task) and order is not None:
-                connection.send(_answer(*asked, *order))
-            else:
+            if order is None or not isinstance(asked[0], Task):
                 order = asked
+            else:
+                connection.send(_answer(asked[0], asked[1], order))
     except (EOFError, OSError):
         return
 
 
-def _answer(task: Task, path: str, consumer: Consumer, limits: Limits) -> Answer:
+def _answer(task: Task, path: str, order: Order) -> Answer:
+    consumer, limits = order
     rows = 0
     try:
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, consumer.table.arrow) as writer:

@@ -1,34 +1,126 @@
 """The threads and processes of a run on one machine."""
 
+import shutil
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from tempfile import mkdtemp
 from types import TracebackType
+from typing import Self, cast
 
 import pyarrow as pa
 
-from nddup.local.scan import list_tasks, scan_here
+from nddup.errors import NddupError
+from nddup.local.processes import FEW_BYTES, Processes
+from nddup.local.scan import Task, list_tasks, scan_here
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 from nddup.scanning.given_texts import read_texts
 
+TEXTS_ROWS = 1_000
+"""Given texts that are sketched in one call."""
 
+Progress = Callable[[int, int], None]
+"""Is told the bytes that were read, and those there are."""
+
+
+@dataclass
 class Workers:
-    """As many threads, and where there is enough to read processes, as a run may use."""
+    """As many threads, and where there is enough to read processes, as a run may use.
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.threads = ThreadPoolExecutor(count)
+    Attributes:
+        count: of threads, and of processes.
+        processes: where they have been started already.
+        spool: a folder for what the processes write; None: one of the system's, for the time being.
+        progress: is told how far reading is.
+    """
 
-    def __enter__(self) -> "Workers":
+    count: int
+    processes: Processes | None = None
+    spool: Path | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Start no thread yet."""
+        self.threads = ThreadPoolExecutor(self.count)
+
+    def __enter__(self) -> Self:
+        """As a context, all of them end with it."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.threads.shutdown()
+        """End the threads and the processes."""
+        self.threads.shutdown(cancel_futures=True)
+        if self.processes is not None:
+            self.processes.close()
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
-        """The rows that a consumer makes of files or of TEXTS."""
-        if isinstance(source, Collection):
-            return scan_here(list_tasks(source), consumer, limits)
-        batches = consumer.batches(read_texts(source.to_batches(max_chunksize=1_000)), None)
-        return pa.Table.from_batches(batches, consumer.table.arrow)
+        """The rows that a consumer makes of files or of TEXTS, a task after another.
+
+        Raises:
+            NddupError: if a worker fails or dies, naming the files it was reading.
+        """
+        if not isinstance(source, Collection):
+            found = read_texts(source.to_batches(max_chunksize=TEXTS_ROWS))
+            return pa.Table.from_batches(consumer.batches(found, None), consumer.table.arrow)
+        tasks = list_tasks(source)
+        if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
+            return scan_here(tasks, consumer, limits)
+        self.processes = self.processes or Processes.start(self.count)
+        spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
+        try:
+            return self._hand_out(tasks, self.processes.connections, (consumer, limits), spool)
+        finally:
+            shutil.rmtree(spool, ignore_errors=True)
+
+    def _hand_out(
+        self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, Limits], spool: Path
+    ) -> pa.Table:
+        """Hand the tasks to whoever is free; the rows are mapped from the files that the workers wrote."""
+        free = list(workers)
+        for connection in free:
+            connection.send(order)
+        waiting = list(enumerate(tasks))[::-1]
+        busy: dict[Connection, int] = {}
+        tables: dict[int, pa.Table] = {}
+        done, whole = 0, sum(task.size for task in tasks)
+        while waiting or busy:
+            while waiting and free:
+                number, task = waiting.pop()
+                busy[connection := free.pop()] = number
+                connection.send((task, str(spool / f"{number}.arrow")))
+            for ready in wait(list(busy)):
+                connection = cast("Connection", ready)
+                number = busy.pop(connection)
+                _receive(connection, tasks[number])
+                tables[number] = _take(spool / f"{number}.arrow")
+                free.append(connection)
+                done += tasks[number].size
+                if self.progress is not None:
+                    self.progress(done, whole)
+        empty = order[0].table.arrow.empty_table()
+        return pa.concat_tables([empty, *(tables[number] for number in range(len(tasks)))])
+
+
+def _receive(connection: Connection, task: Task) -> None:
+    """The answer of a worker; raises NddupError where there is none, or it is an error."""
+    try:
+        _, error = connection.recv()
+    except (EOFError, OSError):
+        error = "the worker process ended; it may have had too little memory"
+    if error:
+        names = task.names
+        more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
+        raise NddupError(f"{names[0]}{more}: cannot be read ({error})")
+
+
+def _take(path: Path) -> pa.Table:
+    """The rows of a file as they lie on the disk; the file goes when they do."""
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    path.unlink()
+    return table
