@@ -6,10 +6,12 @@ standard library is imported here, so that the workers load while the caller sti
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -40,6 +42,7 @@ class Processes:
             pass_fds=theirs,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **ONE_THREAD},
+            start_new_session=True,  # an interrupt from the keyboard is for the caller, who ends them
         )
         for _, other in pairs:
             other.close()
@@ -52,8 +55,15 @@ class Processes:
         try:
             self._first.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            self._first.kill()
-            self._first.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        """End them wherever they are."""
+        for connection in self.connections:
+            connection.close()
+        with suppress(ProcessLookupError):
+            os.killpg(self._first.pid, signal.SIGKILL)
+        self._first.wait()
 
 
 def is_worth_it(inputs: Sequence[str]) -> bool:

@@ -5,64 +5,134 @@ The records are read and the rows are made by `nddup.scanning`, as on Spark.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.local.columns import one_chunk
+from nddup.local.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, Entry
 from nddup.scanning.found import Consumer, Limits
+from nddup.scanning.given_texts import read_texts
 from nddup.scanning.local_files import FilePart, cut_file, scan_files, scan_part
 
 TASK_BYTES = 8 << 20
 """Stored bytes that one task reads: of small files a thousand pages, of a large one a part."""
 
+TEXTS_ROWS = 1_000
+"""Given texts that are sketched in one call."""
 
-@dataclass(frozen=True)
-class Task:
-    """What one worker reads at a time: whole files, or a part of one."""
 
-    head: FileHead
-    entries: tuple[Entry, ...] = ()
-    part: FilePart | None = None
+class Task(Protocol):
+    """What one worker reads at a time. It can be pickled."""
 
     @property
     def size(self) -> int:
         """Stored bytes."""
-        return self.part.end - self.part.start if self.part else sum(entry.file.size for entry in self.entries)
 
     @property
     def names(self) -> list[str]:
-        """The paths of its files."""
-        return [self.part.path] if self.part else [entry.file.path for entry in self.entries]
+        """What it reads, for messages: paths."""
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """The rows of what it reads."""
-        if self.part is not None:
-            return scan_part(self.part, self.head, consumer, limits)
+        """The rows that a consumer makes of it."""
+
+
+@dataclass(frozen=True)
+class WholeFiles:
+    """Files that are read from their start, and share a head."""
+
+    head: FileHead
+    entries: tuple[Entry, ...]
+
+    @property
+    def size(self) -> int:
+        """Stored bytes."""
+        return sum(entry.file.size for entry in self.entries)
+
+    @property
+    def names(self) -> list[str]:
+        """Their paths."""
+        return [entry.file.path for entry in self.entries]
+
+    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+        """The rows of one file after another."""
         return scan_files(self.entries, self.head, consumer, limits)
+
+
+@dataclass(frozen=True)
+class PartOfFile:
+    """A part of a plain file."""
+
+    head: FileHead
+    part: FilePart
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.part.end - self.part.start
+
+    @property
+    def names(self) -> list[str]:
+        """The path of the file."""
+        return [self.part.path]
+
+    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+        """The rows of the records that begin in it."""
+        return scan_part(self.part, self.head, consumer, limits)
+
+
+@dataclass(frozen=True)
+class SpooledTexts:
+    """Some rows of TEXTS that were written to a file for a worker."""
+
+    path: str
+    size: int
+
+    @property
+    def names(self) -> list[str]:
+        """What the texts are called in messages."""
+        return ["the texts"]
+
+    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+        """The rows of the texts."""
+        del limits
+        with pa.memory_map(self.path) as file:
+            yield from scan_texts(pa.ipc.open_file(file).read_all(), consumer)
 
 
 def list_tasks(collection: Collection) -> list[Task]:
     """The tasks of a collection, in the order of its files as far as these are read alike."""
-    tasks = []
+    tasks: list[Task] = []
     for group in collection.groups:
-        held: list[Entry] = []
-        size = 0
-        for entry in group.files:
-            if not group.is_whole and entry.file.size > TASK_BYTES:
-                tasks += [Task(group.head, part=part) for part in cut_file(entry, TASK_BYTES)]
-                continue
-            if held and size + entry.file.size > TASK_BYTES:
-                tasks.append(Task(group.head, tuple(held)))
-                held, size = [], 0
-            held.append(entry)
-            size += entry.file.size
-        if held:
-            tasks.append(Task(group.head, tuple(held)))
+        is_cut = [not group.is_whole and entry.file.size > TASK_BYTES for entry in group.files]
+        whole = [entry for entry, is_large in zip(group.files, is_cut, strict=True) if not is_large]
+        sizes = np.array([entry.file.size for entry in whole], np.int64)
+        tasks += [WholeFiles(group.head, tuple(whole[rows])) for rows in pieces_of(sizes, TASK_BYTES)]
+        for entry, is_large in zip(group.files, is_cut, strict=True):
+            parts = cut_file(entry, TASK_BYTES) if is_large else []
+            tasks += [PartOfFile(group.head, part) for part in parts]
     return tasks
+
+
+def spool_texts(texts: pa.Table, folder: Path) -> list[Task]:
+    """TEXTS as tasks, in order: each of some rows, written to a file."""
+    tasks: list[Task] = []
+    rows = max(1, int(len(texts) * TASK_BYTES / max(texts.nbytes, 1)))
+    for number, low in enumerate(range(0, len(texts), rows)):
+        some, path = texts.slice(low, rows), folder / f"texts-{number}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, some.schema) as writer:
+            writer.write_table(some)
+        tasks.append(SpooledTexts(str(path), some.nbytes))
+    return tasks
+
+
+def scan_texts(texts: pa.Table, consumer: Consumer) -> Iterator[pa.RecordBatch]:
+    """The rows that a consumer makes of TEXTS."""
+    return consumer.batches(read_texts(texts.to_batches(max_chunksize=TEXTS_ROWS)), None)
 
 
 def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
@@ -79,7 +149,7 @@ def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
     return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
 
 
-def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: Limits) -> pa.Table:
+def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
     """The rows of all tasks, read in this process."""
-    batches = [batch for task in tasks for batch in task.run(consumer, limits)]
-    return pa.Table.from_batches(batches, consumer.table.arrow)
+    for task in tasks:
+        yield from task.run(consumer, limits)

@@ -4,14 +4,13 @@ A task that fails answers with the error; a worker that dies closes its connecti
 """
 
 import os
-import signal
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 import numpy as np
 import pyarrow as pa
 
-from nddup.local.scan import Task
+from nddup.local.scan import PartOfFile, SpooledTexts, Task, WholeFiles
 from nddup.local.start_up import spare_pandas
 from nddup.reading import markup
 from nddup.scanning import sketch_records
@@ -29,7 +28,6 @@ Answer = tuple[int, str]
 
 def serve(descriptors: Sequence[str]) -> None:
     """Load the kernels, fork a process for each descriptor but the last, and work for it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller who is interrupted, and closes the connections
     spare_pandas()
     load_kernels()
     *others, last = map(int, descriptors)
@@ -61,9 +59,9 @@ def _work(connection: Connection) -> None:
     try:
         while True:
             asked = connection.recv()
-            if order is None or not isinstance(asked[0], Task):
+            if not isinstance(asked[0], PartOfFile | SpooledTexts | WholeFiles):
                 order = asked
-            else:
+            elif order is not None:
                 connection.send(_answer(asked[0], asked[1], order))
     except (EOFError, OSError):
         return

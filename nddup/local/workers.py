@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from nddup.errors import NddupError
 from nddup.local.processes import FEW_BYTES, Processes
-from nddup.local.scan import Task, list_tasks, scan_here
+from nddup.local.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
-from nddup.scanning.given_texts import read_texts
 
-TEXTS_ROWS = 1_000
-"""Given texts that are sketched in one call."""
+DIED = "the worker process ended; it may have had too little memory"
 
 Progress = Callable[[int, int], None]
 """Is told the bytes that were read, and those there are."""
@@ -64,16 +62,26 @@ class Workers:
         Raises:
             NddupError: if a worker fails or dies, naming the files it was reading.
         """
-        if not isinstance(source, Collection):
-            found = read_texts(source.to_batches(max_chunksize=TEXTS_ROWS))
-            return pa.Table.from_batches(consumer.batches(found, None), consumer.table.arrow)
-        tasks = list_tasks(source)
-        if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
-            return scan_here(tasks, consumer, limits)
-        self.processes = self.processes or Processes.start(self.count)
+        if isinstance(source, Collection):
+            tasks = list_tasks(source)
+            size = sum(task.size for task in tasks)
+        else:
+            tasks, size = [], source.nbytes
+        if self.count == 1 or size < FEW_BYTES:
+            made = (
+                scan_here(tasks, consumer, limits) if isinstance(source, Collection) else scan_texts(source, consumer)
+            )
+            return pa.Table.from_batches(made, consumer.table.arrow)
+
         spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
+        self.processes = self.processes or Processes.start(self.count)
         try:
+            tasks = tasks or spool_texts(source, spool)
             return self._hand_out(tasks, self.processes.connections, (consumer, limits), spool)
+        except BaseException:
+            self.processes.kill()  # what they are at is of no use
+            self.processes = None
+            raise
         finally:
             shutil.rmtree(spool, ignore_errors=True)
 
@@ -83,8 +91,8 @@ class Workers:
         """Hand the tasks to whoever is free; the rows are mapped from the files that the workers wrote."""
         free = list(workers)
         for connection in free:
-            connection.send(order)
-        waiting = list(enumerate(tasks))[::-1]
+            _send(connection, order, tasks[0])
+        waiting = sorted(enumerate(tasks), key=lambda one: (one[1].size, -one[0]))  # the largest is taken first
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
         done, whole = 0, sum(task.size for task in tasks)
@@ -92,7 +100,7 @@ class Workers:
             while waiting and free:
                 number, task = waiting.pop()
                 busy[connection := free.pop()] = number
-                connection.send((task, str(spool / f"{number}.arrow")))
+                _send(connection, (task, str(spool / f"{number}.arrow")), task)
             for ready in wait(list(busy)):
                 connection = cast("Connection", ready)
                 number = busy.pop(connection)
@@ -106,16 +114,27 @@ class Workers:
         return pa.concat_tables([empty, *(tables[number] for number in range(len(tasks)))])
 
 
+def _send(connection: Connection, message: tuple[object, object], task: Task) -> None:
+    try:
+        connection.send(message)
+    except OSError:
+        raise _failed(task, DIED) from None
+
+
 def _receive(connection: Connection, task: Task) -> None:
-    """The answer of a worker; raises NddupError where there is none, or it is an error."""
+    """Take the answer of a worker; raise NddupError where there is none, or it is an error."""
     try:
         _, error = connection.recv()
     except (EOFError, OSError):
-        error = "the worker process ended; it may have had too little memory"
+        error = DIED
     if error:
-        names = task.names
-        more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
-        raise NddupError(f"{names[0]}{more}: cannot be read ({error})")
+        raise _failed(task, error)
+
+
+def _failed(task: Task, error: str) -> NddupError:
+    names = task.names
+    more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
+    return NddupError(f"{names[0]}{more}: cannot be read ({error})")
 
 
 def _take(path: Path) -> pa.Table:

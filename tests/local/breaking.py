@@ -1,0 +1,26 @@
+"""A consumer that breaks, in a module that worker processes find."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nddup.reading.formats import FileHead
+from nddup.scanning.found import Batches, Found
+from nddup.tables import RECORDS, Table
+
+
+@dataclass(frozen=True)
+class Breaking:
+    """A consumer that ends its process, or raises."""
+
+    is_death: bool
+    table: ClassVar[Table] = RECORDS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """Nothing."""
+        del found, head
+        if self.is_death:
+            os._exit(9)
+        raise OSError("the disk is gone")
+        yield

@@ -1,0 +1,96 @@
+"""Both engines give the same tables, row for row, and the same counts."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.local import engine
+from nddup.local.workers import Workers
+from nddup.metrics import RunMetrics
+from nddup.run.job import run_job
+from nddup.scanning.collection import find_files
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.storage.local_storage import LocalStorage
+from nddup.tables import RESULTS
+from tests.local.collections import make_texts, write_lines
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "min-s": {},
+    "count": {"pairs.measure": "overlap", "pairs.threshold": 85, "clusters.mode": "cover"},
+    "share": {"pairs.measure": "overlap", "pairs.threshold": 0.6, "keep.policy": "first-id"},
+    "super": {"sketch.kind": "super", "clusters.mode": "components"},
+    "min-perm": {"sketch.kind": "min-perm", "sketch.size": 64, "keep.policy": "first"},
+    "bands, heavy": {"sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4},
+    "bands, unseen": {
+        "sketch.kind": "minhash", "sketch.size": 64, "sketch.verify": False, "clusters.mode": "partition",
+    },
+    "contained, cut": {
+        "sketch.kind": "mod-m", "sketch.modulus": 2, "pairs.measure": "containment", "pairs.threshold": 0.7,
+        "clusters.mode": "partition", "pairs.max_postings": 4,
+    },
+    "levels": {"sketch.kind": "mod-pow2", "sketch.size": 64, "clusters.mode": "components"},
+    "lexicon": {"sketch.kind": "lexicon", "lexicon.low": 0.0},
+    "keywords": {"sketch.kind": "keywords", "pairs.threshold": 0.9},
+    "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3},
+    "frequent": {"pairs.max_document_frequency": 7, "input.min_tokens": 2, "clusters.support": 150},
+    "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
+}  # fmt: skip
+
+OF_SPARK = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
+"""Fields of `metrics.json` that are an engine's own."""
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    """The rows of a table, in an order of their own."""
+    return sorted(map(repr, table.to_pylist()))
+
+
+def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """The tables of the local engine by name, and the metrics of its stages."""
+    with Workers(2) as workers:
+        collection = find_files(LocalStorage(), [str(source)], config.input)
+        sketched = engine.sketch(collection, config, workers)
+        paired = engine.pair(sketched.documents, config, workers)
+        clustered = engine.cluster(paired, config, workers)
+        kept = engine.keep(paired, clustered, config)
+    tables = {
+        name: getattr(step, name)
+        for name in RESULTS
+        for step in (sketched, paired, clustered, kept)
+        if name in type(step).__dataclass_fields__
+    }
+    counted = {
+        "sketch": sketched.metrics, "pairs": paired.metrics, "clusters": clustered.metrics, "keep": kept.metrics,
+    }  # fmt: skip
+    return tables, {name: metrics.model_dump() for name, metrics in counted.items()}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> None:
+    """Kinds, measures, modes and policies, each in one row at least; equal rows, equal counts."""
+    settings: dict[str, dict[str, Any]] = {"output": {"report": False}}
+    for key, value in CHOICES[choice].items():
+        section, _, name = key.partition(".")
+        settings.setdefault(section, {})[name] = value
+    config = build_config(settings, origin="test")
+    source = write_lines(tmp_path / "pages.jsonl", make_texts())
+
+    tables, counted = make_tables(source, config)
+    run_job(spark, [str(source)], str(tmp_path / "run"), config)
+
+    for name, table in tables.items():
+        theirs = pq.read_table(tmp_path / "run" / name)
+        assert [(field.name, field.type) for field in table.schema] == [(f.name, f.type) for f in theirs.schema]
+        assert rows_of(table) == rows_of(theirs), name
+    stages = RunMetrics.read((tmp_path / "run" / "metrics.json").read_text()).stages.by_name()
+    for name, ours in counted.items():
+        theirs_counted = stages[name].model_dump()
+        assert {key: n for key, n in ours.items() if key not in OF_SPARK} == {
+            key: n for key, n in theirs_counted.items() if key not in OF_SPARK
+        }
+    assert set(tables) == set(RESULTS) - {"texts"}

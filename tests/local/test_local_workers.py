@@ -1,0 +1,110 @@
+"""Worker processes: the same rows as one process reads; a worker that fails names its file; nothing loads pyspark."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from nddup.errors import NddupError
+from nddup.local import processes, scan, workers
+from nddup.local.given_texts import number_texts
+from nddup.local.plan import Plan
+from nddup.local.processes import is_worth_it
+from nddup.local.read_records import read_records
+from nddup.local.workers import Workers
+from nddup.scanning.collection import find_files
+from nddup.settings.schema import Config
+from nddup.storage.local_storage import LocalStorage
+from tests.local.breaking import Breaking
+from tests.local.collections import make_texts, write_lines
+from tests.places import ROOT
+
+SAMPLES = ROOT / "samples"
+
+
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything goes to worker processes, in tasks of 20 KB."""
+    monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
+    monkeypatch.setattr(workers, "FEW_BYTES", 0)
+
+
+def read(inputs: list[Path], count: int) -> pa.Table:
+    """RECORDS without their places, by so many workers."""
+    config = Config()
+    with Workers(count) as some:
+        collection = find_files(LocalStorage(), [str(path) for path in inputs], config.input)
+        return read_records(collection, config, some, None).records.drop_columns(["split", "seq"])
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_processes_read_what_one_reads(tmp_path: Path) -> None:
+    """Files that are cut, files that are not, in any number of tasks: the records in collection order."""
+    lines = write_lines(tmp_path / "a.jsonl", make_texts(families=20))
+
+    assert read([SAMPLES, lines], 2).equals(read([SAMPLES, lines], 1))
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_processes_sketch_given_texts_as_one_does() -> None:
+    """Texts travel to the workers in files; the rows come back in order."""
+    texts = make_texts(families=10)
+    given = number_texts(pa.table({"id": list(texts), "body": list(texts.values())}), id="id", text="body")
+    config = Config()
+
+    with Workers(2) as two, Workers(1) as one:
+        found = [read_records(given, config, some, None).records for some in (two, one)]
+
+    assert found[0].equals(found[1])
+    assert found[0]["doc_id"].to_pylist() == sorted(texts)
+
+
+@pytest.mark.usefixtures("small_tasks")
+@pytest.mark.parametrize(("is_death", "said"), [(True, "the worker process ended"), (False, "the disk is gone")])
+def test_a_failing_worker_names_its_file(tmp_path: Path, *, is_death: bool, said: str) -> None:
+    """One line with the path; then the workers can be used again."""
+    lines = write_lines(tmp_path / "a.jsonl", make_texts())
+    config = Config()
+    collection = find_files(LocalStorage(), [str(lines)], config.input)
+    with Workers(2) as some:
+        with pytest.raises(NddupError, match=rf"a\.jsonl: cannot be read \(.*{said}"):
+            some.scan(collection, Breaking(is_death), Plan(config).limits)
+
+        assert len(read_records(collection, config, some, None).records) > 0
+
+
+def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
+    """Not in the process that asks, and not in its workers, which import the same modules."""
+    lines = write_lines(tmp_path / "a.jsonl", make_texts())
+    program = (
+        "import sys\n"
+        "from nddup.local import engine, worker\n"
+        "from nddup.local.workers import Workers\n"
+        "from nddup.scanning.collection import find_files\n"
+        "from nddup.settings.schema import Config\n"
+        "from nddup.storage.local_storage import LocalStorage\n"
+        "config = Config()\n"
+        "with Workers(1) as workers:\n"
+        f"    collection = find_files(LocalStorage(), [{str(lines)!r}], config.input)\n"
+        "    paired = engine.pair(engine.sketch(collection, config, workers).documents, config, workers)\n"
+        "    kept = engine.keep(paired, engine.cluster(paired, config, workers), config).keep\n"
+        "sys.exit(1 if len(kept) < 9 or 'pyspark' in sys.modules or 'py4j' in sys.modules else 0)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
+
+    assert done.returncode == 0
+
+
+def test_processes_are_started_for_large_inputs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes below the inputs decide, before anything is loaded."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.xml").write_text("x" * 100)
+    inputs = [str(tmp_path), str(tmp_path / "missing")]
+
+    monkeypatch.setattr(processes, "FEW_BYTES", 99)
+    assert is_worth_it(inputs)
+    monkeypatch.setattr(processes, "FEW_BYTES", 100)
+    assert not is_worth_it(inputs)
