@@ -38,8 +38,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.clustering": {"mining", "spark"},
     "spark.checking": {"verifying", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
+    "local": {"settings", "scanning", "mining"},
     "storage": GROUND | {"sketching", "scanning", "spark"},
-    "run": WIRING | PURE | {"settings", "storage"},
+    "run": WIRING | PURE | {"settings", "storage", "local"},
     "results": {"run", "spark.checking", "explaining"},
     "report": {"results", "run"},
     "commands": {"results", "report"},
@@ -49,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
-WITHOUT_SPARK = {"errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining"} | PURE
+WITHOUT_SPARK = {"errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining", "local"} | PURE
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count"}

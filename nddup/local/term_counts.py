@@ -1,19 +1,20 @@
 """The lexicon of a run: counted from its collection, or taken from another run."""
 
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
-from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.errors import CapacityError, ConfigError
 from nddup.local.plan import Plan
 from nddup.local.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
+from nddup.scanning.local_paths import local_path
 from nddup.sketching.words.word_sketches import WordRule
-from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.tables import LEXICON, TERMS
 
 NOTE = "lexicon.json"
@@ -73,13 +74,13 @@ def take_saved(path: str, words: WordRule) -> tuple[pa.Table, dict[str, int]]:
     """
     where, ours = path.rstrip("/"), words.lexicon.key
     try:
-        note = json.loads(LocalStorage().read_text(f"{where}/{NOTE}"))
-    except (NddupError, ValueError) as error:
+        note = json.loads(Path(local_path(where), NOTE).read_bytes())
+    except (OSError, ValueError) as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
     if note.get("made_by") != ours:
         raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
     try:
-        table = ds.dataset(f"{local_path(where)}/lexicon", schema=LEXICON.arrow, format="parquet").to_table()
+        table = pq.read_table(Path(local_path(where), "lexicon")).select(LEXICON.names).cast(LEXICON.arrow)
     except OSError as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
     return table, {name: int(note[name] or 0) for name in COUNTED}

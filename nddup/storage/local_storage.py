@@ -1,21 +1,18 @@
-"""Files of this machine: what `nddup.storage.files` does over Hadoop, without a JVM, with the same names and answers."""
+"""Files of this machine: what `nddup.storage.files` does over Hadoop, done without a JVM: same names, same answers."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
-from urllib.parse import quote, unquote, urlsplit
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.redaction import drop_login
 from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources
+from nddup.scanning.local_paths import local_path, uri_of
 
-PLAIN = "/-_.!~*'():@&=+$,;"
-"""What Java leaves as it is in the path of a URI, beside letters, digits and all that is not ASCII."""
+__all__ = ["LocalStorage", "local_path"]
 
 COPIED = 1 << 20
 """Bytes that are copied at a time."""
@@ -29,7 +26,7 @@ class _Found(NamedTuple):
 
     @property
     def name(self) -> str:
-        return os.path.basename(self.path)
+        return self.path.rpartition("/")[2]
 
     @property
     def is_folder(self) -> bool:
@@ -50,7 +47,7 @@ class LocalStorage:
         repeated: list[str] = []
         for text in inputs:
             root = _status(text)
-            base = root.path.rstrip("/") if root.is_folder else os.path.dirname(root.path).rstrip("/")
+            base = root.path.rstrip("/") if root.is_folder else root.path.rpartition("/")[0]
             try:
                 for file in _walk(root, skipped):
                     if file.path in found:
@@ -202,48 +199,10 @@ class LocalStorage:
         _forget_checksum(source)
 
 
-def local_path(path: str) -> str:
-    """A path of this machine from the root: of a path as it is given, or of a URI `file:/…`.
-
-    Folders are taken from the text alone: `a/../b` is `b`, wherever a link `a` leads.
-
-    Raises:
-        ConfigError: for a URI of another file system.
-
-    Example:
-        >>> local_path("file:/tmp/a%20b"), local_path("/tmp//x/../a%20b")
-        ('/tmp/a b', '/tmp/a%20b')
-    """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
-        scheme, rest, inner = path.partition(":")[0], path.partition(":")[2], urlsplit(path)
-        if scheme.lower() != "file" or inner.netloc:
-            raise ConfigError(f"{drop_login(path)}: not a path of this machine")
-        is_written = re.fullmatch(rf"(?:[\w{re.escape(PLAIN)}]|%[0-9A-Fa-f]{{2}})*", rest)
-        path = unquote(inner.path) if is_written else "/" + rest.lstrip("/")
-    return "/" + os.path.normpath(os.path.join(os.getcwd(), path)).lstrip("/")  # noqa: PTH109, PTH118
-
-
-def uri_of(path: str) -> str:
-    """A path from the root as the URI that Java makes of it, `file:/…`.
-
-    Example:
-        >>> uri_of("/tmp/a b[1]/роза%.xml")
-        'file:/tmp/a%20b%5B1%5D/роза%25.xml'
-    """
-    return "file:" + "".join(_quoted(character) for character in path)
-
-
-def _quoted(character: str) -> str:
-    """Java leaves what is not ASCII, unless it is a blank or a control."""
-    if character.isascii():
-        return quote(character, safe=PLAIN)
-    return quote(character) if character.isspace() or not character.isprintable() else character
-
-
 def _status(text: str) -> _Found:
     path = local_path(text)
     try:
-        return _Found(path, os.stat(path))
+        return _Found(path, Path(path).stat())
     except FileNotFoundError:
         raise ConfigError(f"INPUT {text}: no such file or folder") from None
     except OSError as error:
@@ -285,7 +244,7 @@ def _list(folder: str) -> list[_Found]:
     except FileNotFoundError:
         return []
     except NotADirectoryError:
-        return [_Found(folder, os.stat(folder))]
+        return [_Found(folder, Path(folder).stat())]
     return found
 
 

@@ -41,8 +41,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
 }  # fmt: skip
 
-OF_SPARK = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
-"""Fields of `metrics.json` that are an engine's own."""
+OF_SPARK = {"fpgrowth_components", "fpgrowth_fits", "cut_clusters"}
+"""Counts that are an engine's own, or are not in `metrics.json`."""
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -51,7 +51,7 @@ def rows_of(table: pa.Table) -> list[str]:
 
 
 def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The tables of the local engine by name, and the metrics of its stages."""
+    """The tables of the local engine by name, and what it counted."""
     with Workers(2) as workers:
         collection = find_files(LocalStorage(), [str(source)], config.input)
         sketched = engine.sketch(collection, config, workers)
@@ -64,10 +64,9 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
         for step in (sketched, paired, clustered, kept)
         if name in type(step).__dataclass_fields__
     }
-    counted = {
-        "sketch": sketched.metrics, "pairs": paired.metrics, "clusters": clustered.metrics, "keep": kept.metrics,
-    }  # fmt: skip
-    return tables, {name: metrics.model_dump() for name, metrics in counted.items()}
+    counts = [sketched.counts, paired.counts, clustered.counts, kept.counts]
+    counted: dict[str, Any] = {name: n for some in counts for name, n in some.items()}
+    return tables, counted | {"rejected": sketched.reasons, "pruned_to": paired.pruned_to}
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -87,10 +86,14 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
         theirs = pq.read_table(tmp_path / "run" / name)
         assert [(field.name, field.type) for field in table.schema] == [(f.name, f.type) for f in theirs.schema]
         assert rows_of(table) == rows_of(theirs), name
-    stages = RunMetrics.read((tmp_path / "run" / "metrics.json").read_text()).stages.by_name()
-    for name, ours in counted.items():
-        theirs_counted = stages[name].model_dump()
-        assert {key: n for key, n in ours.items() if key not in OF_SPARK} == {
-            key: n for key, n in theirs_counted.items() if key not in OF_SPARK
-        }
+    metrics = RunMetrics.read((tmp_path / "run" / "metrics.json").read_text())
+    told = metrics.model_dump() | {f"lexicon_{name}": n for name, n in _lexicon_of(metrics).items()}
+    for stage in metrics.stages.by_name().values():
+        told |= stage.model_dump()
+    assert counted == {name: told[name] for name in counted} | {name: counted[name] for name in OF_SPARK & set(counted)}
     assert set(tables) == set(RESULTS) - {"texts"}
+
+
+def _lexicon_of(metrics: RunMetrics) -> dict[str, int]:
+    lexicon = metrics.stages.sketch.lexicon
+    return {} if lexicon is None else lexicon.model_dump()

@@ -36,7 +36,7 @@ def read(inputs: list[Path], count: int) -> pa.Table:
     config = Config()
     with Workers(count) as some:
         collection = find_files(LocalStorage(), [str(path) for path in inputs], config.input)
-        return read_records(collection, config, some, None).records.drop_columns(["split", "seq"])
+        return read_records(collection, config, some).records.drop_columns(["split", "seq"])
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -55,7 +55,7 @@ def test_processes_sketch_given_texts_as_one_does() -> None:
     config = Config()
 
     with Workers(2) as two, Workers(1) as one:
-        found = [read_records(given, config, some, None).records for some in (two, one)]
+        found = [read_records(given, config, some).records for some in (two, one)]
 
     assert found[0].equals(found[1])
     assert found[0]["doc_id"].to_pylist() == sorted(texts)
@@ -72,7 +72,7 @@ def test_a_failing_worker_names_its_file(tmp_path: Path, *, is_death: bool, said
         with pytest.raises(NddupError, match=rf"a\.jsonl: cannot be read \(.*{said}"):
             some.scan(collection, Breaking(is_death), Plan(config).limits)
 
-        assert len(read_records(collection, config, some, None).records) > 0
+        assert len(read_records(collection, config, some).records) > 0
 
 
 def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
