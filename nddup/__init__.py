@@ -20,6 +20,7 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     scanning                                            from files to Arrow batches, in any worker, without Spark
     settings, explaining                                what a run can be told, and what that means
     spark                                               the stages over DataFrames, lazy
+    opened, report                                      a finished run opened for reading, and written as a page
     storage, run                                        a run, from inputs to report: the packages that act
     results, commands                                   what is done with a finished run; a module for each command
 """

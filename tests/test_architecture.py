@@ -40,17 +40,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
     "local": {"settings", "scanning", "mining"},
     "storage": GROUND | {"sketching", "scanning", "spark"},
-    "run": WIRING | PURE | {"settings", "storage", "local"},
-    "results": {"run", "spark.checking", "explaining"},
-    "report": {"results", "run"},
-    "commands": {"results", "report"},
+    "opened": GROUND | {"tables", "storage"},
+    "opened.spark": {"opened", "spark", "storage"},
+    "report": {"opened"},
+    "run": WIRING | PURE | {"settings", "storage", "local", "report"},
+    "results": {"run", "opened", "opened.spark", "spark.checking", "explaining"},
+    "commands": {"results"},
     "cli": {"commands"},
     "": {"run"},
 }
 """What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
-WITHOUT_SPARK = {"errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining", "local"} | PURE
+WITHOUT_SPARK = PURE | {
+    "errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining", "local", "opened", "report",
+}  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count"}
@@ -59,7 +63,7 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "results", "report", "storage"}
+ACTING = {"run", "results", "opened.spark", "storage"}
 """The rooms that run Spark jobs."""
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
@@ -30,9 +32,21 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
+    from nddup.commands.opening import open_run  # noqa: PLC0415
     from nddup.report.folder import report_run  # noqa: PLC0415
+    from nddup.report.gather import Asked  # noqa: PLC0415
+
+    run, folder = open_run(options.run, master=options.master)
+    asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
+    sys.stdout.write(f"report in {report_run(run, folder, asked)}\n")
+    return 0
+
+
+def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
+    """The texts of documents, from the inputs of the run."""
     from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.storage.inputs import reopen_inputs  # noqa: PLC0415
+    from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={})
-    sys.stdout.write(f"report in {report_run(spark, options.run, asked=options.cluster)}\n")
-    return 0
+    return reopen_inputs(spark, SparkFolder(spark, options.run)).find_texts(documents).toArrow()

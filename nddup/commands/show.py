@@ -25,9 +25,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
+    from nddup.commands.opening import open_run  # noqa: PLC0415
     from nddup.results.show import show_run  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={})
-    sys.stdout.write(show_run(spark, options.run, cluster=options.cluster, doc=options.doc))
+    run = open_run(options.run, master=options.master).run
+    sys.stdout.write(show_run(run, cluster=options.cluster, doc=options.doc))
     return 0

@@ -1,4 +1,4 @@
-"""The report of a run: `gather` collects what it shows, `data` shapes it, `write` leaves a page, `folder` does all.
+"""The report of a run: `gather` collects what it shows, `data` shapes it, `write` leaves a page.
 
-May import `results`, `run` and everything below them. `gather` runs Spark jobs; `shown`, `data` and `write` need none.
+Imports `opened`, and neither Spark nor what runs a job.
 """

@@ -2,27 +2,58 @@
 
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
+from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.summary import headline, notes
-from nddup.storage.spark_folder import SparkFolder
 
 WIDTH = 76
-"""Characters of a line of the summary."""
-
 LARGEST = 10
-"""Clusters listed below the summary."""
-
 SHOWN_IDS = 20
-"""Members of a cluster, or pairs and clusters of a document, that are listed."""
+
+LARGEST_CLUSTERS = f"""
+    SELECT cluster_id, size, support, slice(members, 1, 1) AS members
+    FROM clusters ORDER BY size DESC, cluster_id LIMIT {LARGEST}
+"""  # noqa: S608 - a number
+
+ONE_CLUSTER = """
+    SELECT c.cluster_id, c.size, c.support, c.coverage
+    FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
+"""
+FIRST_MEMBERS = f"""
+    SELECT m.doc_id, m.representative, d.url
+    FROM (SELECT members.doc_id, members.representative
+          FROM members JOIN wanted AS w ON members.cluster_id = w.id
+          ORDER BY members.doc_id LIMIT {SHOWN_IDS}) AS m
+    LEFT JOIN documents AS d ON m.doc_id = d.doc_id
+    ORDER BY m.doc_id
+"""  # noqa: S608
+
+ONE_DOCUMENT = """
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
+"""
+NEAREST = f"""
+    SELECT other, overlap, resemblance
+    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
+          UNION ALL
+          SELECT p.doc_a AS other, p.overlap, p.resemblance FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id) AS near
+    ORDER BY resemblance DESC, other LIMIT {SHOWN_IDS + 1}
+"""  # noqa: S608
+
+OWN_CLUSTERS = f"""
+    SELECT c.cluster_id, c.size, c.support
+    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
+    ORDER BY c.size DESC, c.cluster_id LIMIT {SHOWN_IDS}
+"""  # noqa: S608
+"""Of a cluster or document in wanted(id). For DuckDB and Spark."""
 
 
 def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> str:
-    """The table at the end of a run: what was read, rejected, found and kept, and where the results are.
+    """The table at the end of a run: what was read, rejected, found, kept, and where it is.
 
     Args:
         metrics: of the run.
@@ -37,83 +68,66 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> s
     )
 
 
-def show_run(spark: SparkSession, path: str, *, cluster: str | None, doc: str | None) -> str:
-    """The summary and the largest clusters of a finished run, or one cluster, or one document.
-
-    Args:
-        spark: the session.
-        path: folder of the run.
-        cluster: id of the cluster to show instead.
-        doc: id of the document to show instead.
+def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
+    """What a finished run holds: the summary and the largest clusters, or one cluster, or one document.
 
     Raises:
         ConfigError: if there is no such cluster or document.
-        OutputError: if `path` is not a finished run.
     """
-    folder = SparkFolder(spark, path)
-    metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
     if cluster is not None:
-        return _show_cluster(folder, cluster)
+        return _show_cluster(run, cluster)
     if doc is not None:
-        return _show_document(folder, doc)
+        return _show_document(run, doc)
 
-    top = folder.table("clusters").orderBy(F.desc("size"), "cluster_id").limit(LARGEST).collect()
     lines = [
-        f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(row['members'][0])}" for row in top
+        f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(row['members'][0])}"
+        for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
     heading = f"  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
-    report = f"{folder.path}/report/index.html" if folder.holds("report/index.html") else None
-    return summarise(metrics, path, report=report) + "\n" + heading + "\n".join(lines) + "\n"
+    report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None
+    return summarise(run.metrics, run.path, report=report) + "\n" + heading + "\n".join(lines) + "\n"
 
 
-def _show_cluster(folder: SparkFolder, cluster: str) -> str:
-    row = folder.table("clusters").where(F.col("cluster_id") == cluster).first()
-    if row is None:
-        raise ConfigError(f"--cluster {cluster}: no such cluster in {folder.path}")
+def _show_cluster(run: FinishedRun, cluster: str) -> str:
+    found = _ask(run, ONE_CLUSTER, cluster)
+    if not found:
+        raise ConfigError(f"--cluster {cluster}: no such cluster in {run.path}")
 
-    # The row of a large cluster lists only its first members; the table `members` has all of them.
-    members = folder.table("members").where(F.col("cluster_id") == cluster)
-    chosen = {r["doc_id"] for r in members.where("representative").collect()}
-    first = [r["doc_id"] for r in members.orderBy("doc_id").limit(SHOWN_IDS).collect()]
-    described = _urls(folder, first)
-    lines = [f"  {'*' if doc in chosen else ' '} {doc}  {described.get(doc) or ''}" for doc in first]
-    more = [f"    … and {row['size'] - len(first):,} more"] if row["size"] > len(first) else []
+    row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
     head = f"cluster {cluster}: {row['size']:,} documents, {row['support']:,} features common to all, {row['coverage']}"
+    lines = [f"  {'*' if member['representative'] else ' '} {member['doc_id']}  {member['url'] or ''}" for member in members]
+    more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
 
 
-def _show_document(folder: SparkFolder, doc: str) -> str:
-    row = folder.table("documents").where(F.col("doc_id") == doc).first()
-    if row is None:
-        raise ConfigError(f"--doc {doc}: no such document in {folder.path}")
+def _show_document(run: FinishedRun, doc: str) -> str:
+    found = _ask(run, ONE_DOCUMENT, doc)
+    if not found:
+        raise ConfigError(f"--doc {doc}: no such document in {run.path}")
 
-    (kept,) = folder.table("keep").where(F.col("doc_id") == doc).collect()
+    row = found[0]
+    pairs = _ask(run, NEAREST, doc)
     lines = [
         f"document {doc}: {row['source']}#{row['record']}, {row['n_tokens']:,} tokens, {row['n_features']:,} features",
         f"  url       {row['url'] or ''}",
-        "  kept" if kept["kept"] else f"  removed   {kept['reason']} of {kept['duplicate_of']}",
+        "  kept" if row["kept"] else f"  removed   {row['reason']} of {row['duplicate_of']}",
+        *(f"  near      {_share(pair['resemblance'])}  {pair['overlap']:>6}  {pair['other']}" for pair in pairs[:SHOWN_IDS]),
     ]
-
-    pairs = _pairs_of(folder.table("pairs"), doc)
-    lines += [f"  near      {r['resemblance']:.3f}  {r['overlap']:>6}  {r['other']}" for r in pairs[:SHOWN_IDS]]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
-
-    own = folder.table("members").where(F.col("doc_id") == doc).select("cluster_id")
-    clusters = folder.table("clusters").join(own, "cluster_id").limit(SHOWN_IDS).collect()
-    lines += [f"  cluster   {r['cluster_id']}  of {r['size']:,}, support {r['support']:,}" for r in clusters]
+    clusters = _ask(run, OWN_CLUSTERS, doc)
+    lines += [f"  cluster   {one['cluster_id']}  of {one['size']:,}, support {one['support']:,}" for one in clusters]
     return "\n".join([*lines, ""])
 
 
-def _pairs_of(pairs: DataFrame, doc: str) -> list[Any]:
-    other = F.when(F.col("doc_a") == doc, F.col("doc_b")).otherwise(F.col("doc_a"))
-    own = pairs.where((F.col("doc_a") == doc) | (F.col("doc_b") == doc)).withColumn("other", other)
-    return own.orderBy(F.desc("resemblance"), "other").limit(SHOWN_IDS + 1).collect()
+def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
+    """The rows of an answer about one cluster or document."""
+    return run.sql(question, wanted=pa.table({"id": pa.array([name], pa.string())})).to_pylist()  # type: ignore[no-any-return]
 
 
-def _urls(folder: SparkFolder, ids: list[str]) -> dict[str, str]:
-    rows = folder.table("documents").where(F.col("doc_id").isin(ids)).select("doc_id", "url").collect()
-    return {row["doc_id"]: row["url"] for row in rows}
+def _share(resemblance: float | None) -> str:
+    """A resemblance in five characters; kinds that give none have a dash."""
+    return f"{'-':<5}" if resemblance is None else f"{resemblance:.3f}"
 
 
 def _short(text: str) -> str:

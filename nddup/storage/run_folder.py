@@ -31,6 +31,7 @@ from typing import Any, Protocol, Self
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.redaction import hide_settings
 from nddup.scanning.input_files import RUN
+from nddup.sketching.sketch_format import FULL_FORMAT
 from nddup.storage.claim import PREFIX, Claim, Files, Say
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
@@ -234,7 +235,7 @@ class RunFolder:
         metrics: dict[str, Any] = json.loads(self.read_text("metrics.json"))
         if "settings" in metrics:  # earlier versions wrote secrets as well
             metrics["settings"] = hide_settings(metrics["settings"])
-        made, known = metrics["versions"]["sketch_format"], versions()["sketch_format"]
+        made, known = metrics["versions"]["sketch_format"], FULL_FORMAT
         if made != known:
             raise IncompatibleSketchError(
                 f"{self.path}: its sketches are of format {made}, this version reads {known}; run the job again"

@@ -13,8 +13,8 @@ from nddup.storage import versions as module
 from nddup.storage.versions import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
-ELSEWHERE = {"pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
-"""Dependencies that decide no table: small results, settings, `truth`. Spark's version is told apart."""
+ELSEWHERE = {"duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
+"""Dependencies that decide no table: what reads a finished run, small results, settings, `truth`. Spark's version is told apart."""
 
 
 def from_zip(path: Path) -> str:

@@ -1,0 +1,5 @@
+"""A finished run, opened for reading: its metrics, its texts, and SQL over its tables.
+
+`duck` reads the folder in this process, without Java; `spark` reads what only Hadoop opens, or what is to be read on a
+cluster. A question is one text that both understand. `duck` imports no pyspark.
+"""

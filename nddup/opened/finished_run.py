@@ -1,0 +1,59 @@
+"""A finished run as its readers see it, whichever engine reads its tables."""
+
+from abc import ABC, abstractmethod
+
+import pyarrow as pa
+
+from nddup.metrics import RunMetrics
+from nddup.storage.run_folder import RunFolder
+
+
+class FinishedRun(ABC):
+    """A finished run: its path, its metrics, the files beside its tables, and SQL over the tables.
+
+    Args:
+        folder: of the run.
+
+    Raises:
+        OutputError: if the folder is not a run, the run did not finish, or its metrics cannot be read.
+        IncompatibleSketchError: if its sketches are of another format than this version's.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self.path = folder.path
+        self.metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
+
+    def holds(self, name: str) -> bool:
+        """Whether a table or a file of this name is there."""
+        return self._folder.holds(name)
+
+    def read_text(self, name: str) -> str:
+        """A text file beside the tables, whole.
+
+        Raises:
+            OutputError: if it is not there.
+        """
+        return self._folder.read_text(name)
+
+    @abstractmethod
+    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
+        """The answer to one question.
+
+        Args:
+            text: one SELECT that DuckDB and Spark both understand. It names the tables of the run as
+                `nddup.tables.RESULTS` does: a table that the run `holds`, with all its columns; where a run of an
+                earlier version did not write a column, that is null.
+            tables: small tables of the caller, under the names that the text gives them. A question about some
+                documents joins with a table of their ids, so that no value is ever put into the text.
+
+        Returns:
+            The rows, in the order of ORDER BY if there is one. Both engines order strings by their UTF-8 bytes, and
+            nulls first, with DESC last. Columns of a run keep their types. The type of a sum depends on the engine,
+            so a question casts it; count(*) is int64.
+
+        Raises:
+            NddupError: if a table cannot be read, or the text is wrong; on Spark, an error of its own.
+
+        Cost: only the columns and rows that the question needs are read. The answer is in memory.
+        """

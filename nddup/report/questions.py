@@ -1,0 +1,77 @@
+"""What a report asks of a finished run: one SELECT a question, for DuckDB and for Spark.
+
+A question names the tables of the run. `wanted` is a small table that the caller gives; Spark sends it to every task,
+as the hint in the comment says.
+"""
+
+from nddup.report.shown import LENGTHS
+
+MOST_CLUSTERS = 100_000
+"""The largest; the others are counted in the histograms only."""
+
+MOST_REJECTS = 100
+MOST_COMPONENTS = 100
+
+SIZES = "SELECT size, count(*) AS clusters FROM clusters GROUP BY size ORDER BY size"
+"""How many clusters there are of each size: size int32, clusters int64."""
+
+RESEMBLANCES = """
+    SELECT percent, count(*) AS pairs
+    FROM (SELECT CASE WHEN resemblance >= 1 THEN 100 ELSE CAST(floor(resemblance * 100 + 1e-9) AS INT) END AS percent
+          FROM pairs) AS rounded
+    GROUP BY percent ORDER BY percent
+"""
+"""Pairs by whole percent of resemblance, rounded down: percent int32, pairs int64. Null, where the run estimates no
+resemblance, comes first. 1e-9 is for 0.29, which is stored as a little less."""
+
+LONGER = f"SELECT {', '.join(f'count(CASE WHEN n_tokens >= {low} THEN 1 END) AS from_{low}' for low in LENGTHS)} FROM documents"  # noqa: E501, S608
+"""One row: how many documents have at least so many tokens, for each of `LENGTHS`, int64."""
+
+DESCRIBED = """
+    SELECT /*+ BROADCAST(w) */ w.rank, w.place, d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features,
+           k.kept, k.duplicate_of, k.reason
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id JOIN keep AS k ON d.doc_id = k.doc_id
+    ORDER BY w.rank, w.place
+"""
+"""What the run says of the documents in wanted(rank, place, doc_id): rows of `shown.LISTED`."""
+
+NEAR = """
+    SELECT /*+ BROADCAST(w) */ w.rank, w.first, w.second, p.overlap, p.resemblance
+    FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.doc_a AND p.doc_b = w.doc_b
+    ORDER BY w.rank, w.first, w.second
+"""
+"""What the run says of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
+`shown.CELLS`."""
+
+PLACES = """
+    SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
+"""
+"""Where the documents in wanted(doc_id) come from, and the fingerprint of their content."""
+
+TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
+"""The texts stored with the run. The table is there only if the run read files."""
+
+REJECTS = f"""
+    SELECT source, record, doc_id, reason, detail, excerpt
+    FROM rejects ORDER BY source, record LIMIT {MOST_REJECTS}
+"""  # noqa: S608
+"""The first rejects."""
+
+COMPONENTS = f"""
+    SELECT component, size, pairs, invented, exact
+    FROM false_components WHERE invented > 0 ORDER BY invented DESC, component LIMIT {MOST_COMPONENTS}
+"""  # noqa: S608
+"""The components that hold most pairs which are no near-duplicates. Runs of early versions have no such table."""
+
+
+def largest_clusters(listed_each: int) -> str:
+    """The largest clusters, each with as many of its members as are listed: rows of `shown.CLUSTERS`, in order."""
+    return f"""
+        SELECT c.cluster_id, c.support, c.size, c.component, c.coverage, r.doc_id AS representative,
+               slice(c.members, 1, {listed_each:d}) AS members
+        FROM (SELECT * FROM clusters ORDER BY size DESC, cluster_id LIMIT {MOST_CLUSTERS}) AS c
+        LEFT JOIN (SELECT cluster_id, min(doc_id) AS doc_id FROM members WHERE representative GROUP BY cluster_id) AS r
+        ON c.cluster_id = r.cluster_id
+        ORDER BY c.size DESC, c.cluster_id
+    """  # noqa: S608 - a number

@@ -1,0 +1,115 @@
+"""DuckDB over the folder of a run: the declared columns and types, any path, bounded memory, nothing fetched."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.errors import ConfigError, NddupError
+from nddup.opened import duck
+from nddup.opened.duck import DuckRun
+from nddup.tables import RESULTS
+from tests.opened.made_runs import write_family, write_run
+
+
+def bare(field: pa.Field) -> pa.DataType:
+    """The type of a column, whatever the items of a list are called."""
+    return pa.list_(field.type.value_type) if pa.types.is_list(field.type) else field.type
+
+
+@pytest.mark.parametrize("write", [write_run, write_family])
+def test_tables_have_their_columns_and_types(write: object, tmp_path: Path) -> None:
+    """Of each table, with rows or without a single file."""
+    assert callable(write)
+    run = DuckRun(str(write(tmp_path / "run")))
+
+    for name, table in RESULTS.items():
+        found = run.sql(f"SELECT * FROM {name}")
+        assert found.column_names == table.names
+        assert [bare(field) for field in found.schema] == [bare(field) for field in table.arrow], name
+
+
+def test_a_column_that_was_not_written_is_null(tmp_path: Path) -> None:
+    """A run of an earlier version has fewer columns; others that a file holds are not seen."""
+    folder = write_family(tmp_path / "run")
+    pq.write_table(pa.table({"doc_id": ["a"], "more": [1]}), folder / "keep" / "part-0.parquet")
+
+    rows = DuckRun(str(folder)).sql("SELECT * FROM keep").to_pylist()
+
+    assert rows == [{"doc_id": "a", "kept": None, "duplicate_of": None, "reason": None}]
+
+
+@pytest.mark.parametrize("name", ["a*", "a[1]?", "it's\"", "роза %20"])
+def test_a_path_is_literal(name: str, tmp_path: Path) -> None:
+    """Wildcards, quotes and blanks in the name of a folder stand for themselves; a URI is a path too."""
+    folder = write_family(tmp_path / name)
+    write_family(tmp_path / "abc")
+    write_family(tmp_path / "a1x")
+
+    for path in (str(folder), f"{folder}/", folder.as_uri()):
+        assert DuckRun(path).sql("SELECT count(*) AS n FROM documents").to_pylist() == [{"n": 4}]
+
+
+def test_nulls_come_where_spark_puts_them(tmp_path: Path) -> None:
+    """First in ascending order, last in descending order."""
+    run = DuckRun(str(write_family(tmp_path / "run")))
+
+    up = run.sql("SELECT resemblance AS r FROM pairs ORDER BY r")["r"].to_pylist()
+    down = run.sql("SELECT resemblance AS r FROM pairs ORDER BY r DESC")["r"].to_pylist()
+
+    assert up == [None, 0.29, 1.0]
+    assert down == [1.0, 0.29, None]
+
+
+def test_a_small_table_is_there_for_one_question(tmp_path: Path) -> None:
+    """Values of any kind come in as a table, also none; the next question does not see it."""
+    run = DuckRun(str(write_family(tmp_path / "run")))
+    text = "SELECT d.doc_id FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id"
+
+    for ids in (["c\"'", "a"], ["nobody"], []):
+        found = run.sql(text, wanted=pa.table({"id": pa.array(ids, pa.string())}))
+        assert sorted(found["doc_id"].to_pylist()) == sorted(set(ids) - {"nobody"})
+    with pytest.raises(NddupError, match="wanted"):
+        run.sql(text)
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A file that is no Parquet, a table that is not there, a path of another file system: each in one line."""
+    folder = write_family(tmp_path / "run")
+    (folder / "pairs" / "part-0.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(NddupError, match=r"run/pairs: cannot be read \(.*part-0.parquet") as found:
+        DuckRun(str(folder))
+    assert "\n" not in str(found.value)
+
+    (folder / "pairs" / "part-0.parquet").unlink()
+    (folder / "pairs" / "_SUCCESS").unlink()
+    (folder / "pairs").rmdir()
+    with pytest.raises(NddupError, match="pairs"):
+        DuckRun(str(folder)).sql("SELECT * FROM pairs")
+    with pytest.raises(ConfigError, match="not a path of this machine"):
+        DuckRun("hdfs://host/run")
+
+
+def test_questions_may_pass_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort of 200 MB in 60 MB is done on disk, in a folder of its own that does not stay."""
+    monkeypatch.setitem(duck.SETTINGS, "memory_limit", "60MB")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spilled"))
+    (tmp_path / "spilled").mkdir()
+    run = DuckRun(str(write_run(tmp_path / "run")))
+
+    text = "SELECT max(place) AS n FROM (SELECT row_number() OVER (ORDER BY md5(CAST(i AS VARCHAR))) AS place FROM (SELECT unnest(range(3000000)) AS i))"  # noqa: E501
+    assert run.sql(text)["n"].to_pylist() == [3_000_000]
+
+    del run
+    assert list((tmp_path / "spilled").iterdir()) == []
+
+
+def test_nothing_is_fetched(tmp_path: Path) -> None:
+    """An address of the network is refused, for no extension is loaded; a text cannot change that."""
+    run = DuckRun(str(write_run(tmp_path / "run")))
+
+    with pytest.raises(NddupError, match=r"extension|httpfs"):
+        run.sql("SELECT * FROM 'https://127.0.0.1:1/a.parquet'")
+    with pytest.raises(NddupError, match="locked"):
+        run.sql("SET autoload_known_extensions = true")

@@ -1,0 +1,96 @@
+"""Every question means the same to DuckDB and to Spark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.opened.duck import DuckRun
+from nddup.opened.finished_run import FinishedRun
+from nddup.opened.spark import SparkRun
+from nddup.report import questions
+from nddup.report.data import chunks
+from nddup.report.gather import gather
+from nddup.report.shown import CLUSTERS, list_cells, list_documents
+from nddup.results import show
+from nddup.run.job import run_job
+from nddup.settings.load import build_config
+from tests.opened.made_runs import write_family, write_run
+
+WORDS = [f"w{number}" for number in range(60)]
+
+
+def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
+    """The small tables that each question is asked with."""
+    names = list_documents(run.sql(questions.largest_clusters(200)).cast(CLUSTERS))
+    clusters, documents = (
+        [pa.table({"id": pa.array([one], pa.string())}) for one in [*run.sql(text)["id"].to_pylist(), "nobody's"]]
+        for text in ("SELECT cluster_id AS id FROM clusters", "SELECT doc_id AS id FROM documents")
+    )
+    return {
+        questions.DESCRIBED: [names],
+        questions.NEAR: [list_cells(names, 24)],
+        questions.PLACES: [names.select(["doc_id"])],
+        show.ONE_CLUSTER: clusters,
+        show.FIRST_MEMBERS: clusters,
+        show.ONE_DOCUMENT: documents,
+        show.NEAREST: documents,
+        show.OWN_CLUSTERS: documents,
+    }
+
+
+def asked_of(module: object) -> list[str]:
+    """The questions of a module."""
+    return [text for text in vars(module).values() if isinstance(text, str) and "SELECT" in text]
+
+
+def answer(run: FinishedRun, text: str, given: dict[str, pa.Table]) -> list[dict[str, Any]]:
+    """The rows, in order where the question asks for an order."""
+    rows: list[dict[str, Any]] = run.sql(text, **given).to_pylist()
+    return rows if "ORDER BY" in text else sorted(rows, key=str)
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of Spark: near-equal texts, equal ones, one alone, a reject."""
+    folder = tmp_path_factory.mktemp("same")
+    texts = {f"n{number}é'": [*WORDS[:number], "x", *WORDS[number:]] for number in range(4)}
+    texts |= {"same": texts["n0é'"], "alone": [word.upper() + "z" for word in WORDS]}
+    lines = [json.dumps({"id": name, "text": " ".join(text)}) for name, text in texts.items()]
+    (folder / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    run_job(spark, [str(folder / "a.jsonl")], str(folder / "run"), build_config({}, origin="test"))
+    return folder / "run"
+
+
+@pytest.mark.parametrize("kind", ["made", "family", "empty"])
+def test_both_engines_give_the_same_answers(
+    kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Of a run of Spark, of one with nulls and odd ids, and of one with no rows at all."""
+    if kind == "made":
+        folder = request.getfixturevalue("made")
+    else:
+        folder = {"family": write_family, "empty": write_run}[kind](tmp_path / "run")
+    here, there = DuckRun(str(folder)), SparkRun(spark, str(folder))
+    given = wanted_by(here)
+
+    for text in [*asked_of(questions), *asked_of(show), questions.largest_clusters(2)]:
+        for table in given.get(text, [None]):
+            tables = {} if table is None else {"wanted": table}
+            assert answer(here, text, tables) == answer(there, text, tables), text
+    assert list(chunks(gather(here))) == list(chunks(gather(there)))
+    assert show.show_run(here, cluster=None, doc=None) == show.show_run(there, cluster=None, doc=None)
+
+
+def test_views_of_the_caller_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """A run that Spark opened does not take the names of its tables from the session that was given."""
+    spark.range(3).createOrReplaceTempView("documents")
+
+    run = SparkRun(spark, str(write_family(tmp_path / "run")))
+
+    assert run.sql("SELECT count(*) AS n FROM documents")["n"].to_pylist() == [4]
+    assert spark.table("documents").count() == 3
+    spark.catalog.dropTempView("documents")

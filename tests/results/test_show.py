@@ -1,0 +1,83 @@
+"""`show` of a finished run, read in this process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nddup.errors import ConfigError
+from nddup.opened.duck import DuckRun
+from nddup.results.show import show_run
+from tests.opened.made_runs import write_family, write_run
+
+ODD = "c\"'"
+
+
+def test_the_summary_lists_the_largest_clusters(tmp_path: Path) -> None:
+    """Below the counts; a run without a cluster has no heading for them."""
+    said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster=None, doc=None)
+    empty = show_run(DuckRun(str(write_run(tmp_path / "empty"))), cluster=None, doc=None)
+
+    assert said.endswith(f"  {'cluster':<16}     size  support  first member\n  {'f' * 16}        3        7  a\n")
+    assert "first member" not in empty
+
+
+def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
+    """The preferred one marked, with their addresses."""
+    said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster="f" * 16, doc=None)
+
+    assert said.splitlines() == [
+        f"cluster {'f' * 16}: 3 documents, 7 features common to all, all",
+        "  * a  http://x.org/a",
+        "    b  ",
+        f"    {ODD}  http://x.org/{ODD}",
+        "  * preferred by the keep policy",
+    ]
+
+
+def test_a_document_lists_its_pairs_and_clusters(tmp_path: Path) -> None:
+    """The nearest first, on either side of a pair; a resemblance that is not known is a dash."""
+    said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster=None, doc=ODD)
+
+    assert said.splitlines() == [
+        f"document {ODD}: p.xml#3, 40 tokens, 9 features",
+        f"  url       http://x.org/{ODD}",
+        "  removed   near of a",
+        "  near      1.000       9  b",
+        "  near      -           7  a",
+        f"  cluster   {'f' * 16}  of 3, support 7",
+    ]
+
+
+def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """Whatever characters it has."""
+    run = DuckRun(str(write_family(tmp_path / "run")))
+
+    with pytest.raises(ConfigError, match="--cluster o'clock: no such cluster in"):
+        show_run(run, cluster="o'clock", doc=None)
+    with pytest.raises(ConfigError, match="--doc x' OR 'a' = 'a: no such document in"):
+        show_run(run, cluster=None, doc="x' OR 'a' = 'a")
+
+
+@pytest.mark.parametrize("asked", [["show"], ["show", "--doc", "a"], ["report"]])
+def test_looking_loads_neither_spark_nor_numba(asked: list[str], tmp_path: Path) -> None:
+    """Modules are counted, not seconds; `--help` loads nothing of what reads or computes."""
+    folder = write_family(tmp_path / "run")
+    heavy = ["pyspark", "py4j", "numba", "scipy", "lxml"]
+    program = (
+        "import sys\n"
+        "from nddup.cli import main\n"
+        "try: status = main(sys.argv[2:])\n"
+        "except SystemExit as left: status = left.code\n"
+        "sys.exit(status or ' '.join(set(sys.argv[1].split()) & set(sys.modules)) or None)\n"
+    )
+
+    for given, absent in (
+        ([asked[0], str(folder), *asked[1:]], heavy),
+        ([asked[0], "--help"], [*heavy, "pyarrow", "duckdb", "pydantic"]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, " ".join(absent), *given], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
