@@ -95,7 +95,7 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
 
     row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
     head = f"cluster {cluster}: {row['size']:,} documents, {row['support']:,} features common to all, {row['coverage']}"
-    lines = [f"  {'*' if member['representative'] else ' '} {member['doc_id']}  {member['url'] or ''}" for member in members]
+    lines = [f"  {'*' if one['representative'] else ' '} {one['doc_id']}  {one['url'] or ''}" for one in members]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
 
@@ -106,12 +106,14 @@ def _show_document(run: FinishedRun, doc: str) -> str:
         raise ConfigError(f"--doc {doc}: no such document in {run.path}")
 
     row = found[0]
-    pairs = _ask(run, NEAREST, doc)
     lines = [
         f"document {doc}: {row['source']}#{row['record']}, {row['n_tokens']:,} tokens, {row['n_features']:,} features",
         f"  url       {row['url'] or ''}",
         "  kept" if row["kept"] else f"  removed   {row['reason']} of {row['duplicate_of']}",
-        *(f"  near      {_share(pair['resemblance'])}  {pair['overlap']:>6}  {pair['other']}" for pair in pairs[:SHOWN_IDS]),
+    ]
+    pairs = _ask(run, NEAREST, doc)
+    lines += [
+        f"  near      {_spelled(one['resemblance'])}  {one['overlap']:>6}  {one['other']}" for one in pairs[:SHOWN_IDS]
     ]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
@@ -125,7 +127,7 @@ def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
     return run.sql(question, wanted=pa.table({"id": pa.array([name], pa.string())})).to_pylist()  # type: ignore[no-any-return]
 
 
-def _share(resemblance: float | None) -> str:
+def _spelled(resemblance: float | None) -> str:
     """A resemblance in five characters; kinds that give none have a dash."""
     return f"{'-':<5}" if resemblance is None else f"{resemblance:.3f}"
 

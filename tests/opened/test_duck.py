@@ -25,7 +25,7 @@ def test_tables_have_their_columns_and_types(write: object, tmp_path: Path) -> N
     run = DuckRun(str(write(tmp_path / "run")))
 
     for name, table in RESULTS.items():
-        found = run.sql(f"SELECT * FROM {name}")
+        found = run.sql(f"SELECT * FROM {name}")  # noqa: S608
         assert found.column_names == table.names
         assert [bare(field) for field in found.schema] == [bare(field) for field in table.arrow], name
 
