@@ -1,17 +1,10 @@
 """A finished run for a command that only reads it: opened in this process where that is possible, else on Spark."""
 
-import os
-import re
 from typing import NamedTuple
 
 from nddup.opened.finished_run import FinishedRun
+from nddup.storage.machine import is_local, is_submitted
 from nddup.storage.run_folder import RunFolder
-
-SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
-"""What spark-submit sets."""
-
-HADOOP = "HADOOP_CONF_DIR"
-"""Where this is set, a path without a scheme may be one of another file system."""
 
 
 class Opened(NamedTuple):
@@ -32,7 +25,7 @@ def open_run(path: str, *, master: str | None) -> Opened:
         OutputError: if the folder is not a finished run.
         ConfigError: if Spark is needed and does not start.
     """
-    if master is None and opens_here(path):
+    if master is None and not is_submitted() and is_local(path):
         from nddup.opened.duck import DuckRun  # noqa: PLC0415 - neither engine is loaded for the other
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
@@ -44,11 +37,3 @@ def open_run(path: str, *, master: str | None) -> Opened:
 
     spark = start_session(master=master, settings={})
     return Opened(SparkRun(spark, path), SparkFolder(spark, path))
-
-
-def opens_here(path: str) -> bool:
-    """Whether a folder is opened without Hadoop: it is one of this machine, and spark-submit did not start us."""
-    if any(name in os.environ for name in SUBMITTED):
-        return False
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", path)
-    return scheme[1].lower() == "file" if scheme else HADOOP not in os.environ

@@ -43,10 +43,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
-    """The texts of documents, from the inputs of the run."""
+    """The texts of documents, read again from the inputs of the run. Spark is started only for this."""
+    from nddup.results.texts_again import read_texts  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.inputs import reopen_inputs  # noqa: PLC0415
-    from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={})
-    return reopen_inputs(spark, SparkFolder(spark, options.run)).find_texts(documents).toArrow()
+    return read_texts(start_session(master=options.master, settings={}), options.run, documents)

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from nddup.errors import ConfigError
 from nddup.run.memory import machine_memory
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
+from nddup.storage.machine import is_local, is_submitted
 
 LOCAL_SHARE = 0.75
 """Of the machine's memory: what the embedded engine may take where `local.memory` is not given."""
@@ -19,9 +19,6 @@ BASE_BYTES = 1 << 29
 BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
 """Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id a word, long pages are
 cut to the size of a sketch. Compressed files hold five to seven times as much."""
-
-SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
-"""Set where spark-submit started this process."""
 
 
 class Choice(NamedTuple):
@@ -81,7 +78,7 @@ def estimate_memory(inputs: Sequence[str]) -> int:
 
 def _needs_spark(inputs: Sequence[str], config: Config, master: str | None) -> str | None:
     """What only Spark can do of what is asked; None if nothing."""
-    if any(name in os.environ for name in SUBMITTED):
+    if is_submitted():
         return "spark-submit started it"
     if master is not None:
         return "--master is given"
@@ -89,12 +86,5 @@ def _needs_spark(inputs: Sequence[str], config: Config, master: str | None) -> s
         return f"{min(config.spark)} is given"
     if config.clusters.miner == "fpgrowth":
         return "clusters.miner is fpgrowth, which is Spark's"
-    remote = [path for path in inputs if not _is_local(path)]
+    remote = [path for path in inputs if not is_local(path)]
     return f"{remote[0]} is not a file of this machine" if remote else None
-
-
-def _is_local(path: str) -> bool:
-    """Whether a path names a file or folder of this machine. One that does not exist may be one of Hadoop's."""
-    if urlsplit(path).scheme not in ("", "file"):
-        return False
-    return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
