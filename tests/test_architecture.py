@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opened": GROUND | {"tables", "storage"},
     "opened.spark": {"opened", "spark", "storage"},
     "report": {"opened"},
-    "run": WIRING | PURE | {"settings", "storage", "local", "report"},
+    "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
     "results": {"run", "opened", "opened.spark", "spark.checking", "explaining"},
     "commands": {"results"},
     "cli": {"commands"},

@@ -74,5 +74,6 @@ def execute(options: argparse.Namespace) -> int:
 
         spark = start_session(master=options.master, settings=config.spark)
         metrics = run_job(spark, options.inputs, options.output, config, **how)
-    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output))
+    report = f"{options.output}/report/index.html" if config.output.report else None
+    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
     return 0

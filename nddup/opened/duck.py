@@ -59,7 +59,7 @@ class DuckRun(FinishedRun):
     def __init__(self, path: str) -> None:
         super().__init__(RunFolder(LocalStorage(), path))
         self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
-        settings = {**SETTINGS, "temp_directory": self._spilled.name}
+        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
         self._database = duckdb.connect(":memory:", config=settings)
         for macro in MACROS:
             self._database.execute(macro)

@@ -17,8 +17,8 @@ BASE_BYTES = 1 << 29
 """Python, its libraries, and the kernels."""
 
 BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
-"""Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id a word, long pages are
-cut to the size of a sketch. Compressed files hold five to seven times as much."""
+"""Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id for each word, long
+pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
 
 
 class Choice(NamedTuple):

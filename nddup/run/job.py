@@ -5,7 +5,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nddup.metrics import TextsMetrics
+from nddup.metrics import StageMetrics, TextsMetrics
+from nddup.opened.duck import DuckRun
+from nddup.opened.finished_run import FinishedRun
+from nddup.opened.spark import SparkRun
+from nddup.report.folder import report_run
 from nddup.run.kept_documents import write_kept_once
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.lexicons import take_saved
@@ -22,6 +26,7 @@ from nddup.scanning.collection import Collection, find_files
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.files import Storage
+from nddup.storage.machine import is_local, is_submitted
 from nddup.storage.spark_folder import SparkFolder
 
 
@@ -96,4 +101,14 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
     folder.finish(metrics)
     job.drop("records", made=["documents", "rejects", "offsets"])
+    if job.config.output.report:
+        with job.stage("report", StageMetrics) as reporting:
+            reporting.notes.append(report_run(_opened(job.spark, folder), folder))
     return metrics
+
+
+def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:
+    """The finished run, opened for its report: without Spark jobs where the folder is on this machine."""
+    if is_local(folder.path) and not is_submitted():
+        return DuckRun(folder.path)
+    return SparkRun(spark, folder.path)

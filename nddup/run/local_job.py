@@ -24,6 +24,8 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
+from nddup.opened.duck import DuckRun
+from nddup.report.folder import report_run
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
@@ -146,6 +148,9 @@ def _make_all(job: LocalJob, source: Collection) -> dict[str, Any]:
     stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
     metrics = metrics_of(job.config, stages, found.unpaired).dump()
     job.folder.finish(metrics)
+    if job.config.output.report:
+        with job.stage("report", StageMetrics) as report:
+            report.notes.append(report_run(DuckRun(job.folder.path), job.folder))
     return metrics
 
 
