@@ -14,7 +14,7 @@ from nddup.storage.versions import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
 ELSEWHERE = {"duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
-"""Dependencies that decide no table: what reads a finished run, small results, settings, `truth`. Spark is told apart."""
+"""Dependencies that decide no table: what reads a finished run, small results, settings, `truth`. Spark is apart."""
 
 
 def from_zip(path: Path) -> str:
