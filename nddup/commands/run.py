@@ -58,12 +58,16 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
     from nddup.run.engines import choose_engine  # noqa: PLC0415
-    from nddup.run.progress import say, start_logging  # noqa: PLC0415
+    from nddup.run.progress import start_logging  # noqa: PLC0415
 
     start_logging(options.log_format)
     choice = choose_engine(options.inputs, config, master=options.master)
-    say(f"engine: {choice.engine} ({choice.why})", form=options.log_format)
-    how = {"overwrite": options.overwrite, "resume": options.resume, "log_format": options.log_format}
+    how = {
+        "overwrite": options.overwrite,
+        "resume": options.resume,
+        "log_format": options.log_format,
+        "says": f"engine: {choice.engine} ({choice.why})",
+    }
     if choice.engine == "local":
         from nddup.run.local_job import run_locally  # noqa: PLC0415
 

@@ -39,6 +39,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     overwrite: bool = False,
     resume: bool = False,
     log_format: LogFormat = "text",
+    says: str = "",
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in `output`.
 
@@ -51,6 +52,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         resume: finish a run that is there: tables that it would make again the same are taken as they are. Where
             nothing is there a run begins; where its result is there, nothing is done.
         log_format: of the line that each stage leaves in the log.
+        says: the first line of the log, once everything that can be refused was looked at.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -78,6 +80,8 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
+        if says:
+            said(says)
         job = Job(spark, config, folder, SparkProgress(spark, form=log_format))
         return _make_all(job, folder, source)
 

@@ -103,6 +103,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     overwrite: bool = False,
     resume: bool = False,
     log_format: LogFormat = "text",
+    says: str = "",
 ) -> dict[str, Any]:
     """As `nddup.run.job.run_job`, without Spark: arguments, what is left and errors are the same.
 
@@ -125,6 +126,8 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
+        if says:
+            said(says)
         return _make_all(LocalJob(config, folder, workers, Progress(form=log_format)), source)
 
 
