@@ -39,7 +39,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetri
             "clusters": {**stage, **found},
             "keep": {**stage, "kept": kept, "removed": documents - kept},
         },
-        "settings": Config().model_dump(),
+        "settings": Config().model_dump(exclude={"engine", "local"}),
         "versions": {"nddup": "0.1.0", "spark": "4.3.0"},
     }
     return RunMetrics.read(metrics)

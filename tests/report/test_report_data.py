@@ -5,22 +5,25 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.metrics import RunMetrics
+from nddup.errors import NddupError
+from nddup.opened.duck import DuckRun
 from nddup.report import data
 from nddup.report.data import chunks
 from nddup.report.folder import report_run
-from nddup.report.gather import MOST_CELLS, MOST_LISTED, _share_out, gather
+from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather
 from nddup.report.shown import LENGTHS, list_cells, list_documents
 from nddup.report.write import script_of
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.local_folder import LocalFolder
+from tests.opened.made_runs import write_family
 from tests.report.made_reports import make_shown, many_clusters
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
@@ -93,7 +96,7 @@ WORDS = [f"w{number}" for number in range(60)]
 
 
 @pytest.fixture(scope="module")
-def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Inputs and a run: a family of near-equal texts, equal ones, ones alone, a reject."""
     folder = tmp_path_factory.mktemp("report")
     texts = {f"n{number}": [*WORDS[:number], "x", *WORDS[number:]] for number in range(4)}
@@ -102,18 +105,19 @@ def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
         json.dumps({"id": name, "url": f"http://x.org/{name}", "text": " ".join(text)}) for name, text in texts.items()
     ]
     (folder / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
-    run_job(
-        spark, [str(folder / "a.jsonl")], str(folder / "run"), build_config({"output": {"texts": 3}}, origin="test")
-    )
+    run_locally([str(folder / "a.jsonl")], str(folder / "run"), build_config({"output": {"texts": 3}}, origin="test"))
     return folder / "a.jsonl", folder / "run"
 
 
-def test_what_is_shown_is_what_the_tables_say(spark: SparkSession, finished: tuple[Path, Path]) -> None:
+def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> None:
     """Clusters, documents, fates, pairs and histograms against the tables, row by row."""
-    folder = SparkFolder(spark, str(finished[1]))
-    tables = {name: folder.table(name).collect() for name in ("clusters", "documents", "pairs", "keep", "members")}
+    tables = {
+        name: pq.read_table(finished[1] / name).to_pylist()
+        for name in ("clusters", "documents", "pairs", "keep", "members")
+    }
+    run = DuckRun(str(finished[1]))
 
-    shown = gather(spark, folder, RunMetrics.read(folder.open()))
+    shown = gather(run)
 
     by_size = sorted(tables["clusters"], key=lambda row: (-row["size"], row["cluster_id"]))
     assert shown.clusters["cluster_id"].to_pylist() == [row["cluster_id"] for row in by_size]
@@ -148,13 +152,13 @@ def test_what_is_shown_is_what_the_tables_say(spark: SparkSession, finished: tup
     assert [row["reason"] for row in shown.rejects] == ["malformed"]
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
-    spark: SparkSession, finished: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    finished: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Asked for, texts are read again; after the inputs changed that fails in one line, and the plain report works."""
     inputs, run = finished
-    folder = SparkFolder(spark, str(run))
-    shown = gather(spark, folder, RunMetrics.read(folder.open()))
+    shown = gather(DuckRun(str(run)))
     cluster = shown.clusters["cluster_id"].to_pylist()[0]
     assert len(shown.texts) <= 3
 
@@ -167,8 +171,8 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     assert main(["report", str(run), "--cluster", "0" * 16]) == 2
     assert "no such cluster" in capsys.readouterr().err
     inputs.unlink()
-    assert report_run(spark, str(run)) == f"{run}/report/index.html"
-    made = dict(chunks(gather(spark, folder, RunMetrics.read(folder.open()))))
+    assert report_run(DuckRun(str(run)), LocalFolder(str(run))) == f"{run}/report/index.html"
+    made = dict(chunks(gather(DuckRun(str(run)))))
     names = {path.stem for path in (run / "report" / "data").iterdir() if path.suffix == ".js"}
     assert names == made.keys()
 
@@ -188,3 +192,30 @@ def test_what_is_searched_is_every_id_and_address(characters: int, monkeypatch: 
         assert first == len(lines)
         lines += of_clusters
     assert lines == ["\n".join(f"{doc_id}\n{url}" for doc_id, url, _ in cluster) for cluster in clusters]
+
+
+def test_pairs_without_a_resemblance_are_counted_apart(tmp_path: Path) -> None:
+    """Percents are rounded down, also 0.29, which is stored as a little less; unknown is not 100."""
+    shown = gather(DuckRun(str(write_family(tmp_path / "run"))))
+
+    assert shown.resemblances == [(None, 1), (29, 1), (100, 1)]
+    histogram = dict(chunks(shown))["summary"]["histograms"]["resemblance"]
+    assert histogram["unknown"] == 1
+    assert sum(histogram["counts"]) == 2
+
+
+def test_texts_that_are_gone_are_named(tmp_path: Path) -> None:
+    """Of a cluster that was asked for, every document without a text is read; one that is not found is an error."""
+    run = DuckRun(str(write_family(tmp_path / "run")))
+    wanted: list[Places] = []
+
+    def find_all(documents: Places) -> pa.Table:
+        wanted.append(documents)
+        return pa.table({"doc_id": list(documents), "text": ["again"] * len(documents)})
+
+    shown = gather(run, Asked(["f" * 16], find_all))
+
+    assert wanted == [{name: ("p.xml", bytes([key]) * 16) for key, name in enumerate(["a", "b", "c\"'"])}]
+    assert shown.texts["text"].to_pylist() == ["again"] * 3
+    with pytest.raises(NddupError, match="no longer hold document c"):
+        gather(run, Asked(["f" * 16], lambda documents: find_all(documents).slice(0, 2)))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
-from nddup.metrics import RunMetrics
+from nddup.opened.duck import DuckRun
 from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
@@ -136,15 +136,12 @@ def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, 
     (tmp_path / "truth.csv").write_text("same0,same8\nf1v0,f1v3\nf0v0,f1v0\n")
 
     for wanted in asked:
-        said = [show_run(spark, str(folder), **wanted) for folder in (whole, cut)]
+        said = [show_run(DuckRun(str(folder)), **wanted) for folder in (whole, cut)]
         assert said[0] == said[1]
         assert hidden in said[0]
     found = [evaluate_run(spark, str(folder), str(tmp_path / "truth.csv")) for folder in (whole, cut)]
     assert found[0]["clusters"] == found[1]["clusters"]
-    shown = [
-        gather(spark, folder, RunMetrics.read(folder.open()))
-        for folder in (SparkFolder(spark, str(whole)), SparkFolder(spark, str(cut)))
-    ]
+    shown = [gather(DuckRun(str(folder))) for folder in (whole, cut)]
     told = [one.clusters.select(["cluster_id", "size", "representative", "support"]) for one in shown]
     assert told[0].equals(told[1])
     assert shown[0].sizes == shown[1].sizes
