@@ -64,7 +64,7 @@ def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_looking_loads_neither_spark_nor_numba(asked: list[str], tmp_path: Path) -> None:
     """Modules are counted, not seconds; `--help` loads nothing of what reads or computes."""
     folder = write_family(tmp_path / "run")
-    heavy = ["pyspark", "py4j", "numba", "scipy", "lxml"]
+    heavy = ["pyspark", "py4j", "numba", "scipy", "lxml", *(["pandas"] if asked[0] == "show" else [])]
     program = (
         "import sys\n"
         "from nddup.cli import main\n"
