@@ -124,7 +124,7 @@ def _run_points(  # noqa: PLR0913 - as `run_sweep`
     for number, point in enumerate(points, 1):
         if point.config is not None:
             folder = f"{output}/runs/{number:04}"
-            point.metrics = RunMetrics.read(run_job(spark, inputs, folder, point.config))
+            point.metrics = RunMetrics.read(_run(spark, inputs, folder, point.config))
             evaluation = evaluate_run(spark, folder, truth) if truth else None
             point.results = results_of(point.metrics, evaluation)
             if not keeps_runs:
@@ -133,6 +133,14 @@ def _run_points(  # noqa: PLR0913 - as `run_sweep`
         storage.write_text(f"{output}/sweep.json", json.dumps([_as_json(p) for p in points[:number]], indent=2) + "\n")
     if not keeps_runs:
         storage.remove(f"{output}/runs")
+
+
+def _run(spark: SparkSession, inputs: list[str], folder: str, config: Config) -> dict[str, Any]:
+    """One run, without Spark where it can do without."""
+    master = None if str(spark.sparkContext.master).startswith("local") else str(spark.sparkContext.master)
+    if choose_engine([*inputs, folder], config, master=master).engine == "local":
+        return run_locally(inputs, folder, config)
+    return run_job(spark, inputs, folder, config)
 
 
 def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
 Row = dict[str, Any]
@@ -34,12 +33,12 @@ def collection() -> list[Row]:
     return [{"id": name, "text": value, "url": f"http://x/{name}"} for name, value in texts.items()]
 
 
-def run(spark: SparkSession, folder: Path, **settings: object) -> Path:
+def run(folder: Path, **settings: object) -> Path:
     """A finished run over the collection, with one reject."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row) for row in collection()]
     lines.insert(7, '{"id": "torn", "text"')
     (folder / "pages.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = build_config({"spark": {"spark.sql.shuffle.partitions": "2"}, **settings}, origin="test")
-    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), config)
+    config = build_config(settings, origin="test")
+    run_locally([str(folder / "pages.jsonl")], str(folder / "run"), config)
     return folder / "run"

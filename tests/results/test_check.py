@@ -17,9 +17,9 @@ Damage = Callable[[list[Row]], None]
 
 
 @pytest.fixture(scope="module")
-def sound(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nobody touched."""
-    return run(spark, tmp_path_factory.mktemp("check"))
+    return run(tmp_path_factory.mktemp("check"))
 
 
 def test_a_limit_of_rejects_is_a_promise_like_others(spark: SparkSession, sound: Path) -> None:
@@ -268,6 +268,6 @@ def test_reports_a_line_of_duplicates_and_the_status(
 )
 def test_passes_other_settings(spark: SparkSession, tmp_path: Path, settings: Row) -> None:
     """Counts, shares, policies, groups whose products are stars, and pairs lost to a cut, which are counted."""
-    report = check_run(spark, str(run(spark, tmp_path, **settings)))
+    report = check_run(spark, str(run(tmp_path, **settings)))
 
     assert broken(report) == [], report.text()

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.results.evaluate import Options, evaluate_run
 from nddup.results.evaluation import describe
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
 Pairs = set[tuple[str, str]]
@@ -45,19 +45,19 @@ def documents() -> dict[str, str]:
     return texts | {"alone": "nothing like any other text here"}
 
 
-def start(spark: SparkSession, folder: Path, texts: dict[str, str], **pairs: object) -> Path:
+def start(folder: Path, texts: dict[str, str], **pairs: object) -> Path:
     """A finished run, with one reject called `torn`."""
     lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts.items()]
     (folder / "pages.jsonl").write_text("\n".join([*lines, '{"id": "torn", "text": 5, "text', ""]))
     settings = {"pairs": {"threshold": THRESHOLD, **pairs}, "sketch": {"size": SIZE}, "output": {"texts": 0}}
-    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), build_config(settings, origin="test"))
+    run_locally([str(folder / "pages.jsonl")], str(folder / "run"), build_config(settings, origin="test"))
     return folder / "run"
 
 
 @pytest.fixture(scope="module")
-def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which the products of groups of equal sketches are stars."""
-    return start(spark, tmp_path_factory.mktemp("evaluate"), documents(), expand_limit=6)
+    return start(tmp_path_factory.mktemp("evaluate"), documents(), expand_limit=6)
 
 
 def ordered(pairs: Iterable[tuple[str, str]]) -> Pairs:
@@ -210,7 +210,7 @@ def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: P
 
 def test_pairs_that_a_led_family_does_not_list_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     """Two removed documents of a led family: missing in `pairs`, and said; as pairs and as groups."""
-    run = start(spark, tmp_path, documents(), max_postings=2)
+    run = start(tmp_path, documents(), max_postings=2)
     kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
     docs = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
     standing = {docs[doc] for doc in kept}

@@ -17,7 +17,7 @@ from rapidfuzz.distance import Levenshtein
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
 from nddup.results.truth import make_truth, settings_of_candidates
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.derive import finder_of, kind_of, threshold_of
 from nddup.settings.load import build_config
 
@@ -61,13 +61,13 @@ def documents() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run over these documents."""
     folder = tmp_path_factory.mktemp("truth")
     lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in documents().items())
     (folder / "pages.jsonl").write_text("".join(lines))
     config = build_config({"output": {"texts": 0}}, origin="test")
-    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), config)
+    run_locally([str(folder / "pages.jsonl")], str(folder / "run"), config)
     return folder / "run"
 
 
