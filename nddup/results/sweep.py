@@ -22,7 +22,9 @@ from nddup.metrics import RunMetrics
 from nddup.redaction import hide_setting
 from nddup.results.evaluate import evaluate_run
 from nddup.results.evaluation import csv_line
+from nddup.run.engines import choose_engine
 from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.run.progress import say
 from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
