@@ -26,5 +26,9 @@ class IncompatibleSketchError(NddupError, ValueError):
     """Two sketches were made with different rules and cannot be compared."""
 
 
+class NeedsSparkError(NddupError):
+    """The embedded engine has too little memory for a collection; what it finished is in the run's folder."""
+
+
 class CapacityError(NddupError, RuntimeError):
     """The work passes a stated limit of this version: nothing was dropped, the run stopped."""

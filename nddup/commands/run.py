@@ -55,10 +55,11 @@ def execute(options: argparse.Namespace) -> int:
 
     chosen = [f"engine={options.engine}"] if options.engine else []
     config = load_config(options.config, [*options.assignments, *chosen])
+    from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
     from nddup.run.engines import choose_engine  # noqa: PLC0415
-    from nddup.run.progress import start_logging  # noqa: PLC0415
+    from nddup.run.progress import say, start_logging  # noqa: PLC0415
 
     start_logging(options.log_format)
     choice = choose_engine(options.inputs, config, master=options.master)
@@ -68,16 +69,37 @@ def execute(options: argparse.Namespace) -> int:
         "log_format": options.log_format,
         "says": f"engine: {choice.engine} ({choice.why})",
     }
-    if choice.engine == "local":
-        from nddup.run.local_job import run_locally  # noqa: PLC0415
-
-        metrics = run_locally(options.inputs, options.output, config, **how)
-    else:
-        from nddup.run.job import run_job  # noqa: PLC0415
-        from nddup.run.session import start_session  # noqa: PLC0415
-
-        spark = start_session(master=options.master, settings=config.spark)
-        metrics = run_job(spark, options.inputs, options.output, config, **how)
+    make = _run_locally if choice.engine == "local" else _run_on_spark
+    try:
+        metrics = make(options, config, how)
+    except NeedsSparkError as error:
+        if config.engine != "auto":
+            raise
+        say(f"engine: spark ({error})", form=options.log_format)
+        metrics = _run_on_spark(options, config, how | {"overwrite": False, "resume": True, "says": ""})
     report = f"{options.output}/report/index.html" if config.output.report else None
     sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
     return 0
+
+
+def _run_locally(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """Run in this process and its workers, which load while this process still does."""
+    from nddup.local.processes import Processes, is_worth_it  # noqa: PLC0415
+    from nddup.local.start_up import spare_pandas  # noqa: PLC0415
+    from nddup.settings.derive import processes_of  # noqa: PLC0415
+
+    count = processes_of(config)
+    processes = Processes.start(count) if count > 1 and is_worth_it(options.inputs) else None
+    spare_pandas()
+    from nddup.run.local_job import run_locally  # noqa: PLC0415
+
+    return run_locally(options.inputs, options.output, config, **how, processes=processes)
+
+
+def _run_on_spark(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """Run on Spark: here, or where --master or spark-submit says."""
+    from nddup.run.job import run_job  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings=config.spark)
+    return run_job(spark, options.inputs, options.output, config, **how)

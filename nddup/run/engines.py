@@ -4,7 +4,9 @@ import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from nddup.errors import ConfigError
+import pyarrow as pa
+
+from nddup.errors import ConfigError, NeedsSparkError
 from nddup.run.memory import machine_memory
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
@@ -15,6 +17,9 @@ LOCAL_SHARE = 0.75
 
 BASE_BYTES = 1 << 29
 """Python, its libraries, and the kernels."""
+
+BYTES_OF_DOCUMENT, BYTES_OF_POSTING = 1_000, 60
+"""Memory that a document and an id of its sketch come to, at most, when pairs and clusters are found."""
 
 BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
 """Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id for each word, long
@@ -60,6 +65,25 @@ def choose_engine(inputs: Sequence[str], config: Config, *, master: str | None) 
 def memory_of(config: Config) -> int:
     """Bytes that the embedded engine may take."""
     return int(config.local.memory or machine_memory() * LOCAL_SHARE)
+
+
+def require_memory(documents: pa.Table, given: int) -> None:
+    """Stop before the pairs are looked for, where that needs more memory than `local.memory`.
+
+    Raises:
+        NeedsSparkError: saying how to go on; the documents are in the folder.
+    """
+    needed = BASE_BYTES + BYTES_OF_DOCUMENT * len(documents) + BYTES_OF_POSTING * list_values(documents["sketch"])
+    if needed > given:
+        raise NeedsSparkError(
+            f"the {len(documents):,} documents may need {needed / 1e9:.1f} GB of memory, more than local.memory"
+            f" {given / 1e9:.1f} GB; go on with --engine spark --resume"
+        )
+
+
+def list_values(column: pa.ChunkedArray) -> int:
+    """The values in all rows of a list column."""
+    return sum(len(chunk.flatten()) for chunk in column.chunks)
 
 
 def estimate_memory(inputs: Sequence[str]) -> int:

@@ -108,6 +108,26 @@ class Progress:
             sys.stderr.flush()
 
 
+class LocalProgress(Progress):
+    """Progress on one machine: of reading, the bytes that are done."""
+
+    _read = (0, 0)
+
+    def describe(self, name: str) -> None:
+        """As `Progress.describe`; what was read belongs to the step before."""
+        super().describe(name)
+        self._read = (0, 0)
+
+    def read(self, done: int, size: int) -> None:
+        """So many bytes of so many were read."""
+        self._read = (done, size)
+
+    def far(self) -> str:
+        """A bar while files are read, else what is done."""
+        done, size = self._read
+        return f"{bar(done, size)} {done >> 20:,}/{size >> 20:,} MB" if size else super().far()
+
+
 def doing(name: str) -> str:
     """What is done while a stage runs or a table is made; a table of several rounds ends with its number."""
     return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"

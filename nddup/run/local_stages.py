@@ -1,0 +1,250 @@
+"""The stages of a run on one machine: what is made, what is saved, and what an earlier attempt left.
+
+A resumed run takes the documents of an earlier attempt, or all that follows from them: that is made together, in memory.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from nddup.local import engine, outputs
+from nddup.local.workers import Workers
+from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
+from nddup.run.engines import memory_of, require_memory
+from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.run.lineage import made_of
+from nddup.run.measures import Unpaired, skipped_files
+from nddup.run.progress import Progress
+from nddup.run.stage import M, Stage, measured
+from nddup.scanning.collection import Collection
+from nddup.settings import derive
+from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.settings.schema import Config
+from nddup.storage.local_folder import LocalFolder
+
+PAIRED = ("pairs", "clusters", "members", "false_components", "keep")
+"""The tables that follow from the documents. They are made together, in memory."""
+
+
+@dataclass
+class LocalJob:
+    """What the steps of one run share."""
+
+    config: Config
+    folder: LocalFolder
+    workers: Workers
+    progress: Progress
+    resumed: dict[str, None] = field(default_factory=dict)
+
+    def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
+        """Run a stage: show it and measure its seconds."""
+        return measured(self.progress, name, counts, resumed=self.resumed)
+
+    def find(self, name: str) -> Mapping[str, Any] | None:
+        """What was noted of a table that an earlier attempt left, if this one would make the same."""
+        noted = self.folder.note(name, **made_of(name, self.config))
+        if noted is not None:
+            self.resumed[name] = None
+        return noted
+
+    def save(self, name: str, table: pa.Table, **noted: Any) -> None:  # noqa: ANN401 - JSON values
+        """Write a table and seal it; a later attempt finds it with its counts and with what is noted here."""
+        self.progress.describe(name)
+        counts = noted.pop("counts", {})
+        self.folder.write(name, table)
+        counted = {"rows": len(table), "counts": counts, "noted": noted}
+        self.folder.seal(name, **made_of(name, self.config), counted=counted)
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """What the first stage leaves: the documents, how to read them again, and what was counted."""
+
+    documents: pa.Table
+    reader: outputs.Reader
+    parts: pa.Table | None
+    metrics: SketchMetrics
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the other stages leave."""
+
+    clusters: pa.Table
+    members: pa.Table
+    keep: pa.Table
+    stages: tuple[PairsMetrics, ClustersMetrics, KeepMetrics]
+    unpaired: Unpaired
+
+
+def sketch_documents(job: LocalJob, source: Collection) -> Sketched:
+    """Read and sketch every record, unless an earlier attempt did."""
+    with job.stage("sketch", SketchMetrics) as stage:
+        reader = outputs.Reader(source, text_rule(job.config), limits_of(job.config), job.workers)
+        metrics = _find_sketched(job, source)
+        if metrics is not None:
+            documents = job.folder.read("documents")
+            parts = job.folder.read("parts") if job.config.output.kept != "none" else None
+        else:
+            documents, parts, metrics = _read(job, source)
+        rows = metrics.rows_out
+        stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
+    return Sketched(documents, reader, parts, stage.metrics)
+
+
+def _find_sketched(job: LocalJob, source: Collection) -> SketchMetrics | None:
+    """What an earlier attempt counted while it read; None if it did not come to the end of it."""
+    names = ["documents", "rejects"]
+    names += ["parts"] if job.config.output.kept != "none" else []
+    names += ["lexicon"] if _has_lexicon(job.config) else []
+    noted = {name: job.find(name) for name in names}
+    if None in noted.values():
+        for name in names:
+            job.resumed.pop(name, None)
+        return None
+
+    found = {name: note for name, note in noted.items() if note is not None}
+    documents, rejects = found["documents"], found["rejects"]
+    lexicon = found.get("lexicon")
+    counted = documents["noted"]
+    return _sketch_metrics(
+        source,
+        documents["rows"],
+        rejects["rows"],
+        reasons=rejects["noted"]["reasons"],
+        counts=counted | {"files_read_again": len(counted["read_again"])},
+        lexicon=LexiconMetrics(terms=lexicon["rows"], **lexicon["noted"]) if lexicon else None,
+    )
+
+
+def _has_lexicon(config: Config) -> bool:
+    words = derive.words_of(config)
+    return words is not None and words.needs_lexicon
+
+
+def _read(job: LocalJob, source: Collection) -> tuple[pa.Table, pa.Table, SketchMetrics]:
+    """Documents, parts, and what was counted; all tables of the stage are saved."""
+    sketched = engine.sketch(source, job.config, job.workers)
+    documents, rejects, reasons = sketched.documents, sketched.rejects, sketched.reasons
+    if UNREADABLE in reasons:
+        names = ("source", "reason", "detail")
+        rows = zip(*(rejects[name].to_pylist() for name in names), strict=True)
+        require_readable(sorted(rows), job.config.input.max_unreadable)
+    records = len(documents) + len(rejects)
+    require_few_rejects(records, len(rejects), reasons, job.config.input.max_rejects)
+
+    counts, lexicon = sketched.counts, sketched.lexicon
+    metrics = _sketch_metrics(source, len(documents), len(rejects), reasons=reasons, counts=counts, lexicon=None)
+    if lexicon is not None:
+        words = {name: counts[f"lexicon_{name}"] for name in ("counted", "occurrences", "commonest")}
+        metrics = metrics.model_copy(update={"lexicon": LexiconMetrics(terms=len(lexicon), **words)})
+        job.save("lexicon", lexicon, **words)
+
+    noted = {name: counts[name] for name in ("undecodable_records", "undecodable_places", "left_out_shingles")}
+    sizes = engine.count_sketches(documents)
+    job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
+    job.save("rejects", rejects, reasons=reasons)
+    if job.config.output.kept != "none":
+        job.save("parts", sketched.parts)
+    return documents, sketched.parts, metrics
+
+
+def _sketch_metrics(  # noqa: PLR0913 - what the file says
+    source: Collection,
+    documents: int,
+    rejects: int,
+    *,
+    reasons: Mapping[str, int],
+    counts: Mapping[str, Any],
+    lexicon: LexiconMetrics | None,
+) -> SketchMetrics:
+    names = ("files_read_again", "undecodable_records", "undecodable_places", "left_out_shingles")
+    return SketchMetrics(
+        rows_in={"records": documents + rejects},
+        rows_out={"documents": documents, "rejects": rejects},
+        bytes=sum(file.size for file in source.listing.files),
+        files=len(source.listing.files),
+        skipped_files=skipped_files(source.listing),
+        rejected=dict(reasons),
+        lexicon=lexicon,
+        **{name: counts[name] for name in names},
+    )
+
+
+def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
+    """Pairs, clusters and keep-list: taken from an earlier attempt if all are there, else made anew."""
+    noted = {name: job.find(name) for name in PAIRED}
+    last = noted["keep"]
+    if last is not None and None not in noted.values() and "stages" in last["noted"]:
+        return _take_found(job, last["noted"])
+    for name in PAIRED:
+        job.resumed.pop(name, None)
+
+    rows = sketched.metrics.rows_out["documents"]
+    require_memory(sketched.documents, memory_of(job.config))
+    paired, pairs = _pair(job, sketched.documents)
+    clustered, clusters = _cluster(job, paired)
+    unpaired = Unpaired(*(paired.counts[name] for name in Unpaired._fields))
+    with job.stage("keep", KeepMetrics) as stage:
+        kept = engine.keep(paired, clustered, job.config)
+        number = kept.counts["kept"]
+        tables = {"rows_in": {"documents": rows}, "rows_out": {"keep": len(kept.keep)}}
+        stage.done(KeepMetrics(**tables, kept=number, removed=rows - number), f"{number:,} kept")
+
+        # Sealed last: with it all five tables are there, and what was counted of them.
+        counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]
+        job.save("keep", kept.keep, stages=counted, unpaired=list(unpaired))
+    return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
+
+
+def _pair(job: LocalJob, documents: pa.Table) -> tuple[engine.Paired, PairsMetrics]:
+    """The pairs, saved."""
+    with job.stage("pairs", PairsMetrics) as stage:
+        paired = engine.pair(documents, job.config, job.workers)
+        job.save("pairs", paired.pairs)
+        counted = PairsMetrics(
+            rows_in={"documents": len(documents)},
+            rows_out={"pairs": len(paired.pairs)},
+            pruned_to=paired.pruned_to,
+            **{name: paired.counts[name] for name in _PAIR_COUNTS},
+        )
+        stage.done(counted, f"{len(paired.pairs):,} pairs", f"{counted.candidates:,} candidates")
+    return paired, stage.metrics
+
+
+def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, ClustersMetrics]:
+    """The clusters, their members, and the false components, saved."""
+    with job.stage("clusters", ClustersMetrics) as stage:
+        clustered = engine.cluster(paired, job.config, job.workers)
+        tables = {name: getattr(clustered, name) for name in ("clusters", "members", "false_components")}
+        for name, table in tables.items():
+            job.save(name, table)
+        counted = ClustersMetrics(
+            rows_in={"pairs": len(paired.pairs)},
+            rows_out={name: len(table) for name, table in tables.items()},
+            **{name: clustered.counts[name] for name in _CLUSTER_COUNTS},
+        )
+        stage.done(counted, f"{len(clustered.clusters):,} clusters")
+    return clustered, stage.metrics
+
+
+_MEASURED = {"seconds", "shuffle_bytes", "resumed"}
+_PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
+_CLUSTER_COUNTS = (
+    "components", "largest_component", "fpgrowth_components", "fpgrowth_fits", "covered_components",
+    "covered_clusters", "led_components", "led_clusters", "invented_pairs", "most_invented", "bounded_components",
+    "spread_components", "shares", "pairs_below_support",
+)  # fmt: skip
+
+
+def _take_found(job: LocalJob, noted: Mapping[str, Any]) -> Found:
+    """The tables of an earlier attempt, and what it counted."""
+    tables = [job.folder.read(name) for name in ("clusters", "members", "keep")]
+    pairs, clusters, keep = noted["stages"]
+    with job.stage("keep", KeepMetrics) as stage:
+        stage.done(KeepMetrics(**keep), "taken from an earlier attempt")
+    stages = (PairsMetrics(**pairs), ClustersMetrics(**clusters), stage.metrics)
+    return Found(tables[0], tables[1], tables[2], stages, Unpaired(*noted["unpaired"]))
