@@ -1,6 +1,6 @@
 """The stages of a run on one machine: what is made, what is saved, and what an earlier attempt left.
 
-A resumed run takes the documents of an earlier attempt, or all that follows from them: that is made together, in memory.
+A resumed run takes the documents of an earlier attempt, or all that follows from them: that is made in one go.
 """
 
 from collections.abc import Mapping
