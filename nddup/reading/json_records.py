@@ -68,4 +68,5 @@ def _reach(row: dict[str, Any], path: str) -> object:
 
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [_SURROGATE.sub("\ufffd", text) for text in values if isinstance(text, str)]
+    texts = [text for text in values if isinstance(text, str)]
+    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]  # a look is free
