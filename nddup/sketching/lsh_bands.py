@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from nddup.sketching.ranges import Shares, check_at_least_one, check_shares
 
@@ -156,6 +155,8 @@ def choose_bands(slots: int, threshold: float, *, weight_of_missed: float = 0.5)
 
 def _missed_areas(bands: NDArray[np.int64], rows: int, threshold: float) -> tuple[Shares, Shares]:
     """The integrals of (1 - s^rows)^bands from 0 to `threshold` and from `threshold` to 1."""
+    from scipy import special  # noqa: PLC0415 - half a second to load, which only LSH needs
+
     a, b = 1 / rows, bands + 1.0
     whole = special.beta(a, b) / rows
     share = threshold**rows

@@ -200,7 +200,10 @@ class LocalStorage:
 
 
 def _status(text: str) -> _Found:
-    path = local_path(text)
+    try:
+        path = local_path(text)
+    except ConfigError as error:
+        raise ConfigError(f"INPUT {text}: cannot be listed ({error})") from error
     try:
         return _Found(path, Path(path).stat())
     except FileNotFoundError:

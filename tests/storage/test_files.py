@@ -4,18 +4,18 @@ import gzip
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.storage.files import Storage
+from nddup.storage.local_storage import LocalStorage
 
 ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
 
 
-@pytest.fixture
-def storage(spark: SparkSession) -> Storage:
-    """Hadoop's FileSystem of the session."""
-    return Storage(spark)
+@pytest.fixture(params=["hadoop", "local"])
+def storage(request: pytest.FixtureRequest) -> Storage | LocalStorage:
+    """Hadoop's FileSystem of the session, and this machine's without it: the same answers."""
+    return Storage(request.getfixturevalue("spark")) if request.param == "hadoop" else LocalStorage()
 
 
 def fill(folder: Path, *names: str) -> Path:

@@ -1,0 +1,92 @@
+"""The pairs of distinct sketches, against every two compared by definition."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged
+from nddup.local.match import Rule, match
+from nddup.local.workers import Workers
+from nddup.matching.threshold import Threshold
+from nddup.verifying import definitions
+
+SIZE = 24
+WHOLE = 1 << 30
+
+CASES = {
+    "resemblance": Threshold("resemblance", 4, 5, is_count=False, size=SIZE),
+    "low resemblance": Threshold("resemblance", 11, 20, is_count=False, size=SIZE),
+    "count": Threshold("overlap", 12, 1, is_count=True, size=SIZE),
+    "share": Threshold("overlap", 3, 5, is_count=False, size=SIZE),
+    "containment": Threshold("containment", 7, 10, is_count=False, size=WHOLE, shows_containment=True),
+}
+
+
+def draw_sketches(seed: int) -> list[NDArray[np.uint64]]:
+    """Distinct sketches in families: a base of ids, some of them replaced, some left out; and loners."""
+    random = np.random.default_rng(seed)
+    drawn = set()
+    for family in range(6):
+        base = random.integers(0, 400, SIZE, dtype=np.uint64) + np.uint64(50 * family)
+        for _ in range(12):
+            ids = np.where(random.random(SIZE) < 0.05, random.integers(0, 2**63, SIZE, dtype=np.uint64), base)
+            drawn.add(tuple(np.unique(ids)[: random.integers(SIZE // 2, SIZE + 1)].tolist()))
+    return [np.array(ids, np.uint64) for ids in sorted(drawn)]
+
+
+def read_only(rows: definitions.Rows) -> Ragged:
+    """The sketches as a run has them: kernels are compiled for arrays of Arrow, which cannot be written."""
+    rows.ids.flags.writeable = False
+    return Ragged(rows.offsets, rows.ids)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
+    """Whoever owns which feature: the pairs of the definition, with its overlaps, resemblances and containments."""
+    threshold = CASES[case]
+    rule = definitions.Rule(
+        threshold.numerator,
+        threshold.denominator,
+        threshold.is_count,
+        threshold.measure == "resemblance",
+        threshold.size,
+        is_containment=threshold.is_containment,
+    )
+    for seed in range(5):
+        rows = definitions.gather(draw_sketches(seed))
+        near = definitions.find_near(rows, definitions.Probes(rows), rule)
+        due = {
+            (int(a), int(b)): (int(overlap), resemblance, within, around)
+            for a, b, overlap, resemblance, within, around in zip(*near, strict=True)
+            if a < b
+        }
+
+        nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
+        sketches = read_only(rows)
+        with Workers(count) as workers:
+            found = match(nodes, sketches, nodes, Rule(threshold, None, 10_000, is_led=False), workers)
+
+        assert sorted(due) == list(map(tuple, found.ends.tolist()))
+        assert [value[0] for _, value in sorted(due.items())] == found.overlap.tolist()
+        assert [value[1] for _, value in sorted(due.items())] == found.resemblance.tolist()
+        if threshold.shows_containment:
+            assert [value[2:] for _, value in sorted(due.items())] == list(map(tuple, found.containments.T.tolist()))
+        assert len(due) > 10
+
+
+@pytest.mark.parametrize("is_led", [True, False])
+def test_no_pair_that_is_found_is_wrong_where_lists_are_short(*, is_led: bool) -> None:
+    """Cut, or linked instead of compared: fewer pairs, no false ones, and it is counted."""
+    threshold = CASES["low resemblance"]
+    rows = definitions.gather(draw_sketches(1))
+    nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
+    with Workers(2) as workers:
+        whole = match(nodes, read_only(rows), nodes, Rule(threshold, None, 10_000, is_led), workers)
+        short = match(nodes, read_only(rows), nodes, Rule(threshold, None, 2, is_led), workers)
+
+    missed = set(map(tuple, whole.ends.tolist())) - set(map(tuple, short.ends.tolist()))
+    assert set(map(tuple, short.ends.tolist())) < set(map(tuple, whole.ends.tolist()))
+    assert (short.crowd > 0, short.cut_postings > 0, len(short.links) > 0) == (is_led, not is_led, is_led)
+    assert (whole.crowd, whole.cut_postings, len(whole.links)) == (0, 0, 0)
+    assert missed
