@@ -68,7 +68,7 @@ def _key(text: str | None) -> tuple[int, bool, bytes]:
 def xxhash64(data: bytes, seed: int = SEED) -> int:
     """XXH64 of some bytes.
 
-    Source: Collet, xxHash fast digest algorithm, version 0.1.1.
+    Source: the specification of xxHash, version 0.1.1.
 
     Example:
         >>> hex(xxhash64(b"", 0)), hex(xxhash64(b"abc", 0))
