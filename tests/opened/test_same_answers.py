@@ -44,7 +44,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
 
 def asked_of(module: object) -> list[str]:
     """The questions of a module."""
-    return [text for text in vars(module).values() if isinstance(text, str) and "SELECT" in text]
+    return [text for name, text in vars(module).items() if name.isupper() and isinstance(text, str)]
 
 
 def answer(run: FinishedRun, text: str, given: dict[str, pa.Table]) -> list[dict[str, Any]]:
