@@ -1,6 +1,6 @@
 """`nddup inspect`: how each file would be read, its first records, and what would be rejected, before a long run.
 
-Reads at most `RECORDS` records of a file, in this process, by the functions of the job.
+The functions are those of a run, called in this process. At most `RECORDS` records of a file are read.
 """
 
 import io
@@ -10,10 +10,11 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
-from nddup.reading.records import Record, Reject, read_text
+from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.collection import Collection, Entry, Group, find_files
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
+from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
@@ -21,10 +22,13 @@ from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote, open_uri
 from nddup.storage.files import Storage
 
 RECORDS = 1_000
+"""Records of a file that are read."""
+
 REMOTE_BYTES = 4 << 20
-"""Of a file that is not local, looked at."""
+"""Bytes of a file that is not local that are fetched, whatever it holds; of Parquet as much as a run would fetch."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
+"""How many files are described, how many records and rejects of each, and how many characters of a text are shown."""
 
 
 def preview(storage: Storage, inputs: list[str], config: Config) -> str:
@@ -32,16 +36,20 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
 
     Raises:
         ConfigError: if an input is missing, or no file can be understood.
+
+    Cost: the head of every file, and `RECORDS` records of the files that are described.
     """
     collection = find_files(storage, inputs, config.input)
-    parts = [_heading(collection)]
     entries = sorted(
         ((entry, group) for group in collection.groups for entry in group.files),
         key=lambda found: found[0].file.source.encode(),
     )
+
+    parts = [_heading(collection)]
     parts += [_describe(storage, entry, group, config) for entry, group in entries[:SHOWN_FILES]]
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
+
     parts += [f"{source}\n  not read   {reason}: {detail}\n" for source, reason, detail in collection.unread]
     parts += [f"{path}\n  skipped    {why}\n" for path, why in collection.listing.skipped[:SHOWN_FILES]]
     if len(collection.listing.skipped) > SHOWN_FILES:
@@ -50,6 +58,7 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
 
 
 def _heading(collection: Collection) -> str:
+    """How many files of which formats there are, and their stored size."""
     formats = Counter(group.head.format.name for group in collection.groups for _ in group.files)
     size = sum(file.size for file in collection.listing.files)
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
@@ -57,20 +66,22 @@ def _heading(collection: Collection) -> str:
 
 
 def _describe(storage: Storage, entry: Entry, group: Group, config: Config) -> str:
-    file, compression = entry.file, entry.compression
-    head = group.head
+    """The paragraph of one file."""
+    file, head = entry.file, group.head
     declared = head.format
-    stored = f"{file.size / 1e6:,.1f} MB" + (f", {compression}" if compression else "")
+    stored = f"{file.size / 1e6:,.1f} MB" + (f", {entry.compression}" if entry.compression else "")
     tasks = "read from its start, by one task" if group.is_whole else "cut by Spark, many tasks"
+
     paths = [("record", declared.record), ("id", declared.id), ("url", declared.url)]
     fields = "  ".join(f"{name}={value}" for name, value in paths if value)
     content = "+".join((*declared.title, *declared.content))
+    charset = " (of the file; each document has its own)" if declared.has_own_charset else ""
+
     lines = [
         f"{file.source}",
         f"  format     {declared.name}: {head.why}" if head.why else f"  format     {declared.name}",
         f"  stored     {stored}; {tasks}",
-        f"  encoding   {head.encoding}"
-        + (" (of the file; each document has its own)" if declared.has_own_charset else ""),
+        f"  encoding   {head.encoding}{charset}",
         f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
     ]
     return "\n".join([*lines, *_first_records(_read_first(storage, entry, group, config), file, config), ""])
@@ -91,18 +102,23 @@ def _read_first(storage: Storage, entry: Entry, group: Group, config: Config) ->
 
 
 def _first_records(found: list[Record | Reject], file: InputFile, config: Config) -> list[str]:
+    """The lines about the records of a file: a few documents, the counts, a few rejects."""
     good = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Record)]
+    rejects = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Reject)]
+    rule = TextRule(config.input.markup, config.input.charset, config.input.text)
+
     lines = []
     for place, record in good[:SHOWN_RECORDS]:
-        text = read_text(record, config.input.charset, config.input.markup, config.input.text).text
+        text = rule.read(record).text
         name = record.doc_id or f"{file.source}#{place}"
         lines.append(f"  record {place:<4}{name}  {record.url or ''}".rstrip())
         lines.append(f"             {len(tokenise(text)):,} tokens: {_short(text)}")
-    reasons = Counter(record.reason for record in found if not isinstance(record, Record))
+
+    reasons = Counter(record.reason for _, record in rejects)
     whole = ", all there are" if len(found) < RECORDS and not is_remote(file.path) else ""
     told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
     lines.append(f"  looked at  {len(found):,} records{whole}: {len(good):,} documents{told}")
-    rejects = [(place, record) for place, record in enumerate(found, 1) if not isinstance(record, Record)]
+
     lines += [
         f"  reject     record {place}: {record.reason}: {_short(record.detail)}"
         for place, record in rejects[:SHOWN_REJECTS]

@@ -13,7 +13,7 @@ from nddup.run.session import set_to, settings_for
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.state import Job
 from nddup.settings.load import build_config
-from nddup.spark.reading.splits import number_texts
+from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
 from nddup.storage.checkpoint import CheckpointStore
 from nddup.storage.session_tables import MemoryStore, Store

@@ -147,7 +147,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
 
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
-        looked = list(threads.map(lambda file: look_at(files, file, options), listing.files))
+        looked = list(threads.map(lambda file: _look_at(files, file, options), listing.files))
     seen = list(zip(listing.files, looked, strict=True))
     groups = _group(found for _, found in seen if not isinstance(found, Unread))
     unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
@@ -167,7 +167,7 @@ def _group(looked: Iterable[tuple[FileHead, Entry]]) -> tuple[Group, ...]:
     return tuple(Group(head, is_whole, tuple(entries)) for (head, is_whole), entries in groups.items())
 
 
-def look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[FileHead, Entry] | Unread:
+def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[FileHead, Entry] | Unread:
     """The head of one file and how it is stored. Never raises for what is in the file."""
     if file.size and is_page(file.source) and options.format in (None, "html"):
         return PAGE, Entry(file, "", -1)

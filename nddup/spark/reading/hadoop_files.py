@@ -1,13 +1,14 @@
-"""How a worker comes to the bytes of a file that is read from its start.
+"""How a worker gets the bytes of a file that is read from its start.
 
-    list_files   files -> FILES, each task a partition
+    list_files   files -> FILES, a partition for each task
     rows_of      FILES, in a worker -> one row a file
     open_row     a row -> the bytes of its file, as a stream
 
-A local file is opened by the worker: its bytes never pass the JVM. Any other is read by Spark, with the connector, the
-settings and the credentials that Spark itself has: so whatever Hadoop opens can be read, and no secret is handed on.
-Spark gives a short file as one row. Its one source that gives a long file in pieces is that of text, which cuts at line
-ends; `Pieces` puts the lines together again, and knows from the size whether all came.
+The worker opens a local file itself: its bytes never pass the JVM. Spark reads any other file, with its own connector,
+settings and credentials. So whatever Hadoop opens can be read, and no secret is handed to Python.
+
+Spark gives a short file as one row. Of its sources only `text` gives a long file in several rows, and that one cuts at
+line ends. `Pieces` puts the lines together again, and tells from the size of the file whether all came.
 """
 
 import io
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import chain, groupby
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -29,23 +30,22 @@ from pyspark.sql import functions as F
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import PIECE
 from nddup.scanning.collection import is_hidden
+from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.schemas import FILES, local_table, table
-
-Batches = Iterator[pa.RecordBatch]
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
 
 FETCHED_BYTES = 64 << 20
-"""Stored bytes of a file that Spark may give as one row: it is in the JVM's memory some three times."""
+"""Stored bytes of a file that Spark may give as one row: the JVM holds such a row about three times."""
 
 PASSTHROUGH = {
     "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
     "io.compress.passthrough.extension": "{}",
     "org.apache.hadoop.shaded.io.compress.passthrough.extension": "{}",  # its name in the client jar that Spark ships
 }
-"""Hadoop's codec that decodes nothing, for names with this ending: they are given as stored, and are not split."""
+"""Options that set Hadoop's codec that decodes nothing, for names with an ending: such files are not split either."""
 
 
 class WholeFile(NamedTuple):
@@ -59,17 +59,29 @@ class WholeFile(NamedTuple):
     content: bytes | None = None
 
 
+class FileRow(TypedDict):
+    """A row of FILES in a worker. `content` is None where the worker opens the file, else the pieces of the file."""
+
+    path: str
+    source: str
+    compression: str
+    most: int
+    size: int
+    task: int
+    content: Iterator[bytes] | None
+
+
 def is_remote(path: str) -> bool:
     """Whether a path is of another file system than the machine's own."""
     return urlsplit(path).scheme not in ("", "file")
 
 
 def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """A table of files, those not of this machine with their content.
+    """A table of files; remote ones have their content.
 
     Args:
         spark: the session.
-        files: any; of those that are remote and hidden (`is_hidden`) the content must be given.
+        files: any. No source of Spark reads a file that is remote and hidden (`is_hidden`): its content must be given.
 
     Schema out:  FILES
     Shuffles:  one, of a row a file; of long remote files without an ending one more, of their bytes.    Actions:  none.
@@ -83,6 +95,7 @@ def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
             fetched.append(file)
         else:
             pieces.setdefault(_ending(file.path), []).append(file)
+
     parts = [pack_files(spark, packed)] if packed or not files else []
     parts += [_fetch_files(spark, fetched)] if fetched else []
     parts += [_fetch_pieces(spark, same, ending) for ending, same in pieces.items()]
@@ -90,18 +103,23 @@ def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 
 
 def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """A table of files, the small ones packed into common tasks. Schema out: FILES. One shuffle, of a row a file."""
+    """A table of files; small ones share a task, because a task costs more than a page.
+
+    Schema out:  FILES
+    Shuffles:  one, of a row a file.    Actions:  none.
+    """
     rows, task, held = [], 0, 0
     for file in sorted(files, key=lambda file: (-file.size, file.source)):
         if held and held + file.size > TASK_BYTES:
             task, held = task + 1, 0
         rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
         held += file.size
+
     return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
 
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """FILES with their content, a row a file."""
+    """FILES with their content, a row a file: `binaryFile` gives a file whole."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
     rows = reader.load([unquote(file.path) for file in files])
     return _described(spark, rows.select(F.col("_metadata.file_path").alias("path"), "content"), files)
@@ -110,8 +128,8 @@ def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) -> DataFrame:
     """FILES with their content, a row a line, in file order within a partition.
 
-    Hadoop splits no file that a codec is for, and there is a codec for an ending. A file without one is split: its
-    lines are brought together again and sorted.
+    A codec is chosen by the ending of a name, and Hadoop splits no file that has a codec. A file without an ending is
+    split: its lines are shuffled into one task and sorted.
     """
     reader = spark.read.format("text").option("lineSep", "\n").option("recursiveFileLookup", "true")
     reader = reader.option("__globPaths__", "false")
@@ -122,6 +140,7 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("split"),
     )
+
     if not ending:
         placed = rows.withColumn("place", F.monotonically_increasing_id())
         rows = placed.repartition(len(files), "path").sortWithinPartitions("path", "split", "place")
@@ -129,14 +148,14 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
 
 
 def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile]) -> DataFrame:
-    """FILES of rows with a path and a content; what is known of the files is broadcast."""
+    """FILES from rows with a path and a content: the other columns are joined by path, broadcast."""
     schema = table("path string, source string, compression string, most long, size long, task int")
     known = local_table(spark, schema, [(*file[:5], 0) for file in files])
     return rows.join(F.broadcast(known), "path").select(*FILES.fieldNames())
 
 
 def _ending(path: str) -> str:
-    """The ending of a name, from its last point, in small letters; empty where there is none that is plain."""
+    """The ending of a name from its last point, in small letters; empty where it has no plain one (letters, digits)."""
     found = re.search(r"[^/](\.[a-z0-9_-]+)$", unquote(path).lower())
     return found[1] if found else ""
 
@@ -144,47 +163,56 @@ def _ending(path: str) -> str:
 # In a worker ---------------------------------------------------------------------------------------------------------
 
 
-def rows_of(batches: Batches) -> Iterator[dict[str, Any]]:
-    """The rows of FILES, one a file: `content` is None, or an iterator over the file's pieces.
+def rows_of(batches: Batches) -> Iterator[FileRow]:
+    """The files of a task, one row each.
 
-    The pieces are those between line ends, as many together as came in a batch. What was not taken of them when the
-    next row is asked for is passed over.
+    The pieces of a file are the bytes between line ends; lines that came in one batch are one piece. Pieces that were
+    not taken when the next row is asked for are passed over.
     """
     runs = (run for batch in batches for run in _runs(batch))
     for _, same in groupby(runs, key=lambda run: run[0]["path"]):
         row, piece = next(same)
-        rest = (more for _, more in same)  # noqa: B031 - taken once
-        yield row | {"content": None if piece is None else chain([piece], rest)}
+        rest = (more for _, more in same if more is not None)  # noqa: B031 - taken once
+        yield {**row, "content": None if piece is None else chain([piece], rest)}
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], bytes | None]]:
-    """Successive rows of one file as one row, and their content with the line ends between."""
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[FileRow, bytes | None]]:
+    """Each run of rows of one file as one row, and their content with a line end between any two."""
     if not batch.num_rows:
         return
+
     content = batch.column("content")
     ends = pc.run_end_encode(batch.column("path")).run_ends.to_pylist()
     starts = [0, *ends[:-1]]
     rows = batch.select([name for name in batch.schema.names if name != "content"]).take(pa.array(starts)).to_pylist()
+
     for row, start, end in zip(rows, starts, ends, strict=True):
         lines = content.slice(start, end - start)
         if end - start > 1:
             lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, end - start], pa.int32()), lines), b"\n")
-        yield row, lines[0].as_py()
+        yield cast("FileRow", row), lines[0].as_py()
 
 
-def open_row(row: dict[str, Any], *, must_seek: bool = False) -> BinaryIO:
+def open_row(row: FileRow, *, must_seek: bool = False) -> BinaryIO:
     """The stored bytes of the file of a row of `rows_of`, from its start.
 
+    Args:
+        row: each can be opened once, before the next one is asked for.
+        must_seek: whether the stream must be able to seek, as Parquet asks; a file that came in pieces is then written
+            to the worker's disk first.
+
     Raises:
-        OSError: if it cannot be opened.
-        StoppedError: if it must be brought together to seek in it, and not all of it came.
+        OSError: if it cannot be opened, or the disk is full.
+        StoppedError: with `must_seek`, if not all of it came. Else reading the stream raises it.
     """
-    if row["content"] is None:
+    content = row["content"]
+    if content is None:
         return open_uri(row["path"])
-    first = next(row["content"])
+
+    first = next(content)
     if len(first) == row["size"]:
         return io.BytesIO(first)
-    pieces: BinaryIO = Pieces(chain([first], row["content"]), row["size"])  # type: ignore[assignment]
+    pieces: BinaryIO = Pieces(chain([first], content), row["size"])  # type: ignore[assignment]
     return in_one_place(pieces) if must_seek else pieces
 
 
@@ -213,6 +241,6 @@ def open_uri(uri: str) -> BinaryIO:
     Raises:
         OSError: if it cannot be opened.
     """
-    if is_remote(uri):  # `list_files` leaves no such file, but for hidden ones too long to be handed over
+    if is_remote(uri):  # only hidden files that are too long to be handed over come here
         raise OSError(f"{uri}: Spark passes over names that begin with _ or a point; rename it")
     return open_local(unquote(urlsplit(uri).path))

@@ -1,21 +1,22 @@
-"""One pass over the files of a run, for any consumer of `nddup.scanning`.
+"""One pass over the documents of a run, for any consumer of `nddup.scanning`.
 
-    collection  --scan-->  the consumer's table     nothing is shuffled but names of files
-    TEXTS       --scan_texts-->  the same, of documents that were given
+    files      --scan-->          the consumer's table    documents of a collection
+    DataFrame  --number_texts-->  TEXTS
+    TEXTS      --scan_texts-->    the consumer's table    documents that were given
 
-Groups of files that Spark cuts come as chunks, many tasks a file; of the others each file is read by one task, from
-its start. Everything else is done by the consumer, in the workers.
+Spark cuts a plain file into chunks, which many tasks read; any other file is read by one task, from its start. The
+workers parse the records and hand them to the consumer; no record is shuffled.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.reading.formats import FileHead
+from nddup.reading.split_records import MARK_BYTES
 from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import Collection, Files, Group, is_hidden
 from nddup.scanning.found import Batches, Consumer, Limits
@@ -24,10 +25,7 @@ from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, rows_of
 from nddup.spark.reading.splits import read_chunks
-from nddup.spark.schemas import CHUNKS, CONTENTS, FILES, TEXTS, local_table, require, schema_of, table
-
-MARK_BYTES = 3
-"""Of a byte order mark, which Spark takes off."""
+from nddup.spark.schemas import CONTENTS, TEXTS, local_table, require, schema_of, table
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def scan(spark: SparkSession, collection: Collection, consumer: Consumer, *, fil
         spark: the session.
         collection: the files, and how each is read.
         consumer: what makes the rows; it is sent to the workers.
-        files: opens the few files that no source of Spark reads (`hadoop_files.is_hidden`).
+        files: opens the few files that no source of Spark reads: remote ones with a hidden name.
         limits: of a record, and of what a compressed file may expand to.
 
     Schema out:  `consumer.table`; empty for a collection without files
@@ -78,6 +76,26 @@ def scan_counting(
         _scan_group(spark, one.group, consumer, files=files, limits=limits, observation=one.observation) for one in seen
     ]
     return _together(spark, parts, consumer), [one for one in seen if not one.group.is_whole]
+
+
+def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word
+    """Documents of a DataFrame in the order of their ids, numbered within their partition.
+
+    Schema in:   any, with the columns `id` and `text`; both are cast to string
+    Schema out:  TEXTS; `source` is `dataframe`, `split` the partition of the sort
+    Shuffles:  one, by ranges of id.    Actions:  the sampling of the sort.
+    """
+    rows = df.select(
+        F.col(id).cast("string").alias("doc_id"),
+        F.lit(None).cast("string").alias("url"),
+        F.col(text).cast("string").alias("text"),
+    ).sort(F.col("doc_id").asc_nulls_last(), F.xxhash64("text"), "text")
+    return rows.select(
+        "*",
+        F.lit("dataframe").alias("source"),
+        F.spark_partition_id().cast("long").alias("split"),
+        F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("seq"),
+    )
 
 
 def scan_texts(texts: DataFrame, consumer: Consumer) -> DataFrame:
@@ -128,19 +146,16 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     limits: Limits,
     observation: Observation | None = None,
 ) -> DataFrame:
-    """The rows of one group; where it is cut, its bytes are counted in the observation."""
-    made: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
-    schema = schema_of(consumer.table)
+    """The rows of one group; the bytes of one that Spark cuts are counted in the observation."""
     if group.is_whole:
-        rows = hadoop_files.list_files(spark, _whole_files(group, files, limits))
-        require(rows, FILES, stage="scan")
-        return rows.mapInArrow(partial(_consume_files, **made), schema)
+        rows, consume = hadoop_files.list_files(spark, _whole_files(group, files, limits)), _consume_files
+    else:
+        rows, consume = _cut_group(spark, group, max_record=limits.max_record), _consume_chunks
+        if observation is not None:
+            rows = rows.observe(observation, _bytes_of(group.head).alias("bytes"))
 
-    chunks = _cut_group(spark, group, max_record=limits.max_record)
-    require(chunks, CHUNKS, stage="scan")
-    if observation is not None:
-        chunks = chunks.observe(observation, _bytes_of(group.head).alias("bytes"))
-    return chunks.mapInArrow(partial(_consume_chunks, **made), schema)
+    work = partial(consume, head=group.head, consumer=consumer, max_record=limits.max_record)
+    return rows.mapInArrow(work, schema_of(consumer.table))
 
 
 def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
