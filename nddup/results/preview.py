@@ -11,7 +11,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from nddup.reading.outcomes import Record, Reject
-from nddup.scanning.collection import Collection, Entry, Group, find_files
+from nddup.scanning.collection import Collection, Entry, Files, Group, find_files
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.rules import TextRule
@@ -19,7 +19,6 @@ from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
 from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote, open_uri
-from nddup.storage.files import Storage
 
 RECORDS = 1_000
 """Records of a file that are read."""
@@ -31,7 +30,7 @@ SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """How many files are described, how many records and rejects of each, and how many characters of a text are shown."""
 
 
-def preview(storage: Storage, inputs: list[str], config: Config) -> str:
+def preview(files: Files, inputs: list[str], config: Config) -> str:
     """A text for the terminal: one paragraph a file, then what was left out.
 
     Raises:
@@ -39,14 +38,14 @@ def preview(storage: Storage, inputs: list[str], config: Config) -> str:
 
     Cost: the head of every file, and `RECORDS` records of the files that are described.
     """
-    collection = find_files(storage, inputs, config.input)
+    collection = find_files(files, inputs, config.input)
     entries = sorted(
         ((entry, group) for group in collection.groups for entry in group.files),
         key=lambda found: found[0].file.source.encode(),
     )
 
     parts = [_heading(collection)]
-    parts += [_describe(storage, entry, group, config) for entry, group in entries[:SHOWN_FILES]]
+    parts += [_describe(files, entry, group, config) for entry, group in entries[:SHOWN_FILES]]
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
 
@@ -65,7 +64,7 @@ def _heading(collection: Collection) -> str:
     return f"{len(collection.listing.files):,} files, {size / 1e6:,.1f} MB: {told or 'none can be read'}\n"
 
 
-def _describe(storage: Storage, entry: Entry, group: Group, config: Config) -> str:
+def _describe(files: Files, entry: Entry, group: Group, config: Config) -> str:
     """The paragraph of one file."""
     file, head = entry.file, group.head
     declared = head.format
@@ -84,17 +83,17 @@ def _describe(storage: Storage, entry: Entry, group: Group, config: Config) -> s
         f"  encoding   {head.encoding}{charset}",
         f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
     ]
-    return "\n".join([*lines, *_first_records(_read_first(storage, entry, group, config), file, config), ""])
+    return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
 
 
-def _read_first(storage: Storage, entry: Entry, group: Group, config: Config) -> list[Record | Reject]:
+def _read_first(files: Files, entry: Entry, group: Group, config: Config) -> list[Record | Reject]:
     """The first records of a file; of one that is not local, those in its first bytes."""
     file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False
     opened: Callable[[], BinaryIO] = partial(open_uri, file.path)
     if is_remote(file.path):
         size = FETCHED_BYTES if group.head.format.kind == "parquet" else REMOTE_BYTES
-        is_cut, opened = file.size > size, partial(io.BytesIO, storage.read_head(file.path, size))
+        is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))
 
     stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
     found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
