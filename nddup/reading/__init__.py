@@ -1,5 +1,6 @@
-"""From the bytes of a file to records and their text. Pure: imports only `nddup.arrays` and `nddup.errors`.
+"""From the bytes of a file to records, and from records to text. Touches no files and no Spark: it is given bytes.
 
-`formats` declares every format; `detect` tells which one a file is in; `records` turns one record into fields and
-text. A new format starts in `formats`.
+May import `nddup.arrays` and `nddup.errors` only. `formats` declares every format, and a format that is another set of
+paths is one more entry there; `detect` recognises the format of a file, `records` parses a record and takes its text.
+Files that are not cut at a separator are read by `containers`.
 """

@@ -1,5 +1,7 @@
-"""What a run can be told. Imports `nddup.errors`, and the rules that the settings choose between.
+"""The settings of a run. Reads configuration files; touches nothing else.
 
-`schema` has every key and default, `load` reads files and assignments and refuses what is wrong, `derive` says what
-the settings choose together: kind, recipe, threshold.
+May import `nddup.errors`, and the rules of `matching` and `sketching` that settings choose. `schema` has every key with
+its default and refuses a wrong value; `load` reads files and assignments and words the refusal; `derive` says what the
+settings choose together (kind, recipe, threshold) and refuses choices that contradict. A new setting is a field in
+`schema`.
 """

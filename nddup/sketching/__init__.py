@@ -1,5 +1,6 @@
-"""From text to sketches. Pure: imports only `nddup.arrays` and `nddup.errors`.
+"""From text to sketches: tokens, shingles, permutations, and the ids a sketch keeps. Touches no files and no Spark.
 
-`kinds` declares every kind of sketch, `recipe` makes the sketches of a batch of texts, and `min_s` is the default
-kind. Sketches of words have a package of their own, `words`, which the default path never enters.
+May import `nddup.arrays` and `nddup.errors` only. A new kind is declared in `kinds` and selects its ids in `recipe`;
+`min_s` is the default kind. Sketches of words are in `words`, which the default kind never uses. Kernels are plain
+functions of arrays: tests/sketching calls them directly.
 """

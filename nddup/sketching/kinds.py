@@ -1,18 +1,17 @@
 """The kinds of sketches, each declared once: what it keeps, what it can show, and how its pairs are found.
 
-    estimate    how the resemblance of two sketches is taken
-                  smallest   of the s smallest ids of both together (Broder's MIN_s)
+    estimate    how the resemblance of two sketches is estimated
+                  smallest   from the s smallest ids of both together (Broder's MIN_s)
                   whole      |A & B| / |A | B| of the two sets
                   slots      equal slots / n
-                  levels     as `whole`, after the finer set is reduced to the coarser one's modulus
-    finder      how candidates are found
-                  prefix     every pair with enough in common, exactly (`overlap`)
-                  bands      pairs that agree in all rows of a band of slots (`banding`)
-                  runs       pairs with a run of ids of the sorted sketch in common: super-shingles (`banding`)
-                  levels     as `prefix`, at every modulus two sketches may be compared at (`levels`)
+                  levels     as `whole`, after the finer set is reduced to the modulus of the coarser one
+    finder      how candidate pairs are found
+                  prefix     exactly: every pair with enough ids in common (prefix filter)
+                  bands      pairs that agree in all rows of a band of slots (`lsh_keys`)
+                  runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`lsh_keys`)
+                  levels     as `prefix`, at every modulus at which two sketches may be compared (`moduli`)
 
-Whoever makes, compares, finds or proves asks the declaration. Where two kinds differ otherwise, it is in how ids are
-selected (`recipes`).
+All code that depends on the kind reads this table; `recipe` selects the ids of each kind.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ NO_TEXT: Final = MappingProxyType({"containment": "is of words without their ord
 NO_CLUSTERS: Final = "its pairs do not make maximal sets"
 
 WHOLE: Final = 1 << 30
-"""Above the size of any sketch: the sample that is all of two sets."""
+"""The sample size that means all ids of both sketches: it is above the size of any sketch."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,15 @@ class Kind:
 
     Attributes:
         name: as in `sketch.kind`.
-        says: what it is, in a line.
-        estimate: how two are compared.
-        finder: how pairs are found.
-        options: the keys of the section `sketch` that it takes beside size, seed, fingerprint and permutation.
-        refused: measures it cannot show, each with the reason; `overlap` is always shown.
-        is_mined: whether its near-duplicates make maximal sets: both conditions of a cluster only break as documents
-            are added.
-        is_of_shingles: whether each id is one shingle's, so that a shingle can be left out.
-        is_of_words: whether its features are words (`word_sketches`): then it takes no shingles.
+        says: a description in one line.
+        estimate: how two sketches are compared.
+        finder: how candidate pairs are found.
+        options: the keys of the section `sketch` that it takes besides size, seed, fingerprint and permutation.
+        refused: measures it cannot show, each with the reason; every kind shows `overlap`.
+        is_mined: whether its near-duplicates can be mined for maximal sets. That requires that a set that is no cluster
+            has no superset that is one.
+        is_of_shingles: whether each id stands for one shingle, so that a shingle can be left out.
+        is_of_words: whether its features are words (`word_sketches`) instead of shingles.
     """
 
     name: str
@@ -57,12 +56,12 @@ class Kind:
 
     @property
     def shows_containment(self) -> bool:
-        """Whether a share of one sketch estimates a share of its document."""
+        """Whether the share of a sketch that lies in another estimates the same share of the document."""
         return "containment" not in self.refused
 
     @property
     def is_exact(self) -> bool:
-        """Whether every pair of sketches that is near by the measure is found."""
+        """Whether every pair of sketches above the threshold is found."""
         return self.finder in {"prefix", "levels"}
 
     def sample(self, size: int) -> int:

@@ -1,12 +1,11 @@
-"""Keys by which alike sketches meet without counting what they share: LSH bands, and super-shingles.
+"""Keys that bring similar sketches together without counting what they share: LSH bands and super-shingles.
 
-    bands   the slots of a signature in groups of `rows`; the values of a group, and which group it is, are a key.
-            Two documents of resemblance r have one in common with probability 1 - (1 - r**rows)**bands (`curves`).
-    runs    `rows` ids next to each other in the sorted sketch are a key: a super-shingle, a shingle of shingles. Of two
-            sketches about s r**rows are common. One in common suggests a resemblance; a short document, or one that
-            is small inside another, has hardly any.
+    bands   the slots of a signature in groups of `rows`; a key is the values of a group and the number of the group.
+            Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`lsh_bands`).
+    runs    `rows` consecutive ids of the sorted sketch are a key: a super-shingle, a shingle of shingles. Two sketches
+            share about s r**rows of them. Short documents, and documents contained in longer ones, share hardly any.
 
-What meets by a key is compared; what does not meet is not found.
+Sketches that share a key are compared; pairs without a common key are missed.
 
 Sources:
     Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web (super-shingles, and where they fail).
@@ -26,7 +25,7 @@ SLOT_MASK = np.uint64((1 << SLOT_BITS) - 1)
 
 
 class Finder(NamedTuple):
-    """How keys are made of sketches: `bands` of `rows` slots, or where `bands` is 0, runs of `rows` ids."""
+    """How keys are made of sketches: `bands` bands of `rows` slots; if `bands` is 0, runs of `rows` ids."""
 
     bands: int
     rows: int
@@ -34,27 +33,31 @@ class Finder(NamedTuple):
     def keys(self, sketches: Ragged) -> Ragged:
         """The keys of each sketch, ascending and distinct, uint64.
 
-        A sketch of fewer than `rows` ids is one run of all of them; an empty one has no key. Cost: linear.
+        A sketch of fewer than `rows` ids is one run of all of them. An empty sketch has no key.
+
+        Cost: linear, and a sort of the keys.
         """
         if self.bands:
-            return _in_order(*_band_keys(sketches.offsets, sketches.values, self.bands, self.rows))
-        return _in_order(*_run_keys(sketches.offsets, sketches.values, self.rows))
+            return _sort_rows(*_band_keys(sketches.offsets, sketches.values, self.bands, self.rows))
+        return _sort_rows(*_run_keys(sketches.offsets, sketches.values, self.rows))
 
 
 @compiled
 def _band_keys(
     offsets: NDArray[np.int64], ids: NDArray[np.uint64], bands: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """A key for each band of each sketch; the low bits of an id are its slot. A slot beyond the bands has no part."""
+    """A key for each band of each sketch. The low bits of an id are its slot; slots beyond the bands are not used."""
     starts = np.zeros(offsets.size, np.int64)
     keys = np.empty((offsets.size - 1) * bands, np.uint64)
     slots = np.zeros(bands * rows, np.uint64)
     at = 0
     for i in range(offsets.size - 1):
+        # A sketch is sorted by value: bring its ids back into the order of the slots.
         for j in range(offsets[i], offsets[i + 1]):
             slot = np.int64(ids[j] & SLOT_MASK)
             if slot < slots.size:
                 slots[slot] = ids[j]
+
         if offsets[i] < offsets[i + 1]:
             for band in range(bands):
                 key = mix_id(np.uint64(band), ONE, GOLDEN)
@@ -77,6 +80,7 @@ def _run_keys(
     for i in range(offsets.size - 1):
         size = offsets[i + 1] - offsets[i]
         length = min(rows, size)
+
         for first in range(offsets[i], offsets[i + 1] - length + 1 if size else offsets[i]):
             key = mix_id(np.uint64(length), ONE, GOLDEN)
             for j in range(first, first + length):
@@ -87,11 +91,12 @@ def _run_keys(
     return starts, keys[:at].copy()
 
 
-def _in_order(offsets: NDArray[np.int64], keys: NDArray[np.uint64]) -> Ragged:
-    """The keys of each row sorted, repeated ones left out."""
+def _sort_rows(offsets: NDArray[np.int64], keys: NDArray[np.uint64]) -> Ragged:
+    """Sort the keys of each row and leave out repeated ones."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((keys, owners))
     keys, owners = keys[order], owners[order]
+
     is_new = np.ones(len(keys), np.bool_)
     is_new[1:] = (keys[1:] != keys[:-1]) | (owners[1:] != owners[:-1])
     counts = np.bincount(owners[is_new], minlength=len(offsets) - 1)

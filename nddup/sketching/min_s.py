@@ -1,17 +1,14 @@
-"""Sketches: small samples of a document's shingles that can be compared with each other.
+"""Min-s sketches: the s smallest shingle ids of a document under one random permutation (Broder's MIN_s).
 
-Input is text as Arrow stores it: one array of UTF-8 bytes and the offsets of the documents in it. Output is
-one sorted array of 64-bit ids per document, all in one array. Nothing is made per token or per shingle but
-numbers.
+Input is text as Arrow stores it: one array of UTF-8 bytes, and the offsets of the documents in it. Output is one
+sorted array of 64-bit ids per document, all in one array. A sketch has at most s ids, or all if there are fewer; it
+estimates resemblance. No Python object is made per token or shingle.
 
-    min-s    the s smallest ids under one random permutation (Broder's MIN_s), all of them if there are fewer.
-             Size at most s. Gives resemblance.
+Each document takes one pass. Its bytes are decoded, classified and hashed token by token; the fingerprints of the
+shingles roll over the token hashes; each fingerprint is permuted and inserted into an ordered hash table. The sketch is
+the front of that table.
 
-One pass per document: its bytes are decoded, classified and hashed token by token, the shingles' fingerprints
-roll over the token hashes, each is permuted and put into a table whose order is that of the ids. The sketch
-is the front of it.
-
-Two sketches compare only if made with the same `length`, `offset`, `size`, `seed` and `sketch_format.SKETCH_FORMAT`.
+Two sketches can be compared only if `length`, `offset`, `size`, `seed` and `sketch_format.SKETCH_FORMAT` are the same.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s).
@@ -25,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.sketching.permutations import mix_id, mix_keys
+from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
 from nddup.sketching.ranges import check_at_least_one
-from nddup.sketching.rolling_hash import SHINGLE_BASE, hash_tokens, most_tokens, roll
+from nddup.sketching.rolling_hash import NO_LIMIT, Shingling, hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 
-EMPTY: Final = np.uint64(2**64 - 1)  # a free slot; the one id of this value is remembered apart
+EMPTY: Final = np.uint64(2**64 - 1)
+"""Marks a free slot. An id of this value is kept outside the table."""
+
 BITS: Final = 64
 ONE: Final = np.uint64(1)
-NO_LIMIT: Final = 2**62  # above any number of tokens, and safe to add to one
-
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -47,7 +44,7 @@ class Sketches(NamedTuple):
         n_features: shape (d,), its distinct shingles, before any was left out.
         offsets: shape (d + 1,), from 0: sketch i is `ids[offsets[i]:offsets[i + 1]]`.
         ids: the sketches, each distinct and ascending as unsigned numbers.
-        signatures: of a kind with n slots (`minima`), n values for each text with tokens, one after the other; else
+        signatures: of a kind with n slots (`minhash`), n values for each text with tokens, one after the other; else
             None.
     """
 
@@ -58,9 +55,17 @@ class Sketches(NamedTuple):
     signatures: NDArray[np.uint64] | None = None
 
 
+class _Rule(NamedTuple):
+    """What decides the sketch of a text: its shingles, the permutation, and the number of ids kept."""
+
+    shingles: Shingling
+    keys: MixKeys
+    size: int
+
+
 @compiled
 def slot_bits(n_shingles: int) -> int:
-    """Give the logarithm of the number of home slots: two to four per shingle."""
+    """The logarithm of the number of home slots: two to four per shingle."""
     bits = 1
     while (1 << bits) < 2 * n_shingles:
         bits += 1
@@ -69,27 +74,30 @@ def slot_bits(n_shingles: int) -> int:
 
 @compiled
 def slots_needed(n_shingles: int) -> int:
-    """Count the slots of a table: its homes, as many behind as there are shingles to pile up, one free."""
+    """The slots of a table: the home slots, room behind the last one for every shingle, and one free slot."""
     return (1 << slot_bits(n_shingles)) + n_shingles + 1
 
 
 @compiled
 def insert(slots: NDArray[np.uint64], home: np.uint64, value: np.uint64) -> bool:
-    """Put `value` into an ordered hash table; say whether it is new.
+    """Insert `value` into an ordered hash table; return whether it is new.
 
-    `home` never falls as values rise, and what meets a smaller value moves on while what meets a greater one
-    takes its slot. So the table read from the front, free slots left out, is in ascending order.
+    A greater value never has a smaller home slot. A value that meets a smaller one moves on; one that meets a greater
+    one takes its slot, and the greater one moves on. So the values in the table are in ascending order.
     """
     i = home
     held = slots[i]
     if held == EMPTY:
         slots[i] = value
         return True
+
     while held < value:
         i += ONE
         held = slots[i]
     if held == value:
         return False
+
+    # Take the slot, and move the greater values behind it until one finds a free slot.
     while value != EMPTY:
         held = slots[i]
         slots[i] = value
@@ -101,7 +109,6 @@ def insert(slots: NDArray[np.uint64], home: np.uint64, value: np.uint64) -> bool
 @compiled
 def select_smallest(
     fingerprints: NDArray[np.uint64],
-    n_shingles: int,
     multiplier: np.uint64,
     increment: np.uint64,
     size: int,
@@ -110,15 +117,22 @@ def select_smallest(
 ) -> tuple[int, int]:
     """Permute the fingerprints and write the `size` smallest distinct ids to the front of `ids`.
 
+    Args:
+        fingerprints: (n,), any order, repeated ones allowed.
+        multiplier: of the permutation, from `mix_keys`.
+        increment: likewise.
+        size: s.
+        slots: scratch, at least `slots_needed(n)`. Random ids make no long runs in the table, but there is room for
+            any run behind the last home slot.
+        ids: written.
+
     Returns:
         How many distinct ids there are, and how many were written.
-
-    `slots` has room for `slots_needed(n_shingles)`. A table of random ids has no long runs; should there be
-    one, there is room behind the last home for all of it.
     """
-    bits = slot_bits(n_shingles)
-    shift = np.uint64(BITS - bits)
+    n_shingles = fingerprints.size
+    shift = np.uint64(BITS - slot_bits(n_shingles))
     slots[: slots_needed(n_shingles)] = EMPTY
+
     n_features = 0
     has_greatest = False
     for i in range(n_shingles):
@@ -127,6 +141,8 @@ def select_smallest(
             has_greatest = True
         elif insert(slots, value >> shift, value):
             n_features += 1
+
+    # The table is in ascending order: copy its front.
     wanted = min(size, n_features)
     written = 0
     i = 0
@@ -135,6 +151,7 @@ def select_smallest(
             ids[written] = slots[i]
             written += 1
         i += 1
+
     if has_greatest:
         n_features += 1
         if written < size:
@@ -144,40 +161,35 @@ def select_smallest(
 
 
 @compiled
-def sketch_batch(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    table: NDArray[np.uint32],
-    length: int,
-    offset: int,
-    leaving: np.uint64,
-    multiplier: np.uint64,
-    increment: np.uint64,
-    size: int,
-    room: int,
-    n_tokens: NDArray[np.int32],
-    n_features: NDArray[np.int32],
-    sketch_offsets: NDArray[np.int64],
-    ids: NDArray[np.uint64],
+def _sketch_batch(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], table: NDArray[np.uint32], rule: _Rule, sketches: Sketches
 ) -> None:
-    """Sketch every document into the arrays given last; see `sketch_texts`. `room` is for a text's tokens."""
+    """Sketch every text into the arrays of `sketches`; see `sketch_texts`."""
+    longest = 0
+    for d in range(bounds.size - 1):
+        longest = max(longest, bounds[d + 1] - bounds[d])
+    room = most_tokens(longest)
     hashes = np.empty(room + 1, dtype=np.uint64)
     fingerprints = np.empty(room, dtype=np.uint64)
     slots = np.empty(0, dtype=np.uint64)
-    for d in range(n_tokens.size):
-        n_tokens[d] = hash_tokens(data, offsets[d], offsets[d + 1], table, hashes)
-        n_shingles = roll(hashes, n_tokens[d], length, offset, leaving, fingerprints)
+    shingles, keys = rule.shingles, rule.keys
+
+    for d in range(bounds.size - 1):
+        n_tokens = hash_tokens(data, bounds[d], bounds[d + 1], table, hashes)
+        n_shingles = roll(hashes, n_tokens, shingles.length, shingles.offset, shingles.leaving, fingerprints)
         if slots.size < slots_needed(n_shingles):
             slots = np.empty(slots_needed(n_shingles), dtype=np.uint64)
-        begin = sketch_offsets[d]
-        n_features[d], written = select_smallest(
-            fingerprints, n_shingles, multiplier, increment, size, slots, ids[begin:]
+
+        begin = sketches.offsets[d]
+        n_features, written = select_smallest(
+            fingerprints[:n_shingles], keys.multiplier, keys.increment, rule.size, slots, sketches.ids[begin:]
         )
-        sketch_offsets[d + 1] = begin + written
+        sketches.n_tokens[d], sketches.n_features[d] = n_tokens, n_features
+        sketches.offsets[d + 1] = begin + written
 
 
 def read_only(array: NDArray[Number]) -> NDArray[Number]:
-    """View an array as contiguous and read-only, as Arrow's buffers are: one kernel serves all callers."""
+    """A contiguous, read-only view, as Arrow's buffers are: numba compiles one kernel for all callers."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -186,10 +198,10 @@ def read_only(array: NDArray[Number]) -> NDArray[Number]:
 def check_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64], **at_least_one: int
 ) -> NDArray[np.int64]:
-    """The bounds of texts as int64, if they lie in `data` and the numbers are at least 1; see `sketch_texts`.
+    """Check texts and settings, as described in `sketch_texts`; return the offsets as int64.
 
     Raises:
-        ValueError: if not.
+        ValueError: if a setting is less than 1, or an offset falls or lies outside `data`.
     """
     check_at_least_one(**at_least_one)
     bounds = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -207,19 +219,19 @@ def sketch_texts(
     size: int = 200,
     seed: int = 1,
 ) -> Sketches:
-    """Sketch texts by the `size` smallest of their shingles (kind `min-s`).
+    """Make the min-s sketches of texts.
 
     Args:
-        data: UTF-8, shape (b,): the values buffer of an Arrow string array. A byte that is no UTF-8 parts
-            words.
-        offsets: shape (d + 1,), never falling, within 0 .. b: text i is `data[offsets[i]:offsets[i + 1]]`.
-            The first need not be 0. An Arrow null counts as what lies between its offsets, normally nothing.
-        length: tokens per shingle, at least 1. A text with fewer tokens, but one, is one shingle of all of
+        data: UTF-8, shape (b,): the values buffer of an Arrow string array. A byte that is not part of well-formed
+            UTF-8 separates words.
+        offsets: shape (d + 1,), never falling, within 0 .. b: text i is `data[offsets[i]:offsets[i + 1]]`. The first
+            need not be 0. An Arrow null is the text between its offsets, normally empty.
+        length: tokens per shingle, at least 1. A text with fewer tokens, but at least one, is one shingle of all of
             them.
-        offset: tokens from the start of a shingle to that of the next, at least 1. What follows the last
-            whole shingle is left out.
-        size: ids per sketch, s, at least 1. The standard error of a resemblance r is sqrt(r (1 - r) / s): at
-            r = 0.8 this is 0.028 for s = 200, and half that for four times the ids.
+        offset: tokens from the start of a shingle to that of the next, at least 1. Tokens after the last whole shingle
+            are left out.
+        size: ids per sketch, s, at least 1. The standard error of a resemblance r is sqrt(r (1 - r) / s): at r = 0.8
+            it is 0.028 for s = 200, and half of that for four times the ids.
         seed: chooses the permutation; any integer, taken modulo 2**64.
 
     Returns:
@@ -228,8 +240,8 @@ def sketch_texts(
     Raises:
         ValueError: if `length`, `offset` or `size` is less than 1, or `offsets` falls or leaves `data`.
 
-    Cost: one pass, about 4 ns a byte of English text; besides the result, scratch arrays of some 9 bytes per
-        byte of the largest text. A process's first call loads or compiles the kernel.
+    Cost: one pass, about 4 ns per byte of English text. Besides the result, scratch arrays of some 9 bytes per byte of
+        the largest text. The first call of a process loads or compiles the kernel.
 
     Example:
         >>> text = "A rose is a rose is a rose. ... Роза есть роза".encode()
@@ -241,27 +253,13 @@ def sketch_texts(
     bounds = check_texts(data, offsets, length=length, offset=offset, size=size)
     n_texts = max(bounds.size - 1, 0)
     most_ids = (int(bounds[-1] - bounds[0]) + n_texts) // 2 + 1 if n_texts else 0
-    ids = np.empty(min(n_texts * size, most_ids), dtype=np.uint64)
     sketches = Sketches(
         n_tokens=np.zeros(n_texts, dtype=np.int32),
         n_features=np.zeros(n_texts, dtype=np.int32),
         offsets=np.zeros(n_texts + 1, dtype=np.int64),
-        ids=ids,
+        ids=np.empty(min(n_texts * size, most_ids), dtype=np.uint64),
     )
-    leaving = np.uint64(pow(int(SHINGLE_BASE), length, 2**64))
-    sketch_batch(
-        read_only(data),
-        read_only(bounds),
-        WORD_TABLE,
-        min(length, NO_LIMIT),
-        min(offset, NO_LIMIT),
-        leaving,
-        *mix_keys(seed),
-        min(size, NO_LIMIT),
-        most_tokens(int(np.diff(bounds).max(initial=0))),
-        sketches.n_tokens,
-        sketches.n_features,
-        sketches.offsets,
-        ids,
-    )
-    return sketches._replace(ids=ids[: sketches.offsets[-1]].copy())
+
+    rule = _Rule(shingling(length, offset), mix_keys(seed), min(size, NO_LIMIT))
+    _sketch_batch(read_only(data), read_only(bounds), WORD_TABLE, rule, sketches)
+    return sketches._replace(ids=sketches.ids[: sketches.offsets[-1]].copy())

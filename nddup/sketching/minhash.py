@@ -1,16 +1,18 @@
-"""Minima: the smallest shingle of a document under each of n permutations, one in each slot.
+"""MinHash signatures: the smallest shingle id of a document under each of n permutations, one per slot.
 
-    mix         slot k is the mixing permutation of the seed's k-th keys
-    gf2         the seed's k-th random invertible binary matrix
-    affine      (a x + b) mod 2**61 - 1, the 2017 paper's
-    datasketch  what datasketch 2 makes with `scheme="affine64"`: fmix64, then a x + b modulo 2**64, a and b from
-                NumPy's generator under the seed; its LeanMinHash and LSH take our signatures as their own
+    mix         slot k uses the mixing permutation with the seed's k-th keys
+    gf2         slot k uses the seed's k-th random invertible binary matrix
+    affine      (a x + b) mod 2**61 - 1, as in the 2017 paper
+    datasketch  the signature of datasketch 2 with `scheme="affine64"`: fmix64, then a x + b modulo 2**64, with a and b
+                from NumPy's generator under the seed; its LeanMinHash and LSH accept our signatures
 
-The chance that two documents have equal slots is their resemblance, as far as the permutations are random: equal
-slots / n is an estimate of it with variance r (1 - r) / n. As sets of ids slots are tagged: the low bits of an id say
-its slot, so that two documents share an id only where the same slot is equal (but for a chance of 2**-47). Untagged,
-the minima of all slots are one set, as in the 2005 paper: there |A & B| / |A | B| is too small (some r / (2 - r): of
-resemblance .818 it makes .7), and a shingle that is the smallest in several slots counts once.
+For random permutations, the chance that a slot is equal in two documents is their resemblance. So equal slots / n
+estimates it, with variance r (1 - r) / n.
+
+To make a signature a set of ids, slots are tagged: the low bits of an id hold its slot. Two documents then share an id
+only if the same slot is equal (except for a chance of 2**-47). Untagged, the minima of all slots are one set, as in the
+2005 paper. Its |A & B| / |A | B| is too small, about r / (2 - r) (0.7 for a resemblance of 0.818), and a shingle that is
+the smallest in several slots counts once.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents; Broder, Charikar, Frieze, Mitzenmacher 1998,
@@ -46,7 +48,7 @@ FMIX_SECOND: Final = np.uint64(0xC4CEB9FE1A85EC53)
 
 
 class Slots(NamedTuple):
-    """n permutations: keys of shape (n,), or tables of shape (n, 8, 256); those not in use have no rows."""
+    """n permutations: keys of shape (n,), or tables of shape (n, 8, 256); the others have no rows."""
 
     name: str
     multipliers: NDArray[np.uint64]
@@ -56,20 +58,21 @@ class Slots(NamedTuple):
 
 @lru_cache(maxsize=8)
 def draw_slots(name: str, n: int, seed: int) -> Slots:
-    """The n permutations of a seed; kept, so not to be written to.
+    """The n permutations of a seed. They are cached: do not write to them.
 
     Args:
         name: `mix`, `gf2`, `affine` or `datasketch`.
         n: at least 1, at most MOST_SLOTS.
-        seed: chooses them; for `datasketch` below 2**32, as it takes no other.
+        seed: chooses them; for `datasketch` it must be below 2**32, as there.
 
     Raises:
         ValueError: for an unknown name or a number out of range.
 
-    Cost: of `gf2`, 16 KB and some milliseconds a slot.
+    Cost: `gf2` takes 16 KB and some milliseconds per slot.
     """
     if not 1 <= n <= MOST_SLOTS:
         raise ValueError(f"slots must be 1 to {MOST_SLOTS}, got {n}")
+
     nothing, no_tables = np.empty(0, np.uint64), np.empty((0, 8, 256), np.uint64)
     if name == "mix":
         words = np.array(draw_words(seed, 2 * n, stream=1), np.uint64)
@@ -90,16 +93,16 @@ def draw_slots(name: str, n: int, seed: int) -> Slots:
 
 
 def find_minima(fingerprints: NDArray[np.uint64], slots: Slots) -> NDArray[np.uint64]:
-    """The smallest image of any fingerprint under each permutation.
+    """The signature of a document: the smallest permuted fingerprint under each permutation.
 
     Args:
-        fingerprints: (m,), m >= 1; repeated ones change nothing.
+        fingerprints: (m,), m >= 1; repeated ones make no difference.
         slots: n permutations.
 
     Returns:
-        (n,), uint64, in the order of the slots: the signature.
+        (n,), uint64, in the order of the slots.
 
-    Cost: m x n images: 1 to 5 ns each.
+    Cost: m x n permuted values, 1 to 5 ns each.
     """
     if slots.name == "gf2":
         return _minima_by_tables(fingerprints, slots.tables)
@@ -128,6 +131,7 @@ def _minima_modulo(
     reduced = np.empty(fingerprints.size, np.uint64)
     for i in range(fingerprints.size):
         reduced[i] = fingerprints[i] % MERSENNE
+
     minima = np.empty(multipliers.size, np.uint64)
     for k in range(multipliers.size):
         least = GREATEST
@@ -147,6 +151,7 @@ def _minima_wrapped(
         value = (value ^ (value >> SHIFT_33)) * FMIX_FIRST
         value = (value ^ (value >> SHIFT_33)) * FMIX_SECOND
         mixed[i] = value ^ (value >> SHIFT_33)
+
     minima = np.empty(multipliers.size, np.uint64)
     for k in range(multipliers.size):
         least = GREATEST
@@ -168,7 +173,7 @@ def _minima_by_tables(fingerprints: NDArray[np.uint64], tables: Tables) -> NDArr
 
 
 def tag_slots(signature: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A signature as a set of ids, ascending: 47 low bits of each value, then the number of its slot.
+    """A signature as a set of ids, ascending. An id has the 47 low bits of a value, then the number of its slot.
 
     Example:
         >>> [(int(id_) >> SLOT_BITS, int(id_) % MOST_SLOTS) for id_ in tag_slots(np.array([9, 5, 9], np.uint64))]

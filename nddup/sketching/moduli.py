@@ -1,7 +1,7 @@
-"""V_i(D): sketches reduced to coarser moduli.
+"""V_i(D): sketches of ids divisible by 2**i, reduced to coarser moduli.
 
-Of ids that 2**i divides, those that 2**(i+1) divides are the next coarser sketch. Two documents are compared at the
-coarser modulus of both, where they are samples of one rate.
+The ids divisible by 2**(i+1) are the next coarser sketch of a document. Two documents are compared at the coarser of
+their two moduli, where both are samples of one rate.
 
 Source:
     Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web; Broder 1997 (V_i and its comparison).
@@ -16,7 +16,7 @@ from nddup.arrays import Ragged, compiled
 from nddup.sketching.permutations import GOLDEN, mix_id
 
 LEVEL_BITS: Final = 6
-"""A level is below 64: a name is the node, its own level, the level here."""
+"""Bits of a level, which is below 64. A name holds the node, the level of its sketch, and the level compared at."""
 
 ONE: Final = np.uint64(1)
 
@@ -24,17 +24,19 @@ ONE: Final = np.uint64(1)
 def spread_levels(
     nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
 ) -> tuple[NDArray[np.int64], Ragged]:
-    """Each sketch at its own level and at each coarser one, up to `most`; what is empty there is left out.
+    """Each sketch at its own level and at each coarser one, up to `most`; empty ones are left out.
 
     Args:
-        nodes: (n,), names below 2**51.
-        levels: (n,), i of each.
-        sketches: n rows of ascending ids that 2**i divides.
+        nodes: (n,), numbers below 2**51.
+        levels: (n,), the exponent i of each sketch.
+        sketches: n rows of ascending ids divisible by 2**i.
         most: the coarsest level, below 64.
 
     Returns:
         Names, (m,), `node << 12 | own << 6 | level`; and the ids of each row, ascending, permuted by the level, so that
-        rows of different levels have nothing in common.
+        rows of different levels have no ids in common.
+
+    Cost: linear in the ids, times the levels of each, and a sort of each row.
 
     Example:
         >>> names, rows = spread_levels(np.array([5]), np.array([1]), Ragged(np.array([0, 3]), np.array([2, 4, 8])), 3)
@@ -53,17 +55,18 @@ def _spread(
     ids: NDArray[np.uint64],
     most: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    # Count rows and ids first, so that the arrays are allocated once.
     rows = np.int64(0)
     total = np.int64(0)
     for i in range(nodes.size):
         rows += max(most - levels[i], 0) + 1
-    for i in range(nodes.size):
         for at in range(offsets[i], offsets[i + 1]):
             level = levels[i]
             while level <= most and ids[at] & ((ONE << np.uint64(level)) - ONE) == 0:
                 total += 1
                 level += 1
     names, starts, values = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64), np.empty(total, np.uint64)
+
     row = end = 0
     for i in range(nodes.size):
         for level in range(levels[i], most + 1):
@@ -72,6 +75,8 @@ def _spread(
                 if ids[at] & mask == 0:
                     values[end] = mix_id(ids[at], ONE, GOLDEN * np.uint64(level + 1))
                     end += 1
+
+            # A row without ids keeps its place for the next one.
             if end > starts[row]:
                 values[starts[row] : end] = np.sort(values[starts[row] : end])
                 names[row] = nodes[i] << 2 * LEVEL_BITS | levels[i] << LEVEL_BITS | level

@@ -1,14 +1,13 @@
-"""Permutations of the 64-bit numbers: the seed decides which shingles of a document are its smallest.
+"""Permutations of the 64-bit numbers: a seed decides which shingles of a document become its smallest ids.
 
-    mix    an affine step keyed by the seed, then fixed multiplications and shifts: each of them can be
-           undone, so no two fingerprints ever become one, and documents sketched with different seeds cannot
-           be compared.
-    gf2    the 64 bits as a vector, times a random invertible binary matrix, by eight look-ups of a byte each. The
-           papers' permutation. It is linear: 0 stays 0, and on {a, b, a ^ b, c} the chance that c is the smallest
-           is 3/14, not 1/4. Say "nearly unbiased, tested".
-    affine (a x + b) mod p with p = 2**61 - 1, after x mod p: a bijection of the numbers below p, exact in 64 bits.
+    mix     an affine step keyed by the seed, then fixed multiplications and shifts. Each step can be undone, so
+            different fingerprints keep different ids.
+    gf2     the 64 bits as a vector, times a random invertible binary matrix, by eight table look-ups of a byte each.
+            The papers' permutation. It is linear: 0 stays 0, and on {a, b, a ^ b, c} the chance that c is the smallest
+            is 3/14, not 1/4. So it is nearly unbiased, and tested to be.
+    affine  (a x + b) mod p with p = 2**61 - 1, after x mod p: a bijection of the numbers below p, exact in 64 bits.
 
-`mix_id` is the same for one number, for use inside compiled loops; `gf2_id` and `affine_id` likewise.
+`mix_id`, `gf2_id` and `affine_id` permute a single number inside compiled loops.
 
 Sources:
     Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web, WWW6 (MIN_s under a random
@@ -20,7 +19,7 @@ Sources:
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,14 @@ LOW_29: Final = np.uint64(2**29 - 1)
 BYTE: Final = np.uint64(255)
 
 Tables = NDArray[np.uint64]
-"""What each byte of a number adds to its image under a linear map: (8, 256)."""
+"""A linear map as tables: what each byte of a number adds to its image, (8, 256)."""
+
+
+class MixKeys(NamedTuple):
+    """The keys of `mix_id`; the multiplier is odd."""
+
+    multiplier: np.uint64
+    increment: np.uint64
 
 
 @compiled
@@ -70,14 +76,11 @@ def _mix_all(values: NDArray[np.uint64], multiplier: np.uint64, increment: np.ui
     return mixed
 
 
-def mix_keys(seed: int) -> tuple[np.uint64, np.uint64]:
+def mix_keys(seed: int) -> MixKeys:
     """Derive the keys of `mix_id` from a seed, by SplitMix64.
 
     Args:
-        seed: any integer; seeds equal modulo 2**64 are the same.
-
-    Returns:
-        The multiplier, made odd, and the increment.
+        seed: any integer, taken modulo 2**64.
 
     Example:
         >>> multiplier, increment = mix_keys(1)
@@ -87,7 +90,7 @@ def mix_keys(seed: int) -> tuple[np.uint64, np.uint64]:
     state = seed % 2**64
     first = mix_id(np.uint64(state), ONE, GOLDEN)
     second = mix_id(np.uint64((state + int(GOLDEN)) % 2**64), ONE, GOLDEN)
-    return np.uint64(first) | ONE, np.uint64(second)
+    return MixKeys(np.uint64(first) | ONE, np.uint64(second))
 
 
 def mix(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
@@ -95,13 +98,13 @@ def mix(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
 
     Args:
         values: shape (n,), any order, e.g. fingerprints of shingles.
-        seed: chooses the permutation; any integer, taken modulo 2**64.
+        seed: chooses the permutation; any integer, taken modulo 2**64. Only 2**64 of the (2**64)! permutations can be
+            chosen, so samples are nearly unbiased, not unbiased.
 
     Returns:
-        Shape (n,), in the order of `values`; distinct where `values` are. Empty for none.
+        Shape (n,), in the order of `values`; distinct where `values` are distinct. Empty for no values.
 
-    Cost: about 1 ns a value. One seed's permutation is a fixed one, not drawn from all (2**64)! of them: say
-    "nearly unbiased" of what it selects.
+    Cost: about 1 ns per value.
 
     Example:
         >>> len(set(mix(np.arange(1000, dtype=np.uint64), seed=1).tolist()))
@@ -113,7 +116,7 @@ def mix(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
 
 
 def draw_words(seed: int, count: int, *, stream: int = 0) -> list[int]:
-    """Draw 64-bit numbers from a seed, by SplitMix64; another `stream` of a seed gives others."""
+    """Draw `count` 64-bit numbers from a seed, by SplitMix64; each `stream` of a seed gives other numbers."""
     start = int(mix_id(np.uint64(seed % 2**64), *mix_keys(stream)))
     states = np.array([(start + i * int(GOLDEN)) % 2**64 for i in range(1, count + 1)], np.uint64)
     words: list[int] = _mix_all(states, ONE, np.uint64(0)).tolist()
@@ -121,7 +124,10 @@ def draw_words(seed: int, count: int, *, stream: int = 0) -> list[int]:
 
 
 def linear_tables(columns: list[int]) -> Tables:
-    """The tables of a linear map: `columns[j]` is the image of the number with bit j alone, at most 64 of them.
+    """The tables of a linear map.
+
+    Args:
+        columns: at most 64; `columns[j]` is the image of the number 2**j.
 
     Returns:
         Shape (8, 256), uint64: the image of x is the exclusive or of `tables[i, byte i of x]`.
@@ -145,9 +151,10 @@ def gf2_id(value: np.uint64, tables: Tables) -> np.uint64:
 
 
 def gf2_columns(seed: int, *, slot: int = 0) -> list[int]:
-    """The columns of a random invertible 64 x 64 matrix over GF(2), as numbers; `slot` picks another one of the seed.
+    """The columns of a random invertible 64 x 64 matrix over GF(2), as numbers; each `slot` of a seed has its own.
 
-    Uniform over the invertible matrices, as far as the generator is random: singular ones, 71 of 100, are drawn again.
+    Singular matrices, 71 of 100, are drawn again. So the result is uniform over the invertible matrices, as far as the
+    generator is random.
     """
     stream = slot << 20
     while True:
@@ -158,7 +165,7 @@ def gf2_columns(seed: int, *, slot: int = 0) -> list[int]:
 
 
 def rank(vectors: list[int]) -> int:
-    """The rank over GF(2) of numbers as vectors of bits.
+    """The rank over GF(2) of numbers, read as vectors of bits.
 
     Example:
         >>> rank([1, 2, 3]), rank([1, 2, 4]), rank([])
@@ -176,7 +183,7 @@ def rank(vectors: list[int]) -> int:
 
 @lru_cache(maxsize=256)
 def gf2_tables(seed: int, *, slot: int = 0) -> Tables:
-    """The tables of `gf2_columns`, shape (8, 256); kept, so not to be written to."""
+    """The tables of `gf2_columns`, shape (8, 256). They are cached: do not write to them."""
     return linear_tables(gf2_columns(seed, slot=slot))
 
 
@@ -191,7 +198,7 @@ def _gf2_all(values: NDArray[np.uint64], tables: Tables) -> NDArray[np.uint64]:
 def gf2(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     """Permute 64-bit numbers by a random invertible binary matrix; arguments and result as of `mix`.
 
-    Cost: about 4 ns a value, and some milliseconds for the matrix.
+    Cost: about 4 ns per value, and some milliseconds for the matrix.
 
     Example:
         >>> images = gf2(np.array([0, 1, 2, 3], np.uint64), seed=1)
@@ -206,15 +213,16 @@ def gf2(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
 def affine_id(value: np.uint64, multiplier: np.uint64, increment: np.uint64) -> np.uint64:
     """(multiplier x value + increment) mod 2**61 - 1, exactly; all three below 2**61.
 
-    The product has 122 bits. It is made of four products of halves; 2**64 = 8 and 2**61 = 1 modulo the prime, so each
-    is folded before it can leave the 64 bits.
+    The product has up to 122 bits. It is computed from four products of 32-bit halves. Modulo the prime, 2**64 = 8 and
+    2**61 = 1, so each product is folded before it can exceed 64 bits.
     """
     low, high = value & LOW_32, value >> SHIFT_32
     by_low, by_high = multiplier & LOW_32, multiplier >> SHIFT_32
-    whole = low * by_low
+    lowest = low * by_low
     middle = low * by_high + high * by_low
+
     total = (high * by_high << SHIFT_3) + (middle >> SHIFT_29) + ((middle & LOW_29) << SHIFT_32)
-    total += (whole & MERSENNE) + (whole >> SHIFT_61) + increment
+    total += (lowest & MERSENNE) + (lowest >> SHIFT_61) + increment
     total = (total & MERSENNE) + (total >> SHIFT_61)
     return total - MERSENNE if total >= MERSENNE else total
 
@@ -228,7 +236,7 @@ def _affine_all(values: NDArray[np.uint64], multiplier: np.uint64, increment: np
 
 
 def affine_keys(seed: int, *, slot: int = 0) -> tuple[np.uint64, np.uint64]:
-    """a, from 1 to p - 1, and b, from 0 to p - 1, of one affine map; `slot` picks another one of the seed."""
+    """The numbers a, from 1 to p - 1, and b, from 0 to p - 1, of an affine map; each `slot` of a seed has its own."""
     multiplier, increment = draw_words(seed, 2, stream=slot << 20)
     return np.uint64(multiplier % (PRIME - 1) + 1), np.uint64(increment % PRIME)
 
@@ -236,7 +244,8 @@ def affine_keys(seed: int, *, slot: int = 0) -> tuple[np.uint64, np.uint64]:
 def affine(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     """(a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as of `mix`, results below p.
 
-    Two values that are equal modulo p become one: of a million random ones, once in some 5 million collections.
+    Values that are equal modulo p get the same id: a million random values contain such a pair once in some 5 million
+    collections.
 
     Example:
         >>> a, b = affine_keys(7)

@@ -1,12 +1,13 @@
-"""Rabin's fingerprints: a shingle as a polynomial over GF(2), modulo an irreducible one, rolling over tokens.
+"""Rabin's fingerprints: a shingle as a polynomial over GF(2), modulo an irreducible polynomial, rolling over tokens.
 
-A number stands for a polynomial, bit j for x**j. A shingle's polynomial is its token hashes (`fingerprints`), 64 bits
-each, one after the other; its fingerprint is the remainder of division by an irreducible polynomial of degree `bits`,
-chosen by a seed. The next shingle's is made of the last one's: multiplied by x**64, the new token added, the one that
-leaves taken away. All three are linear maps of at most 64 bits, so each is eight look-ups.
+A number stands for a polynomial: bit j is the coefficient of x**j. The polynomial of a shingle is the sequence of its
+token hashes (`rolling_hash`), 64 bits each. Its fingerprint is the remainder of division by an irreducible polynomial
+of degree `bits`, which a seed chooses. The next fingerprint follows from the last: multiply by x**64, add the new
+token, subtract the token that leaves. All three are linear maps of at most 64 bits, so each takes eight table look-ups.
 
-Two different shingles get the same fingerprint with a chance of about length x 64 / 2**bits, over the choice of the
-polynomial. At 40 bits, as in 1997, a million distinct shingles hold about one such pair in two.
+Over the choice of the polynomial, two different shingles get the same fingerprint with a chance of about
+length x 64 / 2**bits. At 40 bits, as in 1997, half of all collections of a million distinct shingles contain such a
+pair.
 
 Sources:
     Rabin 1981, Fingerprinting by random polynomials, report TR-15-81, Harvard University.
@@ -28,7 +29,7 @@ LEAST_BITS, MOST_BITS = 16, 63
 
 
 def remainder(number: int, modulus: int) -> int:
-    """Divide one polynomial by another; the remainder.
+    """The remainder of the division of one polynomial by another.
 
     Example:
         >>> remainder(0b1101, 0b11), remainder(0b101, 0b11)  # 1 + x**2 = (1 + x)**2
@@ -61,7 +62,10 @@ def power_of_x(exponent: int, modulus: int) -> int:
 
 
 def is_irreducible(polynomial: int) -> bool:
-    """Rabin's test: x**(2**n) = x modulo the polynomial, and for no prime q of n has x**(2**(n/q)) - x a factor of it.
+    """Rabin's test of a polynomial of degree n.
+
+    It is irreducible iff x**(2**n) = x modulo the polynomial, and for no prime divisor q of n has it a common factor
+    with x**(2**(n/q)) - x.
 
     Example:
         >>> [polynomial for polynomial in range(4, 16) if is_irreducible(polynomial)]
@@ -70,24 +74,26 @@ def is_irreducible(polynomial: int) -> bool:
     degree = polynomial.bit_length() - 1
     if degree < 1:
         return False
-    primes = {q for q in range(2, degree + 1) if degree % q == 0 and all(q % d for d in range(2, q))}
-    powers, power = {}, remainder(2, polynomial)
+    x = remainder(2, polynomial)
+    powers, power = {}, x  # powers[k] = x**(2**k)
     for step in range(1, degree + 1):
         power = product(power, power, polynomial)
         powers[step] = power
-    if powers[degree] != remainder(2, polynomial):
+    if powers[degree] != x:
         return False
-    return all(_common(polynomial, powers[degree // q] ^ remainder(2, polynomial)) == 1 for q in primes)
+
+    primes = {q for q in range(2, degree + 1) if degree % q == 0 and all(q % d for d in range(2, q))}
+    return all(_common_divisor(polynomial, powers[degree // q] ^ x) == 1 for q in primes)
 
 
-def _common(first: int, second: int) -> int:
+def _common_divisor(first: int, second: int) -> int:
     while second:
         first, second = second, remainder(first, second)
     return first
 
 
 def draw_polynomial(bits: int, seed: int) -> int:
-    """An irreducible polynomial of degree `bits`, chosen by a seed: about one in `bits` of those drawn is."""
+    """An irreducible polynomial of degree `bits`, chosen by a seed; about one in `bits` of those drawn is."""
     stream = 1 << 40
     while True:
         stream += 1
@@ -97,7 +103,13 @@ def draw_polynomial(bits: int, seed: int) -> int:
 
 
 class RabinTables(NamedTuple):
-    """The linear maps of a polynomial: a token reduced, a fingerprint times x**64, a token times x**(64 length)."""
+    """The linear maps of a polynomial.
+
+    Attributes:
+        entering: of a token to its remainder.
+        shifted: of a fingerprint to its product with x**64.
+        leaving: of a token to its product with x**(64 length).
+    """
 
     entering: Tables
     shifted: Tables
@@ -106,7 +118,7 @@ class RabinTables(NamedTuple):
 
 @lru_cache(maxsize=8)
 def rabin_tables(bits: int, length: int, seed: int) -> RabinTables:
-    """The tables for shingles of `length` tokens; kept, so not to be written to.
+    """The tables for shingles of `length` tokens. They are cached: do not write to them.
 
     Args:
         bits: degree of the polynomial, 16 to 63.
@@ -136,14 +148,17 @@ def roll_rabin(
     tables: RabinTables,
     fingerprints: NDArray[np.uint64],
 ) -> int:
-    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many. As `fingerprints.roll`."""
+    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many. As `rolling_hash.roll`."""
     if n_tokens == 0:
         return 0
+
     rolling = np.uint64(0)
     first = min(length, n_tokens)
     for i in range(first):
         rolling = gf2_id(rolling, tables.shifted) ^ gf2_id(hashes[i], tables.entering)
     fingerprints[0] = rolling
+
+    # Every window is computed; those that begin at a multiple of `offset` are written.
     n_shingles = 1
     following = offset
     for i in range(first, n_tokens):

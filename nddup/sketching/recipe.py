@@ -1,12 +1,12 @@
-"""Recipes: everything that decides which ids a text gets, and the sketches made by one.
+"""Recipes: everything that decides which ids a text gets, and how sketches are made by a recipe.
 
     text --tokens--> words or characters --fingerprints--> rolling or Rabin's --permutation--> ids --kind--> sketch
 
-    min-s, super   the s smallest ids; s fixed, or growing with the document
-    mod-m          the ids that the modulus divides
-    mod-pow2       the ids that 2**i divides; i follows the number of shingles, so that s/2 to s are kept
-    min-perm       the smallest shingle under each of s permutations (`minima`)
-    minhash        the same under other permutations, and with its signature
+    min-s, super   the s smallest ids; s is fixed or grows with the document
+    mod-m          the ids divisible by the modulus
+    mod-pow2       the ids divisible by 2**i; i follows the number of shingles, so that about s/2 to s ids are kept
+    min-perm       the smallest id under each of s permutations (`minhash`)
+    minhash        the same under other permutations, with the signature
 
 Two sketches can be compared only if their recipes and their sketch formats (`sketch_format`) are equal.
 `Recipe.key` writes both down.
@@ -18,13 +18,12 @@ Sources:
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.sketching.min_s import (
-    NO_LIMIT,
     Sketches,
     check_texts,
     read_only,
@@ -35,7 +34,14 @@ from nddup.sketching.min_s import (
 from nddup.sketching.minhash import Slots, draw_slots, find_minima, tag_slots
 from nddup.sketching.permutations import affine, gf2, mix, mix_keys
 from nddup.sketching.rabin import rabin_tables, roll_rabin
-from nddup.sketching.rolling_hash import SHINGLE_BASE, hash_characters, hash_tokens, most_characters, most_tokens, roll
+from nddup.sketching.rolling_hash import (
+    hash_characters,
+    hash_tokens,
+    most_characters,
+    most_tokens,
+    roll,
+    shingling,
+)
 from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
 from nddup.sketching.tokens import WORD_TABLE
 from nddup.sketching.words.word_sketches import WordRule
@@ -57,10 +63,11 @@ class Recipe:
         fingerprint: `rolling` or `rabin`.
         bits: degree of Rabin's polynomial.
         permutation: `mix`, `gf2`, `affine`, or for slots also `datasketch`.
-        modulus: m of `mod-m`; one id in so many of a size that is linear.
-        growth: `fixed`: s. `logarithmic`: s log2(1 + n/s) of n shingles. `linear`: n / modulus, rounded up.
-        tagged: slots are told apart; if not, `min-perm` is the set of its minima.
-        words: of a kind that is of words, not of shingles: all that decides its sketches (`word_sketches`).
+        modulus: m of `mod-m`, and the divisor of linear growth.
+        growth: sketch size for n distinct shingles. `fixed`: s. `logarithmic`: s log2(1 + n/s). `linear`: n / modulus,
+            rounded up.
+        tagged: whether ids of different slots differ; if not, a `min-perm` sketch is the set of its minima.
+        words: for a kind of words instead of shingles, everything that decides its sketches (`word_sketches`).
     """
 
     kind: str = "min-s"
@@ -79,7 +86,7 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """What two sketches must have in common to be compared, as a line."""
+        """The recipe and the sketch format as a line. Sketches can be compared only if their keys are equal."""
         if self.words is not None:
             return f"kind={self.kind} {self.words.key} format={SKETCH_FORMAT}"
         said = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
@@ -87,14 +94,14 @@ class Recipe:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the one compiled pass of `sketching` makes these sketches."""
+        """Whether `min_s.sketch_texts` makes these sketches, in one compiled pass."""
         return (self.kind, self.unit, self.fingerprint, self.permutation, self.growth) in {
             (kind, "word", "rolling", "mix", "fixed") for kind in ("min-s", "super")
         }
 
 
 def size_of(recipe: Recipe, n_features: int) -> int:
-    """S of a document of so many distinct shingles.
+    """Sketch size for n distinct shingles.
 
     Example:
         >>> [size_of(Recipe(size=100, growth="logarithmic"), n) for n in (50, 100, 300, 700)]
@@ -108,7 +115,7 @@ def size_of(recipe: Recipe, n_features: int) -> int:
 
 
 def level_of(n_features: int, size: int) -> int:
-    """I of a document's modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
+    """Exponent i of the modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
 
     Example:
         >>> [level_of(n, 100) for n in (0, 100, 101, 200, 201, 800)]
@@ -117,51 +124,61 @@ def level_of(n_features: int, size: int) -> int:
     return (max(n_features - 1, 0) // size).bit_length()
 
 
-class _Maker:
-    """The kernels and tables of a recipe, and the arrays they work in."""
+class _Document(NamedTuple):
+    """One text: its number of tokens, and the fingerprints of its shingles in text order (a view, until the next)."""
+
+    n_tokens: int
+    fingerprints: NDArray[np.uint64]
+
+
+class _Sketcher:
+    """The steps of a recipe for one text at a time, with their tables and scratch arrays."""
 
     def __init__(self, recipe: Recipe, most_bytes: int, left_out: NDArray[np.uint64]) -> None:
         self.recipe = recipe
         self.left_out = left_out
-        self.length, self.offset = min(recipe.length, NO_LIMIT), min(recipe.offset, NO_LIMIT)
-        self.read = hash_characters if recipe.unit == "char" else hash_tokens
-        room = most_characters(most_bytes) if recipe.unit == "char" else most_tokens(most_bytes)
-        self.hashes = np.empty(room + 1, np.uint64)
-        self.fingerprints = np.empty(room + 1, np.uint64)
-        self.slots = np.empty(0, np.uint64)
-        self.keys = mix_keys(recipe.seed)
-        self.leaving = np.uint64(pow(int(SHINGLE_BASE), recipe.length, 2**64))
-        self.rabin = rabin_tables(recipe.bits, recipe.length, recipe.seed) if recipe.fingerprint == "rabin" else None
         self.minima: Slots | None = None
         if recipe.kind in {"min-perm", "minhash"}:
             self.minima = draw_slots(recipe.permutation, recipe.size, recipe.seed)
+        self._keys = mix_keys(recipe.seed)
+        self._shingles = shingling(recipe.length, recipe.offset)
+        self._rabin = rabin_tables(recipe.bits, recipe.length, recipe.seed) if recipe.fingerprint == "rabin" else None
 
-    def read_shingles(self, data: NDArray[np.uint8], start: int, end: int) -> tuple[int, NDArray[np.uint64]]:
-        """The tokens of a text, counted, and the fingerprints of its shingles as they come."""
-        n_tokens = self.read(data, start, end, WORD_TABLE, self.hashes)
-        if self.rabin is None:
-            count = roll(self.hashes, n_tokens, self.length, self.offset, self.leaving, self.fingerprints)
+        self._hash = hash_characters if recipe.unit == "char" else hash_tokens
+        room = most_characters(most_bytes) if recipe.unit == "char" else most_tokens(most_bytes)
+        self._hashes = np.empty(room + 1, np.uint64)
+        self._fingerprints = np.empty(room + 1, np.uint64)
+        self._slots = np.empty(0, np.uint64)
+
+    def read(self, data: NDArray[np.uint8], start: int, end: int) -> _Document:
+        """Read the text `data[start:end]`."""
+        n_tokens = self._hash(data, start, end, WORD_TABLE, self._hashes)
+        length, offset, leaving = self._shingles
+        if self._rabin is None:
+            count = roll(self._hashes, n_tokens, length, offset, leaving, self._fingerprints)
         else:
-            count = roll_rabin(self.hashes, n_tokens, self.length, self.offset, self.rabin, self.fingerprints)
-        return n_tokens, self.fingerprints[:count]
+            count = roll_rabin(self._hashes, n_tokens, length, offset, self._rabin, self._fingerprints)
+        return _Document(n_tokens, self._fingerprints[:count])
 
     def permute(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The distinct ids, ascending, those that are left out not among them."""
+        """The distinct ids of a text, ascending, without those that are left out."""
         if self.recipe.permutation in {"gf2", "affine"} and self.minima is None:
             ids = np.unique(PERMUTATIONS[self.recipe.permutation](fingerprints, seed=self.recipe.seed))
         else:
-            needed = slots_needed(fingerprints.size)
-            if self.slots.size < needed:
-                self.slots = np.empty(needed, np.uint64)
-            ids = np.empty(fingerprints.size, np.uint64)
-            _, written = select_smallest(
-                fingerprints, fingerprints.size, *self.keys, fingerprints.size, self.slots, ids
-            )
-            ids = ids[:written]
+            ids = self._mix(fingerprints)
         return ids[~np.isin(ids, self.left_out)] if self.left_out.size else ids
 
+    def _mix(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """All distinct ids under `mix`, ascending: the ordered hash table is faster than a sort."""
+        needed = slots_needed(fingerprints.size)
+        if self._slots.size < needed:
+            self._slots = np.empty(needed, np.uint64)
+        ids = np.empty(fingerprints.size, np.uint64)
+        _, written = select_smallest(fingerprints, *self._keys, fingerprints.size, self._slots, ids)
+        return ids[:written]
+
     def select(self, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The ids of one document that its sketch keeps."""
+        """The ids of a text that its sketch keeps."""
         recipe = self.recipe
         if recipe.kind == "mod-m":
             return np.asarray(ids[ids % np.uint64(recipe.modulus) == 0])
@@ -179,20 +196,21 @@ def make_sketches(
     """Sketch texts by a recipe.
 
     Args:
-        data: UTF-8, as of `sketching.sketch_texts`.
+        data: UTF-8, as of `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
-        recipe: what to make.
-        left_out: ids of shingles that are passed over, (k,), uint64; not with slots, whose ids are of no one shingle.
+        recipe: of the sketches.
+        left_out: ids of shingles that are left out, (k,), uint64. None for a kind with slots, whose ids do not stand
+            for single shingles.
 
     Returns:
-        One sketch per text, in the order given; `signatures` where the kind has slots. `n_features` does not count
-        what was left out. A text without tokens has an empty sketch and no signature.
+        One sketch per text, in the order given, with `signatures` if the kind has slots. `n_features` does not count
+        shingles that are left out. A text without tokens has an empty sketch and no signature.
 
     Raises:
         ValueError: for numbers out of range, and for `left_out` with slots.
 
-    Cost: the plain recipe is one compiled pass; any other, some 10 us a text more, and for slots m x n images of m
-        shingles.
+    Cost: one compiled pass for a plain recipe. Any other recipe takes some 10 us more per text, and for n slots
+        m x n permuted ids of m shingles.
 
     Example:
         >>> text = "Роза есть роза есть роза".encode()
@@ -206,23 +224,27 @@ def make_sketches(
         return sketch_texts(
             data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size, seed=recipe.seed
         )
+
     bounds = check_texts(data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size)
     n_texts = max(bounds.size - 1, 0)
-    maker = _Maker(recipe, int(np.diff(bounds).max(initial=0)), np.sort(left_out))
-    if maker.minima is not None and left_out.size:
+    sketcher = _Sketcher(recipe, int(np.diff(bounds).max(initial=0)), np.sort(left_out))
+    if sketcher.minima is not None and left_out.size:
         raise ValueError(f"kind {recipe.kind}: an id of a slot is of no one shingle; none can be left out")
-    text, counts = read_only(data), np.zeros((2, n_texts), np.int32)
-    ids, signatures = [nothing], [nothing]
+
+    text = read_only(data)
+    n_tokens, n_features = np.zeros(n_texts, np.int32), np.zeros(n_texts, np.int32)
+    ids, signatures = [nothing], [nothing]  # one to concatenate where there are no texts
     for d in range(n_texts):
-        counts[0, d], shingles = maker.read_shingles(text, bounds[d], bounds[d + 1])
-        distinct = maker.permute(shingles)
-        counts[1, d] = distinct.size
-        if maker.minima is None:
-            ids.append(maker.select(distinct))
-        else:
-            signature = find_minima(shingles, maker.minima) if shingles.size else nothing
-            signatures.append(signature)
-            ids.append(tag_slots(signature) if recipe.tagged else np.unique(signature))
+        document = sketcher.read(text, bounds[d], bounds[d + 1])
+        distinct = sketcher.permute(document.fingerprints)
+        n_tokens[d], n_features[d] = document.n_tokens, distinct.size
+        if sketcher.minima is None:
+            ids.append(sketcher.select(distinct))
+            continue
+        signature = find_minima(document.fingerprints, sketcher.minima) if distinct.size else nothing
+        signatures.append(signature)
+        ids.append(tag_slots(signature) if recipe.tagged else np.unique(signature))
+
     starts = np.cumsum([0, *(part.size for part in ids[1:])], dtype=np.int64)
-    signed = np.concatenate(signatures) if maker.minima is not None else None
-    return Sketches(counts[0], counts[1], starts, np.concatenate(ids), signed)
+    signed = np.concatenate(signatures) if sketcher.minima is not None else None
+    return Sketches(n_tokens, n_features, starts, np.concatenate(ids), signed)

@@ -1,22 +1,21 @@
 # ruff: noqa: PLR2004 (the numbers of UTF-8 are its own)
-"""Fingerprints: UTF-8 text -> token hashes -> 64-bit fingerprints of shingles, rolling.
+"""Rolling fingerprints: UTF-8 text -> token hashes -> 64-bit fingerprints of shingles.
 
-    hash of a token    h = SEED; for each lower-cased code point c: h = (h ^ c) * FACTOR; then one shift and
+    hash of a token    h = SEED; for each lower-cased code point c: h = (h ^ c) * FACTOR; then one shift and one
                        product, so that every bit depends on every character.
     fingerprint        t1*BASE**(n-1) + ... + tn of the n token hashes of a shingle, modulo 2**64. The next
-                       one needs one product and one difference, whatever the length.
+                       fingerprint takes two products, whatever the length.
 
-A shingle is `length` tokens in a row; shingles start at tokens 0, `offset`, 2 `offset`, ...; the tokens after
-the last whole one are left out. A text of fewer than `length` tokens, but at least one, is one shingle of all
-its tokens.
+A shingle is `length` consecutive tokens. Shingles start at tokens 0, `offset`, 2 `offset`, ...; tokens after the last
+whole shingle are left out. A text with at least one token but fewer than `length` is one shingle of all its tokens.
 
-Distinct shingles get the same fingerprint about as often as random 64-bit numbers do: among a million, once
-in 37 million collections.
+Distinct shingles get the same fingerprint about as often as random 64-bit numbers do: a million distinct shingles
+contain such a pair once in 37 million collections.
 
-The functions here are kernels: compiled, called from `sketching`, which explains their scratch arrays.
+The kernels here are called from `min_s` and `recipe`, which allocate their arrays.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,25 @@ BEYOND_ASCII: Final = 0x80
 SHIFT_32: Final = np.uint64(32)
 SHIFT_29: Final = np.uint64(29)
 BLANK: Final = np.uint64(0x20)
+NO_LIMIT: Final = 2**62
+"""Above any number of tokens, and small enough to add to one without overflow."""
 
 _ALONE: Final = np.uint32(ALONE)
 _LOWER: Final = np.uint32(LOWER)
+
+
+class Shingling(NamedTuple):
+    """How tokens make shingles: `length` tokens each, `offset` tokens apart; `leaving` is SHINGLE_BASE**length."""
+
+    length: int
+    offset: int
+    leaving: np.uint64
+
+
+def shingling(length: int, offset: int) -> Shingling:
+    """The rule for the kernels; `length` and `offset` are at least 1."""
+    leaving = np.uint64(pow(int(SHINGLE_BASE), length, 2**64))
+    return Shingling(min(length, NO_LIMIT), min(offset, NO_LIMIT), leaving)
 
 
 @compiled
@@ -46,13 +61,13 @@ def finish_token(state: np.uint64) -> np.uint64:
 
 @compiled
 def most_tokens(n_bytes: int) -> int:
-    """Bound the tokens in so many bytes: each has a separator after it, or three bytes of its own."""
+    """The most tokens in so many bytes: each has a separator after it, or three bytes of its own."""
     return (n_bytes + 1) // 2
 
 
 @compiled
 def byte_at(data: NDArray[np.uint8], i: int) -> int:
-    """Read one byte as a signed number: with an unsigned one, the arithmetic below would be of floats."""
+    """Read one byte as a signed number: numba makes floats of arithmetic that mixes unsigned and signed numbers."""
     return np.int64(data[i])  # type: ignore[return-value]
 
 
@@ -60,21 +75,25 @@ def byte_at(data: NDArray[np.uint8], i: int) -> int:
 def decode(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:  # noqa: PLR0911 (one per length and fault)
     """Decode the character of two to four bytes at `i`: its code point and its length.
 
-    A byte that begins no well-formed character before `end` is (0, 1): U+0000, which is of no word.
+    A byte that does not begin a well-formed character ending before `end` gives (0, 1): U+0000, a separator.
     """
     lead = byte_at(data, i)
-    if lead < 0xC2 or lead > 0xF4 or i + 1 >= end:
+    if lead < 0xC2 or lead > 0xF4 or i + 1 >= end:  # not the first byte of a character, or the last byte of the text
         return 0, 1
     second = byte_at(data, i + 1)
     if second & 0xC0 != 0x80:
         return 0, 1
     if lead < 0xE0:
         return (lead & 0x1F) << 6 | (second & 0x3F), 2
+
+    # Three bytes; below U+0800 they would be an overlong form.
     if i + 2 >= end or byte_at(data, i + 2) & 0xC0 != 0x80:
         return 0, 1
     code = (lead & 0x0F) << 12 | (second & 0x3F) << 6 | (byte_at(data, i + 2) & 0x3F)
     if lead < 0xF0:
         return (code, 3) if code >= 0x800 else (0, 1)
+
+    # Four bytes; the lead has three bits of the code point.
     if i + 3 >= end or byte_at(data, i + 3) & 0xC0 != 0x80:
         return 0, 1
     code = (code & 0x7FFF) << 6 | (byte_at(data, i + 3) & 0x3F)
@@ -87,8 +106,15 @@ def hash_tokens(
 ) -> int:
     """Hash the tokens of the UTF-8 text `data[start:end]` into the front of `hashes`; return their number.
 
-    `hashes` has room for `most_tokens(end - start) + 1`. The loop does not branch on where words end, which
-    no processor can guess: the state is written after every character and counted where a word has ended.
+    Args:
+        data: UTF-8, (b,).
+        start: first byte of the text.
+        end: the byte after the text.
+        table: `tokens.WORD_TABLE`.
+        hashes: written; room for `most_tokens(end - start) + 1`.
+
+    The loop does not branch on where words end, because a processor cannot predict it. The state is written after
+    every character, and the count goes up where a word has ended.
     """
     n_tokens = 0
     inside = 0  # 1 within a word
@@ -102,6 +128,8 @@ def hash_tokens(
         i += width
         entry = table[code]
         hashes[n_tokens] = state
+
+        # A character that is a token by itself also ends the word before it.
         if entry >= _ALONE:
             n_tokens += inside
             hashes[n_tokens] = (TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR
@@ -109,11 +137,14 @@ def hash_tokens(
             inside = 0
             state = TOKEN_SEED
             continue
+
         is_word = 1 if entry else 0
         n_tokens += inside & (1 - is_word)
         inside = is_word
         extended = (state ^ np.uint64(entry)) * TOKEN_FACTOR
         state = extended if is_word else TOKEN_SEED
+
+    # The end of the text ends a word too.
     hashes[n_tokens] = state
     n_tokens += inside
     for t in range(n_tokens):
@@ -130,17 +161,21 @@ def roll(
     leaving: np.uint64,
     fingerprints: NDArray[np.uint64],
 ) -> int:
-    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many there are.
+    """Write the fingerprints of the shingles of `hashes[:n_tokens]`, with room for one per token; return how many.
 
-    `leaving` is SHINGLE_BASE**length. `fingerprints` has room for one per token.
+    `leaving` is SHINGLE_BASE**length. The arguments are numbers and not a `Shingling`, because numba takes several
+    microseconds to unpack a tuple when it is called from Python.
     """
     if n_tokens == 0:
         return 0
+
     rolling = np.uint64(0)
     first = min(length, n_tokens)
     for i in range(first):
         rolling = rolling * SHINGLE_BASE + hashes[i]
     fingerprints[0] = rolling
+
+    # Every window is computed; those that begin at a multiple of `offset` are written.
     n_shingles = 1
     following = offset
     for i in range(first, n_tokens):
@@ -154,7 +189,7 @@ def roll(
 
 @compiled
 def most_characters(n_bytes: int) -> int:
-    """Bound the characters in so many bytes: each has one of its own."""
+    """The most tokens in so many bytes when each is a character: every one has a byte of its own."""
     return n_bytes + 1
 
 
@@ -164,10 +199,10 @@ def hash_characters(
 ) -> int:
     """Hash the characters of a text into the front of `hashes`; return their number.
 
-    A token is a lower-cased word character, or one blank between two words: what is of no word, however long, is a
-    blank, and there is none before the first word and after the last. A character is hashed as a word of it alone is.
+    A token is a lower-cased word character, or one blank for everything between two words. There is no blank before
+    the first word and after the last. A character gets the hash of a word that consists of it alone.
 
-    `hashes` has room for `most_characters(end - start)`.
+    Arguments as of `hash_tokens`; `hashes` has room for `most_characters(end - start)`.
     """
     n_tokens = 0
     is_after_gap = False
@@ -182,6 +217,8 @@ def hash_characters(
         if not entry:
             is_after_gap = n_tokens > 0
             continue
+
+        # The blank is written only when a word follows it.
         if is_after_gap:
             hashes[n_tokens] = finish_token((TOKEN_SEED ^ BLANK) * TOKEN_FACTOR)
             n_tokens += 1

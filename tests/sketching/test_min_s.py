@@ -244,7 +244,7 @@ def test_the_greatest_and_smallest_ids_are_ids_like_others(values: list[int], si
     ids = np.zeros(8, dtype=np.uint64)
     slots = np.empty(slots_needed(len(values)), dtype=np.uint64)
 
-    n_features, written = select_smallest(fingerprints, len(values), multiplier, increment, size, slots, ids)
+    n_features, written = select_smallest(fingerprints, multiplier, increment, size, slots, ids)
 
     assert n_features == len(set(values))
     assert ids[:written].tolist() == sorted(set(values))[:size]

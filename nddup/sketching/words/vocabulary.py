@@ -1,15 +1,14 @@
-"""Words: the distinct ones of a task's texts get numbers, and whoever asks is told each word once.
+"""Vocabulary: every distinct word of a task's texts gets a number, and each new word is reported once.
 
-    UTF-8 text --number_words--> a number per token        and where each new word stands, the first time
+    UTF-8 text --number_words--> a number for each token, and the place of each new word
 
-A word is a token of `normalising`, known by its 64-bit hash (`fingerprints.hash_tokens`: the same). So what a word
-stands for (its stem, its place in a lexicon) is decided once a word, and each token costs one look into a table.
-
-All but `Vocabulary` and `pieces` are kernels over flat arrays.
+A word is a token as of `tokens`, identified by its 64-bit hash, the same as of `rolling_hash.hash_tokens`. What a word
+stands for (its stem, its place in a lexicon) is looked up once per distinct word; each token then costs one table
+look-up.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +31,10 @@ FREE: Final = np.int32(-1)
 FIRST_BITS: Final = 12
 
 MOST_WORDS: Final = 1 << 20
-"""Distinct words a vocabulary holds before it starts again: some 150 MB with what they stand for."""
+"""Distinct words a vocabulary holds before it starts again: some 150 MB, with what they stand for."""
 
 PIECE: Final = 1 << 20
-"""Bytes of texts numbered at a time; one longer text is taken whole."""
+"""Bytes of text numbered at a time; a longer text is numbered as a whole."""
 
 _ALONE: Final = np.uint32(ALONE)
 _LOWER: Final = np.uint32(LOWER)
@@ -44,59 +43,92 @@ Numbered = tuple[NDArray[np.int32], NDArray[np.int64]]
 """A number per token, (t,), and the offsets of the texts in it, (d + 1,)."""
 
 
+class Written(NamedTuple):
+    """What `number_words` writes.
+
+    Attributes:
+        tokens: the number of each token; room for `most_tokens` of the bytes.
+        offsets: (d + 1,), where the tokens of each text begin.
+        places: (slots / 2, 2), begin and end in the bytes of each new word, by number.
+    """
+
+    tokens: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+class Progress(NamedTuple):
+    """How far `number_words` has come: the next text and byte, the tokens so far, the words in the table."""
+
+    text: int
+    at: int
+    tokens: int
+    words: int
+
+
 @compiled
 def grow_table(keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The same words in a table of twice the slots."""
+    """The same words in a table with twice as many slots."""
     wider = np.zeros(2 * keys.size, np.uint64)
     renumbered = np.full(2 * keys.size, FREE, np.int32)
-    mask = np.int64(wider.size - 1)
-    bits = WORD_BITS - np.uint64(np.log2(wider.size))
+    shift = _home_shift(wider.size)
     for i in range(keys.size):
         if numbers[i] != FREE:
-            slot = np.int64((keys[i] * HASH_MULTIPLIER) >> bits)
-            while renumbered[slot] != FREE:
-                slot = (slot + 1) & mask
+            slot = _find_slot(wider, renumbered, keys[i], shift)
             wider[slot] = keys[i]
             renumbered[slot] = numbers[i]
     return wider, renumbered
 
 
 @compiled
-def number_words(  # noqa: C901 - one pass over the bytes, its state in local variables
+def _home_shift(slots: int) -> np.uint64:
+    """By how many bits a multiplied hash is shifted to give its first slot; `slots` is a power of two."""
+    return WORD_BITS - np.uint64(np.log2(slots))
+
+
+@compiled
+def _find_slot(keys: NDArray[np.uint64], numbers: NDArray[np.int32], key: np.uint64, shift: np.uint64) -> int:
+    """The slot of a word in an open-addressing table, or the free slot where it belongs."""
+    mask = np.int64(keys.size - 1)
+    slot = np.int64((key * HASH_MULTIPLIER) >> shift)
+    while numbers[slot] != FREE and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled
+def number_words(  # noqa: C901 - one pass over the bytes; as two functions it is a third slower
     data: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
-    keys: NDArray[np.uint64],
-    numbers: NDArray[np.int32],
-    tokens: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    places: NDArray[np.int64],
-    state: NDArray[np.int64],
-) -> bool:
-    """Number the tokens of texts; a word that is not in the table gets the next number and enters it.
+    words: tuple[NDArray[np.uint64], NDArray[np.int32]],
+    found: Written,
+    progress: Progress,
+) -> Progress:
+    """Number the tokens of texts; a word that is not in the table is added with the next number.
 
     Args:
         data: UTF-8, (b,); text i is `data[bounds[i]:bounds[i + 1]]`.
         bounds: (d + 1,).
-        table: `normalising.WORD_TABLE`.
-        keys: hashes of the words in the table, a power of two slots.
-        numbers: of these words, `FREE` where a slot is free.
-        tokens: written: the number of each token; room for `most_tokens` of the bytes.
-        offsets: written: (d + 1,), where each text's tokens begin.
-        places: written: (slots / 2, 2), where each word that was new stands in `data`, by number.
-        state: (4,): the text and the byte to go on from, tokens so far, words in the table.
+        table: `tokens.WORD_TABLE`.
+        words: a hash table: hashes of words, with a power of two slots; and their numbers, `FREE` in a free slot.
+        found: written.
+        progress: where to go on.
 
     Returns:
-        Whether all is done. If not, the table is half full: it must grow, and the call be made again.
+        The progress. Its `text` is d when all texts are done. If it is less, the table is half full: it must grow, and
+        the call must be repeated.
     """
-    mask = np.int64(keys.size - 1)
-    bits = WORD_BITS - np.uint64(np.log2(keys.size))
-    text, at, written, count = state[0], state[1], state[2], state[3]
-    for d in range(text, bounds.size - 1):
+    keys, numbers = words
+    tokens, offsets, places = found
+    shift = _home_shift(keys.size)
+    written, count = progress.tokens, progress.words
+    for d in range(progress.text, bounds.size - 1):
         end = bounds[d + 1]
-        i = max(at, bounds[d])
+        i = max(progress.at, bounds[d])
         if i == bounds[d]:
             offsets[d] = written
+
         while i < end:
             begin = i
             width = 1
@@ -107,7 +139,9 @@ def number_words(  # noqa: C901 - one pass over the bytes, its state in local va
             i += width
             if entry == 0:
                 continue
-            hashed = (TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR
+
+            # A word goes on to the next separator, or to a character that is a token by itself.
+            state = (TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR
             while entry < _ALONE and i < end:
                 width = 1
                 code = byte_at(data, i)
@@ -117,16 +151,15 @@ def number_words(  # noqa: C901 - one pass over the bytes, its state in local va
                 if entry == 0 or entry >= _ALONE:
                     break
                 i += width
-                hashed = (hashed ^ np.uint64(entry)) * TOKEN_FACTOR
-            key = finish_token(hashed)
-            slot = np.int64((key * HASH_MULTIPLIER) >> bits)
-            while numbers[slot] != FREE and keys[slot] != key:
-                slot = (slot + 1) & mask
+                state = (state ^ np.uint64(entry)) * TOKEN_FACTOR
+
+            # A new word takes the free slot that the search ends at.
+            key = finish_token(state)
+            slot = _find_slot(keys, numbers, key, shift)
             number = numbers[slot]
             if number == FREE:
                 if count == places.shape[0]:
-                    state[0], state[1], state[2], state[3] = d, begin, written, count
-                    return False
+                    return Progress(d, begin, written, count)
                 places[count, 0] = begin
                 places[count, 1] = i
                 keys[slot] = key
@@ -135,13 +168,13 @@ def number_words(  # noqa: C901 - one pass over the bytes, its state in local va
                 count += 1
             tokens[written] = number
             written += 1
+
     offsets[bounds.size - 1] = written
-    state[2], state[3] = written, count
-    return True
+    return Progress(bounds.size - 1, bounds[-1], written, count)
 
 
 class _Lower(dict[int, int]):
-    """Lower case by the one table, looked up once a character: for `str.translate`."""
+    """Lower case by the word table, looked up once per character: for `str.translate`."""
 
     def __missing__(self, code: int) -> int:
         self[code] = int(WORD_TABLE[code]) & LOWER
@@ -152,12 +185,12 @@ _LOWER_CASE: Final = _Lower()
 
 
 class Vocabulary:
-    """The distinct words met so far, each numbered, and what the new ones are.
+    """The distinct words met so far, each with a number.
 
     Args:
-        introduce: told of new words, lower-cased, in the order of their numbers, each once.
-        forget: told that numbers begin at 0 again, because there were more than `most` words.
-        most: distinct words above which the vocabulary starts again, at the next piece of text.
+        introduce: called with new words, lower-cased, in the order of their numbers; each word comes once.
+        forget: called when numbers begin at 0 again, because there were more than `most` words.
+        most: number of distinct words above which the vocabulary starts again at the next piece of text.
     """
 
     def __init__(
@@ -179,26 +212,35 @@ class Vocabulary:
         if self._count > self._most:
             self.clear()
             self._forget()
+
         room = most_tokens(int(bounds[-1] - bounds[0])) + bounds.size  # the last token of a text needs no separator
-        tokens = np.empty(room, np.int32)
-        offsets = np.zeros(bounds.size, np.int64)
         places = np.empty((self._keys.size // 2, 2), np.int64)
+        found = Written(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places)
         known = self._count
-        state = np.array([0, bounds[0], 0, known], np.int64)
-        while not number_words(data, bounds, WORD_TABLE, self._keys, self._numbers, tokens, offsets, places, state):
-            self._keys, self._numbers = grow_table(self._keys, self._numbers)
-            places = np.concatenate([places, np.empty_like(places)])
-        self._count = int(state[3])
+        progress = Progress(0, int(bounds[0]), 0, known)
+        while True:
+            words = self._keys, self._numbers
+            progress = Progress(*number_words(data, bounds, WORD_TABLE, words, found, progress))
+            if progress.text == bounds.size - 1:
+                break
+            self._keys, self._numbers = grow_table(*words)
+            found = found._replace(places=np.concatenate([found.places, np.empty_like(found.places)]))
+
+        self._count = progress.words
         if self._count > known:
-            raw, first = data[bounds[0] : bounds[-1]].tobytes(), int(bounds[0])
-            new = places[known : self._count] - first
-            words = [raw[a:b].decode() for a, b in new.tolist()]
-            self._introduce([word.lower() if word.isascii() else word.translate(_LOWER_CASE) for word in words])
-        return tokens[: offsets[-1]], offsets
+            self._introduce(_spell(data, bounds, found.places[known : self._count]))
+        return found.tokens[: found.offsets[-1]], found.offsets
+
+
+def _spell(data: NDArray[np.uint8], bounds: NDArray[np.int64], places: NDArray[np.int64]) -> list[str]:
+    """The words at these places, (n, 2), lower-cased."""
+    raw = data[bounds[0] : bounds[-1]].tobytes()
+    words = [raw[begin:end].decode() for begin, end in (places - bounds[0]).tolist()]
+    return [word.lower() if word.isascii() else word.translate(_LOWER_CASE) for word in words]
 
 
 def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """Texts in runs of at most `PIECE` bytes, or of one longer text: what is numbered at a time.
+    """Split texts into runs of at most `PIECE` bytes, or of one longer text: these are numbered at a time.
 
     Example:
         >>> [b.tolist() for _, b in pieces(np.zeros(3 << 20, np.uint8), np.array([0, 9, 2 << 20, 3 << 20]))]
