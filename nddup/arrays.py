@@ -1,9 +1,9 @@
-"""Ragged arrays, grouping and numbering of keys, and the one place where a kernel is handed to the compiler.
+"""Ragged arrays, grouping and numbering of keys, and `compiled`, which compiles every kernel of the package.
 
-A kernel is a plain Python function over NumPy arrays and numbers; `compiled` turns it into machine code at its
-first call and keeps the result on disk, so that only the first process of an installation pays for it (1-7 s a
-kernel). Where the package's own folder cannot be written, numba falls back to the user's cache folder; set
-NUMBA_CACHE_DIR on a cluster whose workers have neither.
+A kernel is a plain Python function of NumPy arrays and numbers. `compiled` turns it into machine code at its first call
+and keeps the result on disk, so only the first process of an installation waits for it (1-7 s per kernel). If the
+folder of the package is not writable, numba uses the user's cache folder. Set NUMBA_CACHE_DIR on a cluster whose
+workers have neither.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, its bits spread evenly: multiplying scatters ids over partitions and table slots."""
+"""Odd, with bits spread evenly: a product with it scatters ids over partitions and table slots."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` with numba, cached on disk, without the interpreter's lock."""
+    """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
     return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
 
 
 class Ragged(NamedTuple):
-    """Rows of different length: row i is `values[offsets[i]:offsets[i + 1]]`."""
+    """Rows of different lengths: row i is `values[offsets[i]:offsets[i + 1]]`."""
 
     offsets: NDArray[np.int64]
     values: NDArray[np.uint64]
 
 
 def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
-    """The rows of a ragged array in another order; a row may be left out or come twice."""
+    """The rows of a ragged array in the order given, (m,); a row may be left out or repeated."""
     offsets = np.zeros(len(order) + 1, np.int64)
     np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
     return Ragged(offsets, _gather(rows.offsets, rows.values, order, offsets))
@@ -46,9 +46,9 @@ def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.
         keys: shape (n,), uint64, any order.
 
     Returns:
-        `order` (n,), int64: the rows, equal keys next to each other, in the order of their first appearance and
-        within a key as they came; `offsets` (g + 1,), int64: group i is `order[offsets[i]:offsets[i + 1]]`.
-        For no rows: an empty order and offsets [0].
+        `order` (n,), int64: the numbers of the rows, group by group. Groups are in the order in which their keys first
+        appear, and rows keep their order within a group. `offsets` (g + 1,), int64: group i is
+        `order[offsets[i]:offsets[i + 1]]`. For no rows: an empty order and offsets [0].
 
     Cost: linear; one open-addressing table.
     """
@@ -58,7 +58,10 @@ def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 @compiled
 def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
-    """Number the distinct keys from 0 in order of first appearance: each row's number, and how many there are."""
+    """Number the distinct keys from 0 in the order in which they first appear; return the number of each row, and how
+    many there are.
+    """
+    # An open-addressing table at most half full; it holds numbers, and `seen` the key of each number.
     bits = 4
     while (1 << bits) < 2 * len(keys):
         bits += 1
@@ -67,6 +70,7 @@ def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
     table = np.full(1 << bits, -1, np.int32)
     seen = np.empty(len(keys), np.uint64)
     numbers = np.empty(len(keys), np.int32)
+
     count = 0
     for row in range(len(keys)):
         key = keys[row]
@@ -104,6 +108,7 @@ def _scatter(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], 
         offsets[group + 1] += 1
     for i in range(count):
         offsets[i + 1] += offsets[i]
+
     place = offsets[:-1].copy()
     order = np.empty(len(groups), np.int64)
     for row in range(len(groups)):

@@ -1,29 +1,29 @@
-"""The errors nddup raises on purpose. Each also derives from the builtin a caller would guess."""
+"""The errors that nddup raises on purpose. Each is also a subclass of the built-in error a caller would expect."""
 
 from nddup.redaction import clean
 
 
 class NddupError(Exception):
-    """Base class: catch this to catch everything nddup raises on purpose. Its message holds no secrets."""
+    """Base class: catch it to catch everything nddup raises on purpose. Secrets are removed from its message."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(clean(str(message)))
 
 
 class ConfigError(NddupError, ValueError):
-    """A setting, a path or an argument is missing, unknown, out of range or not available yet."""
+    """A setting, a path or an argument is missing, unknown, out of range or not yet available."""
 
 
 class SchemaError(NddupError, TypeError):
-    """A DataFrame lacks a column, or has it with the wrong type."""
+    """A DataFrame lacks a column, or a column has the wrong type."""
 
 
 class OutputError(NddupError, OSError):
-    """The output folder exists already, is not a run, is unfinished, in use, or cannot be written."""
+    """The output folder already exists, is not a run, is unfinished, in use, or cannot be written."""
 
 
 class IncompatibleSketchError(NddupError, ValueError):
-    """Two sketches were made with different rules and cannot be compared."""
+    """The sketches of a run were made in another format and cannot be compared with those of this version."""
 
 
 class NeedsSparkError(NddupError):
@@ -31,4 +31,4 @@ class NeedsSparkError(NddupError):
 
 
 class CapacityError(NddupError, RuntimeError):
-    """The work passes a stated limit of this version: nothing was dropped, the run stopped."""
+    """The work exceeds a stated limit of this version. The run stopped; nothing was dropped."""

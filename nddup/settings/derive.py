@@ -1,6 +1,6 @@
-"""What the settings choose together: the kind, its recipe, its threshold, its bands; and which choices contradict.
+"""What the settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
 
-A setting that the chosen kind does not take is refused, so that nobody believes it to matter.
+A setting that the chosen kind does not use is refused, so that nobody believes it has an effect.
 """
 
 import os
@@ -24,23 +24,23 @@ from nddup.sketching.words.word_sketches import WordRule
 RABIN_BITS: Final = 40
 MODULUS: Final = 25
 RUN: Final = 8
-"""Ids of a super-shingle: of two sketches of 200 at resemblance .8 some 33 are common, at .5 one."""
+"""Ids of a super-shingle: two sketches of 200 ids share some 33 of them at resemblance 0.8, and one at 0.5."""
 
 WEIGHT_OF_MISSED: Final = 0.95
-"""Where bands are chosen: candidates are verified, so those that come in vain cost only time."""
+"""For the choice of bands: candidates are verified, so false ones cost only time."""
 
 EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
-"""For a kind whose pairs are found by keys, the one that takes the same sketches and finds every pair."""
+"""For a kind whose pairs are found by keys, the kind that makes the same sketches and finds every pair."""
 
 SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
-"""Keys of `sketch` that are about shingles."""
+"""Keys of the section `sketch` that concern shingles."""
 
 DIVIDING: Final = ("partition", "components")
-"""Modes of clusters that need no maximal sets."""
+"""Modes of clusters that do not mine maximal sets."""
 
 
 def kind_of(sketch: SketchConfig) -> Kind:
-    """The kind as it is chosen: minima that are not told apart are compared as sets."""
+    """The chosen kind; untagged minima are compared as sets."""
     kind = KINDS[sketch.kind]
     return kind if sketch.tagged else replace(kind, estimate="whole")
 
@@ -66,9 +66,10 @@ def recipe_of(config: Config) -> Recipe:
 
 
 def words_of(config: Config) -> WordRule | None:
-    """How texts become sketches of words; None for a kind that is of shingles."""
+    """How texts become sketches of words; None for a kind of shingles."""
     if not KINDS[config.sketch.kind].is_of_words:
         return None
+
     given = config.lexicon
     lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
     kind = cast("WordKind", config.sketch.kind)
@@ -76,7 +77,7 @@ def words_of(config: Config) -> WordRule | None:
 
 
 def threshold_of(config: Config) -> Threshold:
-    """When two sketches are near-duplicates. Candidates that are not verified agree in all rows of a band."""
+    """When two sketches are near-duplicates."""
     pairs, sketch = config.pairs, config.sketch
     kind = kind_of(sketch)
     sample = kind.sample(sketch.size)
@@ -94,15 +95,16 @@ def threshold_of(config: Config) -> Threshold:
 
 
 def bands_of(config: Config) -> Bands:
-    """Bands and rows of LSH: as given, or chosen for the threshold so that little is missed.
+    """Bands and rows of LSH: as set, or chosen for the threshold so that few pairs are missed.
 
     Raises:
-        ValueError: if those given do not make the signature.
+        ValueError: if bands x rows is not the size of the signature.
     """
     sketch, n = config.sketch, config.sketch.size
     if sketch.bands is None and sketch.rows is None:
         threshold = config.pairs.share / (n if isinstance(config.pairs.threshold, int) else 1)
         return choose_bands(n, float(min(threshold, Fraction(1))), weight_of_missed=WEIGHT_OF_MISSED)
+
     bands, rows = sketch.bands or n // (sketch.rows or 1), sketch.rows or n // (sketch.bands or 1)
     if bands * rows != n:
         given = f"{bands} x {rows} = {bands * rows}" if sketch.bands and sketch.rows else "do not divide it"
@@ -111,7 +113,7 @@ def bands_of(config: Config) -> Bands:
 
 
 def finder_of(config: Config) -> Finder | None:
-    """The keys by which sketches meet; None where all pairs are found by what they share."""
+    """How the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
     finder = KINDS[config.sketch.kind].finder
     if finder == "bands":
         return Finder(*bands_of(config))
@@ -119,10 +121,7 @@ def finder_of(config: Config) -> Finder | None:
 
 
 def found_exactly(sketch: SketchConfig) -> SketchConfig:
-    """The settings of a kind that takes the same sketches and compares every pair that may be near.
-
-    Keys by which sketches meet, and pairs that are not compared, fall away; the sketches are not made again by these.
-    """
+    """The settings that make the same sketches and find every pair exactly, without bands and unverified candidates."""
     exact = EXACT.get(sketch.kind, sketch.kind)
     permutation = sketch.permutation if exact == sketch.kind else None
     return sketch.model_copy(
@@ -131,7 +130,7 @@ def found_exactly(sketch: SketchConfig) -> SketchConfig:
 
 
 def find_conflicts(config: Config) -> list[str]:
-    """What contradicts in a configuration whose single settings are right: a text for each, naming the key."""
+    """The contradictions in a configuration whose single settings are valid: one text each, which names the key."""
     return [
         *_about_sketches(config.sketch),
         *_about_words(config),
@@ -145,6 +144,7 @@ def _permutation(sketch: SketchConfig) -> str:
 
 
 def _about_sketches(sketch: SketchConfig) -> list[str]:
+    """Keys of the section `sketch` that the kind does not use, or cannot combine."""
     given = {
         "modulus": sketch.modulus is not None,
         "bands": sketch.bands is not None,
@@ -159,6 +159,7 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
         for key, is_given in given.items()
         if is_given and key not in options
     ]
+
     if sketch.kind == "super" and (sketch.rows or RUN) > sketch.size:
         found.append(f"sketch.rows: a run has at most sketch.size {sketch.size} ids, got {sketch.rows or RUN}")
     if sketch.kind == "min-s" and sketch.modulus is not None and sketch.growth != "linear":
@@ -174,16 +175,20 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
 
 
 def _about_words(config: Config) -> list[str]:
-    """Shingles for a kind that is of words, and settings of words for one that is not."""
+    """Settings of shingles for a kind of words, and settings of words for a kind of shingles."""
     kind, lexicon = KINDS[config.sketch.kind], config.lexicon
+
+    # The kinds that use a key of `lexicon`; a key that is not listed is used by every kind of words.
     able = {"letters": ["keywords"], "copies": ["i-match"], "left_out": ["i-match"]}
     able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
     of_words = [name for name, other in KINDS.items() if other.is_of_words]
+
     found = [
         f"lexicon.{key}: kind {kind.name} takes none; {' or '.join(able.get(key, of_words))} does"
         for key in _changed(lexicon)
         if kind.name not in able.get(key, of_words)
     ]
+
     if kind.is_of_words:
         keys = [f"shingle.{key}" for key in _changed(config.shingle)]
         keys += [f"sketch.{key}" for key in _changed(config.sketch) if key in SHINGLED]
@@ -200,7 +205,7 @@ def processes_of(config: Config) -> int:
 
 
 def _changed(section: BaseModel) -> list[str]:
-    """The keys of a section whose values are not the defaults."""
+    """The keys of a section that differ from their defaults."""
     fields = type(section).model_fields
     return [key for key in fields if getattr(section, key) != fields[key].get_default()]
 
@@ -210,8 +215,10 @@ def _kinds_with(option: str) -> str:
 
 
 def _about_pairs(config: Config) -> list[str]:
+    """Measures and modes of clusters that the kind cannot support."""
     sketch, measure = config.sketch, config.pairs.measure
     kind = kind_of(sketch)
+
     found = []
     if measure in kind.refused:
         able = " or ".join(name for name, other in KINDS.items() if measure not in other.refused)
@@ -223,6 +230,7 @@ def _about_pairs(config: Config) -> list[str]:
             f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
             " resemblance; overlap works"
         )
+
     why = NO_CLUSTERS if not kind.is_mined or measure == "containment" else ""
     why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
     if why and config.clusters.mode not in DIVIDING:

@@ -1,7 +1,8 @@
-"""Reading the configuration: one schema (`nddup.settings.schema`), files of differences, assignments.
+"""Load the configuration from YAML files and assignments, and check it against `nddup.settings.schema`.
 
-Values come from YAML files that hold differences only, and from `--set section.key=value`; a key that is not here is
-refused with what was expected. `spark` goes to the session unchanged, under Spark's own names.
+A YAML file holds only values that differ from the defaults; `--set section.key=value` overrides it. Unknown keys and
+wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
+unchanged, under Spark's own names.
 """
 
 import difflib
@@ -20,18 +21,18 @@ from nddup.settings.derive import find_conflicts
 from nddup.settings.schema import Config
 
 LONGEST = 1_000
-"""Characters of what is said of one key; a value may be of any length."""
+"""Most characters of what a message says of one key: a value may have any length."""
 
 _VALUES = reprlib.Repr()
 _VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100
 _VALUES.maxlist = _VALUES.maxdict = 10
 
 _UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
-"""What YAML's reader raises; of values it takes for dates and numbers, Python's own errors."""
+"""What the YAML reader raises; for values that look like dates and numbers, Python's own errors."""
 
 
 def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
-    """The configuration of a YAML file of differences (or none) and `section.key=value` assignments, the later winning.
+    """Load a YAML file, or the defaults, and apply `section.key=value` assignments; later ones override earlier ones.
 
     Raises:
         ConfigError: one line naming the file or `--set`, the key, what was expected and what came.
@@ -39,7 +40,8 @@ def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Con
     values: dict[str, Any] = {}
     if path is not None:
         values = _read_yaml(path)
-    config = build_config(values, origin=path or "defaults")
+    config = build_config(values, origin=path or "defaults")  # so that an error in the file names the file
+
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -58,11 +60,13 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     if isinstance(prepared.get("spark"), Mapping):
         follow(prepared["spark"].items())
         prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
+
     try:
         config = Config.model_validate(prepared)
     except ValidationError as error:
-        lines = {_name(item): _explain(item) for item in error.errors()}  # of a union's two, the last
+        lines = {_name(item): _explain(item) for item in error.errors()}  # of several errors of one key, the last
         raise _refusal(origin, lines.values()) from error
+
     conflicts = find_conflicts(config)
     if conflicts:
         raise _refusal(origin, conflicts)
@@ -83,7 +87,7 @@ def _read_yaml(path: str) -> dict[str, Any]:
 
 
 def yaml_reason(error: Exception) -> str:
-    """Why a text is not YAML, and where; not what stands there, for it may be a secret."""
+    """Why and where a text is not YAML, without quoting it: it may hold a secret."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return type(error).__name__
     said = ", ".join(part for part in (error.context, error.problem) if part)
@@ -92,7 +96,7 @@ def yaml_reason(error: Exception) -> str:
 
 
 def _read_value(text: str) -> object:
-    """A value as YAML reads it; what YAML cannot read, such as the path `@id` or the date 2001-13-45, is text."""
+    """A value as YAML reads it; text if YAML cannot read it, such as the path `@id` or the date 2001-13-45."""
     try:
         return yaml.safe_load(text)
     except _UNREADABLE:
@@ -120,18 +124,18 @@ def _spark_text(value: object, key: object, origin: str) -> str:
 
 
 def _refusal(origin: str, said: Iterable[str]) -> ConfigError:
-    """The error whose one line names what was read and says what is wrong with each key."""
+    """The error: one line that names the origin and says what is wrong with each key."""
     return ConfigError(f"{_line(origin)}: " + "; ".join(map(_line, said)))
 
 
 def _line(text: str) -> str:
-    """A text on one line, no longer than is read."""
+    """A text on one line, cut after LONGEST characters."""
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in short)
 
 
 def _shown(value: object) -> str:
-    """A value as Python writes it, long ones with their middle left out: aliases of YAML can make it any length."""
+    """A value as Python writes it, without the middle of a long one: YAML aliases can make a value of any length."""
     try:
         return _VALUES.repr(value)
     except ValueError:  # a number of more digits than Python writes

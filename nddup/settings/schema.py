@@ -1,4 +1,4 @@
-"""The sections and keys of the configuration, the effect of each default said where it is defined."""
+"""The sections and keys of the configuration, with the effect of each default. A wrong value is refused here."""
 
 from fractions import Fraction
 from typing import Literal, Self
@@ -12,7 +12,7 @@ LANGUAGES = (
     "hungarian", "indonesian", "italian", "norwegian", "persian", "polish", "portuguese", "romanian", "russian",
     "spanish", "swedish", "turkish",
 )  # fmt: skip
-"""Those of `nddup.sketching.words.stemming`, which loads the libraries."""
+"""The languages of `nddup.sketching.words.stemming`, repeated here because that module loads the libraries."""
 
 
 class _Section(BaseModel):
@@ -21,7 +21,7 @@ class _Section(BaseModel):
     @field_validator("*")
     @classmethod
     def _fits_a_table(cls, value: object) -> object:
-        """Spark's counts have 64 bits."""
+        """Refuse numbers that a 64-bit column of Spark cannot hold."""
         if isinstance(value, int) and abs(value) >= 1 << 63:
             raise ValueError("expected a number of fewer than 19 digits")
         return value
@@ -86,7 +86,7 @@ class ShingleConfig(_Section):
 class SketchConfig(_Section):
     """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
-    A key that is not given follows the kind; a key that the kind does not have is refused.
+    A key that is not given follows the kind; a key that the kind does not use is refused.
     """
 
     kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = (
@@ -189,7 +189,7 @@ class PairsConfig(_Section):
 
     @property
     def share(self) -> Fraction:
-        """The threshold as the exact decimal that was written; for a count, the count."""
+        """The threshold as the exact decimal that was written; or the count."""
         return Fraction(repr(self.threshold))
 
 

@@ -11,8 +11,8 @@ estimates it, with variance r (1 - r) / n.
 
 To make a signature a set of ids, slots are tagged: the low bits of an id hold its slot. Two documents then share an id
 only if the same slot is equal (except for a chance of 2**-47). Untagged, the minima of all slots are one set, as in the
-2005 paper. Its |A & B| / |A | B| is too small, about r / (2 - r) (0.7 for a resemblance of 0.818), and a shingle that is
-the smallest in several slots counts once.
+2005 paper. Its |A & B| / |A | B| is too small, about r / (2 - r) (0.7 for a resemblance of 0.818), and a shingle that
+is the smallest in several slots counts once.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents; Broder, Charikar, Frieze, Mitzenmacher 1998,

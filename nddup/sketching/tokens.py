@@ -1,20 +1,20 @@
-r"""Normalising: text -> tokens. One table decides, here and in the compiled sketches.
+r"""Tokens: text -> words, by one table that the compiled sketches use too.
 
-The rule, character by character:
+Each character belongs to one of three classes:
 
     word       letters, digits and `_`: `\w` as Python's `re` defines it. A maximal run of them is one token.
-    alone      those of scripts written without spaces: each is one token. Ideographs (Han, Tangut, Khitan,
-               Nushu, Yi), Hiragana, Katakana, Bopomofo, and Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue,
-               Tai Tham, Tai Viet, Ahom. Not Hangul, which has spaces.
-    separator  all else, combining marks included: `\w` has none. A mark parts a word of Arabic or Devanagari,
-               and vanishes between the single characters of Thai or Khmer.
+    alone      characters of scripts written without spaces: each is one token. Ideographs (Han, Tangut, Khitan,
+               Nushu, Yi), Hiragana, Katakana, Bopomofo, and Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham,
+               Tai Viet, Ahom. Not Hangul, which is written with spaces.
+    separator  all other characters, including combining marks, which are not in `\w`. A mark splits a word of Arabic or
+               Devanagari, and has no effect between the single characters of Thai or Khmer.
 
-Lower case is that of the character alone, where it is one character: `İ` stays, and both small sigmas are
-one. So neither the rest of the word nor the language matters. Nothing is composed or decomposed: `é` and `e`
-with a mark are different texts.
+A character is lower-cased by itself, if its lower case is one character: `İ` stays as it is, and both small sigmas are
+the same. So neither the rest of the word nor the language matters. Nothing is composed or decomposed: `é` and `e` with
+a combining mark are different texts.
 
-The table was made once from Python's `unicodedata` by `scripts/make_word_table.py`, so a newer Python does
-not change a token. It is part of the sketch format (`sketch_format`).
+`scripts/make_word_table.py` made the table once from Python's `unicodedata`, so a newer Python does not change any
+token. The table is part of the sketch format (`sketch_format`).
 """
 
 from importlib.resources import files
@@ -31,7 +31,7 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
     r"""Read the word table from its written form.
 
     Args:
-        text: lines as `word_table.txt` explains them.
+        text: lines in the form that `word_table.txt` explains.
 
     Returns:
         The version of Unicode it was made from, and one entry per code point, shape (0x110000,), read-only: 0
@@ -56,6 +56,7 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
         if kind == "unicode":
             version = fields[0]
             continue
+
         first, last = int(fields[0], 16), int(fields[1], 16)
         if kind == "word":
             table[first : last + 1] = np.arange(first, last + 1)
@@ -66,6 +67,7 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
             table[first : last + 1 : step] = np.arange(first + shift, last + shift + 1, step)
         else:
             raise ValueError(f"a word table has lines of unicode, word, alone and lower, not {kind!r}")
+
     table.flags.writeable = False
     return version, table
 
@@ -76,18 +78,14 @@ TOKEN_TABLE_VERSION, WORD_TABLE = read_word_table(
 
 
 def tokenise(text: str) -> list[str]:
-    """Give the tokens of a text, in order.
+    """The tokens of a text, in order, lower-cased.
 
-    For showing and for lists of words; sketches are made by `sketching.sketch_texts`, which follows the same
-    table without a Python object per token.
-
-    Args:
-        text: any string.
+    For display and for lists of words. `min_s.sketch_texts` follows the same table without a Python object per token.
 
     Returns:
-        Its tokens, lower-cased. Empty if no character is of a word.
+        The tokens; none if the text has only separators.
 
-    Cost: some 0.1 us a character.
+    Cost: some 0.1 us per character.
 
     Example:
         >>> tokenise("A rose is a ROSE; 薔薇は薔薇")
@@ -99,6 +97,8 @@ def tokenise(text: str) -> list[str]:
         if 0 < entry < ALONE:
             word.append(chr(entry))
             continue
+
+        # A separator, or a character that is a token by itself, ends the word before it.
         if word:
             tokens.append("".join(word))
             word = []

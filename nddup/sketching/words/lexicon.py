@@ -2,9 +2,9 @@
 
     texts --TermCounts--> partial counts of a task --(summed)--> counts of the collection --interval--> lexicon
 
-A lexicon holds the terms whose collection frequency, relative to that of the commonest term, lies in a closed
-interval: commoner ones tell nothing, rarer ones are misprints and names. Terms are words that are no stop words,
-stemmed (`terms`); both frequencies are of terms.
+Terms are stemmed words without stop words (`stemming`). A lexicon holds the terms whose frequency in the collection,
+relative to that of the most frequent term, lies in a closed interval. More frequent terms tell nothing about a
+document; rarer ones are misprints and names.
 
 Sources:
     Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the interval [0.00001, 0.5] of the commonest word's).
@@ -25,12 +25,12 @@ from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of
 from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
 
 TERM_FORMAT: Final = 1
-"""Goes up whenever a term gets another id, because lexicons that were saved then hold other words."""
+"""Raise it whenever a term gets another id: saved lexicons would then hold other words."""
 
 
 @dataclass(frozen=True)
 class LexiconRule:
-    """What decides a lexicon, the collection aside; `low` and `high` are exact decimals as they were written."""
+    """Everything but the collection that decides a lexicon; `low` and `high` are exact decimals, as written."""
 
     languages: tuple[str, ...]
     stems: bool
@@ -40,14 +40,14 @@ class LexiconRule:
 
     @property
     def key(self) -> str:
-        """What two lexicons must have in common to hold the same terms of the same texts, as a line."""
+        """The rule and the versions of its data as a line. If equal, the same texts give the same lexicon."""
         return (
             f"languages={'+'.join(self.languages) or 'none'} stems={self.stems} stops={self.stops} low={self.low}"
             f" high={self.high} terms={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION}/{versions_of_terms()}"
         )
 
     def interval(self, commonest: int) -> tuple[int, int]:
-        """The least and the most collection frequency of a term of the lexicon, in integers.
+        """The lowest and the highest count of a term in the lexicon, given the count of the most frequent term.
 
         Example:
             >>> LexiconRule((), True, True, "0.00001", "0.5").interval(1_234_567)
@@ -56,12 +56,12 @@ class LexiconRule:
         return math.ceil(Fraction(self.low) * commonest), math.floor(Fraction(self.high) * commonest)
 
     def terms(self) -> Terms:
-        """What its words stand for."""
+        """The mapping from words to terms."""
         return Terms(self.languages, stems=self.stems, stops=self.stops)
 
 
 class Counted(NamedTuple):
-    """How often terms occur: (n,) their texts, ids, occurrences, and documents that hold them."""
+    """How often terms occur: n terms, their ids, their occurrences, and how many documents hold them, each (n,)."""
 
     terms: list[str]
     ids: NDArray[np.uint64]
@@ -70,10 +70,10 @@ class Counted(NamedTuple):
 
 
 class TermCounts:
-    """Counts the terms of the texts of one task; texts of fewer than `least_tokens` tokens are passed over.
+    """Counts the terms of the texts of one task. Texts of fewer than `least_tokens` tokens are skipped.
 
-    Memory: some 150 bytes a distinct word, of `most` words; then what was counted is put aside, to be summed with
-    the rest by whoever sums tasks.
+    Memory: some 150 bytes per distinct word, for at most `most` words. Beyond that, the counts so far are set aside as
+    a part of the result.
     """
 
     def __init__(self, rule: LexiconRule, most: int = MOST_WORDS, *, least_tokens: int = 0) -> None:
@@ -97,17 +97,19 @@ class TermCounts:
             self._texts += part.size - 1
 
     def drain(self) -> list[Counted]:
-        """What was counted, a part at a time: a term may be in several."""
+        """Return all counts, in parts, and start again; a term may be in several parts."""
         self._put_aside()
         found, self._aside = self._aside, []
         return found
 
     def _introduce(self, words: list[str]) -> None:
+        """Give the terms of new words numbers; stop words have -1."""
         numbers = self._number
         named = [-1 if t == NO_TERM else numbers.setdefault(t, len(numbers)) for t in self._terms(words)]
         self._term_of = np.concatenate([self._term_of, np.array(named, np.int32)])
+
         missing = len(numbers) - self._counts.shape[1]
-        if missing > 0:
+        if missing > 0:  # at least twice the room, so that the copies cost linear time
             room = np.zeros((3, max(missing, self._counts.shape[1])), np.int64)
             self._counts = np.concatenate([self._counts, room], axis=1)
 
@@ -129,11 +131,12 @@ def count_terms(
     least_tokens: int,
     counts: NDArray[np.int64],
 ) -> None:
-    """Count each token's term into `counts`: rows occurrences, documents, and the last text it was seen in."""
+    """Add the terms of texts to `counts`, (3, terms): occurrences, documents, and the last text, from 1, of a term."""
     for d in range(offsets.size - 1):
         text = texts_before + d + 1
         if offsets[d + 1] - offsets[d] < least_tokens:
             continue
+
         for t in range(offsets[d], offsets[d + 1]):
             term = term_of[tokens[t]]
             if term >= 0:

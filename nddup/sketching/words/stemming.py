@@ -1,10 +1,10 @@
-"""Terms: what a word stands for. Stop words stand for nothing, others for their stem.
+"""Terms: the stem of each word, and nothing for a stop word.
 
     documents, document's -> document;   the -> nothing;   документами -> документ
 
-Stems are Snowball's (PyStemmer), stop words those of the package stop-words, both under the same names of languages.
-A word is stemmed by the first of the languages that is written in its letters; stop words of all of them are left out.
-An entry such as `don't` is of several tokens here: each is a stop word.
+Stems are Snowball's (PyStemmer), stop words those of the package stop-words; both use the same names of languages. A
+word is stemmed by the first of the chosen languages that is written in its script. The stop words of all chosen
+languages are left out. A stop word such as `don't` has several tokens here, and each of them is a stop word.
 
 Sources:
     Porter 2001, Snowball: a language for stemming algorithms.
@@ -32,7 +32,7 @@ SCRIPTS: Final[dict[str, tuple[str, str]]] = {
     "arabic": ("\u0600", "\u06ff"),
     "devanagari": ("\u0900", "\u097f"),
 }
-"""First and last lower-case letter of a script, as far as the languages need it."""
+"""First and last lower-case letter of each script that a language below uses."""
 
 LANGUAGES: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -51,17 +51,17 @@ LANGUAGES: Final[dict[str, str]] = {
 """The languages that have both a stemmer and stop words, each with its script."""
 
 ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдеёжзийклмнопрстуфхцчшщъыьэюя", "0123456789")
-"""Positions are counted in them from 1; a digit is its own number."""
+"""The alphabets of `letter_number`: letters count from 1; a digit is its own number."""
 
 MOST_DIGITS: Final = 18
 NO_TERM: Final = ""
 
 
 class Terms:
-    """What words stand for, in the chosen languages.
+    """The mapping from words to terms for the chosen languages.
 
     Args:
-        languages: of `LANGUAGES`, in order; none: no word is stemmed or left out.
+        languages: from `LANGUAGES`, in order; with none, every word is its own term.
         stems: whether words are stemmed.
         stops: whether stop words are left out.
 
@@ -85,7 +85,7 @@ class Terms:
         ]
 
     def __call__(self, words: list[str]) -> list[str]:
-        """The term of each word, `NO_TERM` for a stop word. Cost: about a microsecond a word."""
+        """The term of each word, `NO_TERM` for a stop word. Cost: about a microsecond per word."""
         found = [NO_TERM if word in self.stop_words else word for word in words]
         for low, high, stemmer in self._stemmers:
             own = [i for i, word in enumerate(found) if low <= word[:1] <= high]
@@ -95,7 +95,7 @@ class Terms:
 
 
 def versions_of_terms() -> str:
-    """The versions of what makes terms: others may make other terms."""
+    """The versions of the stemmer and of the stop words: other versions may give other terms."""
     return f"snowball-{Stemmer.version()}/stop-words-{version('stop-words')}"
 
 
@@ -113,13 +113,13 @@ def term_ids(terms: Iterable[str]) -> NDArray[np.uint64]:
 def letter_number(keyword: str, *, letters: int) -> int:
     """A keyword as the positions of its first letters in their alphabet, written one after another.
 
-    Latin letters count from 1 to 26, without their accents; Russian ones from 1 to 33; a digit is its own number. A
-    keyword with another character among its first ones is hashed instead, and so is one of more than 18 digits.
-    Different keywords often get the same number: that is the method's own.
+    Latin letters count from 1 to 26, without their accents, Russian letters from 1 to 33; a digit is its own number. If
+    one of the first characters is any other, or the result has more than 18 digits, the letters are hashed instead.
+    Different keywords often get the same number: the method is defined so.
 
     Args:
         keyword: lower-cased, not empty.
-        letters: how many are taken, at least 1.
+        letters: how many letters are used, at least 1.
 
     Example:
         >>> [letter_number(word, letters=3) for word in ("computer", "elements", "government", "at", "ёлка")]
@@ -133,7 +133,7 @@ def letter_number(keyword: str, *, letters: int) -> int:
 
 @cache
 def _position(letter: str) -> str:
-    """The digits of a letter's position; `?` for one of no known alphabet."""
+    """The digits of a letter's position; `?` for a character of no known alphabet."""
     for alphabet in ALPHABETS[:2]:
         if letter in alphabet:
             return str(alphabet.index(letter) + 1)

@@ -1,12 +1,12 @@
-"""Sketches of words: which terms a document holds, whatever their order.
+"""Sketches of words: the set of terms that a document holds, in any order.
 
-    lexicon    the ids of its terms that are in the lexicon
-    i-match    signatures of that set: one of all of them, one for each of K lexicons in which a share of the terms is
-               left out at random. Two documents that share one hold the same terms of one of the lexicons
-    keywords   its stemmed keywords, each as the positions of its first letters in the alphabet
+    lexicon    the ids of the document's terms that are in the lexicon
+    i-match    signatures of that set: one for the whole lexicon, and one for each of K copies from which a random share
+               of the terms is left out. Documents that share a signature hold the same terms of one of these lexicons
+    keywords   the stemmed keywords, each as the positions of its first letters in the alphabet
 
-A sketch is the whole set: a resemblance of two is that of their sets of terms, without an error of sampling. It knows
-neither order nor number: texts in other words of the same stems are equal.
+A sketch is the whole set of terms, so a resemblance has no sampling error. It ignores the order of the terms and how
+often they occur: texts of different words with the same stems are equal.
 
 Sources:
     Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (lexical images).
@@ -40,11 +40,11 @@ class WordRule:
 
     Attributes:
         kind: as in `kinds.KINDS`.
-        lexicon: what its terms are; `keywords` have no interval.
-        letters: of a keyword that are looked at.
-        copies: K, randomised lexicons beside the whole one, for `i-match`.
-        left_out: share of the terms that is not in such a copy.
-        seed: chooses them.
+        lexicon: what its terms are; `keywords` does not use the interval.
+        letters: number of letters of a keyword that are used.
+        copies: K, the number of randomised lexicons besides the whole one, for `i-match`.
+        left_out: share of the terms that each copy leaves out.
+        seed: chooses these terms.
     """
 
     kind: Kind
@@ -56,12 +56,12 @@ class WordRule:
 
     @property
     def needs_lexicon(self) -> bool:
-        """Whether the terms of the collection must be counted first."""
+        """Whether the terms of the whole collection must be counted first."""
         return self.kind != "keywords"
 
     @property
     def key(self) -> str:
-        """What two sketches must have in common to be compared, the lexicon's own terms aside, as a line."""
+        """The rule as a line. Sketches can be compared only if their keys and the terms of their lexicons are equal."""
         own = {
             "i-match": f" copies={self.copies} left_out={self.left_out} lexicon_seed={self.seed}",
             "keywords": f" letters={self.letters}",
@@ -70,12 +70,12 @@ class WordRule:
 
 
 class WordSketcher:
-    """Makes sketches by a rule; what it learned of words stays with it from batch to batch.
+    """Makes sketches by a rule, and remembers the term of each word from batch to batch.
 
     Args:
-        rule: what to make.
-        lexicon: ids of its terms, ascending, (n,), uint64; for `keywords` it is not looked at.
-        most: distinct words that are remembered.
+        rule: of the sketches.
+        lexicon: ids of its terms, ascending, (n,), uint64; `keywords` does not use it.
+        most: number of distinct words to remember.
     """
 
     def __init__(self, rule: WordRule, lexicon: NDArray[np.uint64], most: int = MOST_WORDS) -> None:
@@ -99,14 +99,14 @@ class WordSketcher:
         """Sketch texts.
 
         Args:
-            data: UTF-8, as of `sketching.sketch_texts`.
+            data: UTF-8, as of `min_s.sketch_texts`.
             offsets: (d + 1,), as there.
 
         Returns:
-            One sketch per text; `n_features` counts its distinct terms, those outside the lexicon too. A text without
-            a term of the lexicon has an empty sketch.
+            One sketch per text; `n_features` counts all its distinct terms, also those outside the lexicon. A text
+            without a term of the lexicon has an empty sketch.
 
-        Cost: one pass; a word is stemmed once, not each time it occurs.
+        Cost: one pass; each distinct word is stemmed once.
         """
         bounds = check_texts(data, offsets)
         parts = [self._sketch(*piece) for piece in pieces(data, bounds)]
@@ -122,7 +122,7 @@ class WordSketcher:
     def _sketch(
         self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """Tokens, distinct terms and ids of each text, (3, d); and the ids."""
+        """The numbers of tokens, distinct terms and ids of each text, (3, d); and the ids of all texts."""
         tokens, offsets = self._vocabulary.number(data, bounds)
         self._last[:] = 0
         ids, features, ends = select_terms(tokens, offsets, self._term_of, self._ids, self._kept, self._last)
@@ -131,6 +131,7 @@ class WordSketcher:
         return np.stack([np.diff(offsets), features, np.diff(ends)]), ids
 
     def _introduce(self, words: list[str]) -> None:
+        """Give the terms of new words numbers; stop words have -1."""
         terms = self._terms(words)
         found = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
         ids = self._ids_of([term for _, term in found])
@@ -138,6 +139,8 @@ class WordSketcher:
         numbers = self._number
         known = len(numbers)
         named[[place for place, _ in found]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
+
+        # The terms that were not known are the last ones of the dictionary.
         new = np.array(list(islice(reversed(numbers), len(numbers) - known))[::-1], np.uint64)
         self._term_of = np.concatenate([self._term_of, named])
         self._ids = np.concatenate([self._ids, new])
@@ -161,7 +164,7 @@ class WordSketcher:
 
 @lru_cache(maxsize=1)
 def sketcher_of(rule: WordRule, lexicon: bytes) -> WordSketcher:
-    """The sketcher of this process for a rule and the ids of a lexicon; its words stay known from task to task."""
+    """The sketcher of this process for a rule and the ids of a lexicon, which keeps its words from task to task."""
     return WordSketcher(rule, np.frombuffer(lexicon, np.uint64))
 
 
@@ -174,9 +177,18 @@ def select_terms(
     kept: NDArray[np.bool_],
     last: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct kept ids of each text, ascending; how many distinct terms it has; and the offsets of the ids.
+    """Select the distinct terms of each text that are kept.
 
-    `last` holds for each term the text it was seen in, from 1; 0 before the first.
+    Args:
+        tokens: numbers of words, text after text.
+        offsets: (d + 1,), of the texts in it.
+        term_of: the term of each word, -1 for none.
+        ids: of each term.
+        kept: whether a term is in the lexicon.
+        last: scratch: the text, from 1, in which each term was last seen; 0 at the start.
+
+    Returns:
+        The kept ids, ascending in each text; the number of distinct terms of each text; the offsets of the ids.
     """
     n_texts = offsets.size - 1
     found = np.empty(tokens.size, np.uint64)
@@ -193,6 +205,7 @@ def select_terms(
             if kept[term]:
                 found[written] = ids[term]
                 written += 1
+
         found[ends[d] : written] = np.sort(found[ends[d] : written])
         ends[d + 1] = written
     return found[:written].copy(), features, ends
@@ -202,10 +215,10 @@ def select_terms(
 def sign_sets(
     ids: NDArray[np.uint64], ends: NDArray[np.int64], keys: NDArray[np.uint64], least: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The signatures of each set: of all its ids, and of those that each randomised lexicon holds.
+    """The signatures of each set, ascending, and their offsets: one of all ids, and one for each randomised lexicon.
 
-    Copy c >= 1 holds an id iff its image under the copy's permutation is at least `least`. A signature tells its
-    copies apart; where nothing is left of a set there is none. Ascending and distinct for each text.
+    Copy c >= 1 of the lexicon holds an id iff the id, permuted with the keys of the copy, is at least `least`.
+    Signatures of different copies differ. A set that has no id in a copy has no signature for it.
     """
     n_texts = ends.size - 1
     copies = keys.shape[0]
@@ -223,6 +236,7 @@ def sign_sets(
             if not is_empty:
                 found[written] = state
                 written += 1
+
         found[starts[d] : written] = np.sort(found[starts[d] : written])
         starts[d + 1] = written
     return found[:written].copy(), starts
