@@ -1,10 +1,10 @@
-"""How many nodes a parser would make of a record, counted before it is parsed.
+"""How many nodes a parser would make of a record, counted before the record is parsed.
 
-    count_parts   tags and attributes of HTML or XML
-    has_too_many  whether they are more than MAX_PARTS
+    count_parts   the number of tags and attributes in HTML or XML
+    has_too_many  whether there are more than MAX_PARTS
 
-A parser's tree has a fixed price for each element, attribute and text between them, however short: 9 MB of `<p>` took
-560 MB. Measured (docs/operations.md): up to 360 bytes a part, its text and the Python object made of it included.
+The tree of a parser takes a fixed space for each element, attribute and text between them, however short: 9 MB of `<p>`
+took 560 MB. Measured (docs/operations.md): up to 360 bytes per part, including its text and its Python object.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 
 MAX_PARTS = 1 << 20
-"""Tags and attributes of one record: at most 380 MB of them. A real page of 2.7 MB has 0.27 million."""
+"""Most tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million."""
 
 _LESS, _GREATER, _SLASH, _EQUALS, _BANG, _QUESTION = (ord(sign) for sign in "<>/=!?")
 _QUOTE, _APOSTROPHE, _BLANK, _DASH, _OPENING, _CLOSING = (ord(sign) for sign in "\"' -[]")
 
 
 def has_too_many(data: bytes, *, is_xml: bool) -> bool:
-    """Tell whether a record has more than MAX_PARTS tags and attributes; short ones, of two bytes each, cannot.
+    """Whether a record has more than MAX_PARTS tags and attributes; each has two bytes, so short records are not read.
 
     Example:
         >>> has_too_many(b"<p>" * 2_000_000, is_xml=False), has_too_many(b"<p>" * 1_000, is_xml=False)
@@ -34,13 +34,13 @@ def count_parts(data: bytes, *, is_xml: bool) -> int:
 
     Args:
         data: in an encoding that is readable as ASCII.
-        is_xml: end tags, comments, instructions, and what looks like a tag in one or in a CDATA section, count
-            nothing. In HTML they may become nodes, so they count; there, what looks like a tag in a script does too.
+        is_xml: True leaves out end tags, comments, instructions, and tags inside comments, instructions or CDATA
+            sections. In HTML all of these count, because they may become nodes; so do tags inside scripts.
 
     Returns:
-        Never fewer than the elements, attributes and comments that a parser would make.
+        At least the number of elements, attributes and comments that a parser would make.
 
-    Cost: one pass, 3 to 6 ns a byte.
+    Cost: one pass, 3 to 6 ns per byte.
 
     Example:
         >>> count_parts(b"<p class='a b' id=c>x</p>", is_xml=True), count_parts(b"<br/><!-- <p> -->", is_xml=True)
@@ -70,11 +70,11 @@ def _count(data: NDArray[np.uint8], is_xml: bool) -> int:  # noqa: FBT001 - a ke
 
 @compiled
 def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The attributes of a tag from its name on, and where it ends. A quoted value is one, whatever it holds."""
-    attributes, is_apart, last = 0, False, 0
+    """The number of attributes of a tag whose name starts at `at`, and where the tag ends."""
+    attributes, is_apart, last = 0, False, 0  # whether a blank came before, and the last byte that is not one
     while at < len(data) and data[at] != _GREATER:
         byte = data[at]
-        if last == _EQUALS and byte in (_QUOTE, _APOSTROPHE):
+        if last == _EQUALS and byte in (_QUOTE, _APOSTROPHE):  # a quoted value, which may hold anything
             at += 1
             while at < len(data) and data[at] != byte:
                 at += 1
@@ -90,14 +90,14 @@ def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @compiled
 def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
-    """Where a comment, a CDATA section or an instruction of XML ends, its `>`: after two signs, or one `?`."""
+    """The place of the `>` that ends a comment, a CDATA section or an instruction of XML: after `--`, `]]` or `?`."""
     is_instruction = data[at] == _QUESTION
     sign = _QUESTION if is_instruction else data[at + 1] if at + 1 < len(data) else _DASH
     sign = _CLOSING if sign == _OPENING else sign
-    if sign not in (_QUESTION, _DASH, _CLOSING):
+    if sign not in (_QUESTION, _DASH, _CLOSING):  # a declaration, such as DOCTYPE: its text is read on
         return at
 
-    run = 0
+    run = 0  # how many of the sign stand before this byte
     for end in range(at + 1 + 2 * (sign == _DASH), len(data)):
         if data[end] == _GREATER and run >= 2 - is_instruction:
             return end

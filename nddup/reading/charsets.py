@@ -1,18 +1,17 @@
-"""Bytes of one document -> text, whatever the encoding.
+"""The bytes of one document -> text, whatever the encoding.
 
-    decode_content     the text, the encoding it was read with, how many byte sequences were not decodable
+    decode_content     the text, the encoding, and how many byte sequences could not be decoded
     canonical_charset  a label as people write it ("win-1251", "utf8") -> the codec used here
 
-The first of these that holds is taken: byte order mark; the charset given by the caller; the charset the
-document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; detection. A charset *holds* when it is
-known and at most one in ten non-ASCII bytes cannot be decoded, so that a wrong declaration falls through to
-the next rule while a page with a few damaged bytes is still read as what it says it is.
+The encoding is the first of these that fits: the byte order mark; the charset given by the caller; the charset that the
+document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; the detected one. A charset *fits* if it is known
+and at most one in ten non-ASCII bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few
+damaged bytes is read as declared.
 
-Detection is chardet's, restricted to the encodings of the web and given only the words that hold non-ASCII
-bytes (for accented Latin, the text): markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R
-pages of the test collection, declarations removed, no page's text came out wrong, at 1.5 ms a page. On
-samples of these, whole pages and all encodings cost chardet 10 errors of 190 and charset-normalizer 20; so
-restricted, 0 and 1 of 321.
+Chardet detects, restricted to the encodings of the web. It is given only the words with non-ASCII bytes (for accented
+Latin, the text), because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of the test
+collection, with declarations removed, every text came out right, at 1.5 ms per page. On samples of these, with whole
+pages and all encodings, chardet made 10 errors of 190 and charset-normalizer 20; restricted so, 0 and 1 of 321.
 
 Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, by Resiliparse; other names are Python's.
 """
@@ -84,6 +83,7 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _CONTROL = re.compile(rb"[\x80-\x9f]")
 _BLANKS = re.compile(rb"\s+")
 _ASCII = bytes(range(128))
+_WIDE = ("utf-16-le", "utf-16-be")
 
 
 class Decoded(NamedTuple):
@@ -96,13 +96,13 @@ class Decoded(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def canonical_charset(label: str) -> str | None:
-    """Name the codec for a charset label as found in documents and settings.
+    """The codec for a charset label as found in documents and settings.
 
     Args:
-        label: any spelling, blanks and quotes around it allowed.
+        label: in any spelling; blanks and quotes around it are ignored.
 
     Returns:
-        A Python codec name, or None when the label is empty, unknown or no encoding of documents. "utf-16"
+        The name of a Python codec; None if the label is empty or unknown, or not an encoding of documents. "utf-16"
         without a byte order is little endian.
 
     Example:
@@ -134,12 +134,11 @@ def declared_charset(head: bytes) -> str | None:
     """Find the charset a document declares in its first bytes.
 
     Args:
-        head: the start of the document, readable as ASCII; only the first 4 KB are searched, comments left
-            out.
+        head: the start of the document, readable as ASCII; only the first 4 KB are searched, without comments.
 
     Returns:
-        A codec name; None when nothing is declared or the label is unknown. A declared utf-16 that can be
-        read as ASCII bytes is not utf-16, and is taken for utf-8, as the encoding standard says.
+        The name of a codec; None if nothing is declared or the label is unknown. A declaration of utf-16 that is
+        readable as ASCII means utf-8, as the encoding standard says.
 
     Example:
         >>> declared_charset(b'<meta http-equiv=Content-Type content="text/html; charset=koi8-r">')
@@ -150,11 +149,11 @@ def declared_charset(head: bytes) -> str | None:
     if found is None and b"charset" in head.lower():
         found = _META.search(_without_comments(head))
     charset = canonical_charset(found.group(1).decode("ascii", "replace")) if found else None
-    return "utf-8" if charset in ("utf-16-le", "utf-16-be") else charset
+    return "utf-8" if charset in _WIDE else charset
 
 
 def _without_comments(head: bytes) -> bytes:
-    """Leave out the comments that end; a first one that does not, and all after it, stays."""
+    """Remove comments. One that does not end is kept, with everything after it."""
     kept, at = [], 0
     while (start := head.find(b"<!--", at)) >= 0 and (end := head.find(b"-->", start + 4)) >= 0:
         kept.append(head[at:start])
@@ -167,15 +166,15 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
 
     Args:
         raw: the document as stored; a byte order mark at its start is read and dropped.
-        charset: label from the user's setting or an HTTP header; None when nothing is known. One that does
-            not hold (see the module's text) is passed over, like a wrong declaration.
+        charset: label from the user's setting or an HTTP header; None if nothing is known. A charset that does not fit
+            (see above) is skipped, like a wrong declaration.
 
     Returns:
-        Text, codec, and the number of U+FFFD that stand for undecodable bytes (those the document itself
-        holds are not counted). Empty bytes give empty text. Never raises on any bytes or label.
+        Text, codec, and the number of U+FFFD that stand for undecodable bytes, not counting those of the document
+        itself. Empty bytes give empty text. Never raises, whatever the bytes and the label.
 
-    Cost: one `bytes.decode` for ASCII and UTF-8, plus a search of the first 4 KB when there are non-ASCII
-        bytes; about 1.4 ms more where nothing is declared and the bytes are not UTF-8.
+    Cost: one `bytes.decode` for ASCII and UTF-8, plus a search of the first 4 KB if there are non-ASCII bytes;
+        detection takes about 1.4 ms more.
 
     Example:
         >>> decode_content("Привет".encode("koi8-r"), "koi8-r")
@@ -187,27 +186,29 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
     wide = _wide_without_mark(raw)
     if wide is not None:
         return decode_anyway(raw, wide)
+
     given = canonical_charset(charset) if charset else None
-    if given in ("utf-16-le", "utf-16-be") and b"\0" not in raw:
+    if given in _WIDE and b"\0" not in raw:
         given = None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte
-    if given not in ("utf-16-le", "utf-16-be") and raw.isascii() and b"\x1b" not in raw:
+    if given not in _WIDE and raw.isascii() and b"\x1b" not in raw:  # an escape may begin ISO-2022-JP
         return Decoded(raw.decode("ascii"), "ascii", 0)
+
     for candidate in (given, declared_charset(raw), "utf-8"):
-        decoded = _decode_if_it_holds(raw, candidate) if candidate else None
+        decoded = _decode_if_it_fits(raw, candidate) if candidate else None
         if decoded is not None:
             return decoded
     return decode_anyway(raw, _detect(raw))
 
 
 def _wide_without_mark(raw: bytes) -> str | None:
-    """Recognise UTF-16 without a byte order mark by its first tag: `<` beside a zero byte."""
+    """The byte order of UTF-16 without a mark, from its first character: `<` with a zero byte before or after it."""
     if raw.startswith(b"<\0"):
         return "utf-16-le"
     return "utf-16-be" if raw.startswith(b"\0<") else None
 
 
-def _decode_if_it_holds(raw: bytes, encoding: str) -> Decoded | None:
-    """Decode, or return None when more than one in ten non-ASCII bytes cannot be decoded."""
+def _decode_if_it_fits(raw: bytes, encoding: str) -> Decoded | None:
+    """Decode; None if more than one in ten non-ASCII bytes cannot be decoded, except at a cut end."""
     try:
         return Decoded(raw.decode(encoding), encoding, 0)
     except UnicodeDecodeError as error:
@@ -218,7 +219,7 @@ def _decode_if_it_holds(raw: bytes, encoding: str) -> Decoded | None:
 
 
 def decode_anyway(raw: bytes, encoding: str) -> Decoded:
-    """Decode with U+FFFD for what cannot be, and count only those."""
+    """Decode with U+FFFD for undecodable bytes, and count these, not those of the document itself."""
     try:
         return Decoded(raw.decode(encoding), encoding, 0)
     except UnicodeDecodeError:
@@ -228,16 +229,20 @@ def decode_anyway(raw: bytes, encoding: str) -> Decoded:
 
 
 def _detect(raw: bytes) -> str:
-    """Guess the codec of bytes that hold non-ASCII and are not UTF-8; FALLBACK when nothing can be told."""
+    """Guess the codec of bytes that are neither ASCII nor UTF-8; FALLBACK if nothing is found."""
     first = _NON_ASCII.search(raw)
     start = max(first.start() - 1024, 0) if first else 0
     window = _SCRIPT_OR_TAG.sub(b" ", raw[start : start + DETECTION_WINDOW])
     words = _NON_ASCII_WORD.findall(window) or _NON_ASCII_WORD.findall(raw, start, start + DETECTION_WINDOW)
     sample = b" ".join(words)
+
+    # Latin words have single accented letters: the words around them help.
     is_latin = len(sample.translate(None, _ASCII)) * 2 < len(sample) and not _FOREIGN_RUN.search(sample)
-    if is_latin:  # single accented letters: the words around them help
+    if is_latin:
         sample = _BLANKS.sub(b" ", window)
+
     guess = chardet.detect(sample[:DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB)["encoding"]
     charset = (canonical_charset(guess) if guess else None) or FALLBACK
-    # They share most letters, but š, ť, ž, ś, ź and the quotation marks of cp1250 are controls in ISO 8859-2.
+
+    # Both share most letters, but š, ť, ž, ś, ź and the quotation marks of cp1250 are controls in ISO 8859-2.
     return "iso8859-2" if charset == "cp1250" and not _CONTROL.search(window) else charset

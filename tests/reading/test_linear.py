@@ -20,8 +20,9 @@ from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
 from nddup.reading.list_entries import lines_of, read_lines
-from nddup.reading.markup import MAX_ATTRIBUTES, MAX_OPTIONS, _most_attributes, strip_markup
+from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import Record, Reject
+from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout
 from nddup.scanning.input_files import BESIDE
@@ -165,7 +166,7 @@ def test_lines_do_not_depend_on_pieces(data: bytes, size: int) -> None:
 )
 def test_attributes_are_counted_in_what_may_be_a_tag(page: bytes, most: int) -> None:
     """Quotation marks are of values only; what stands in a comment does not hide the tag behind it."""
-    assert _most_attributes(np.frombuffer(page, np.uint8)) == most
+    assert most_attributes(np.frombuffer(page, np.uint8)) == most
 
 
 def test_a_page_beyond_the_bounds_gives_the_same_words() -> None:
