@@ -1,7 +1,9 @@
-"""Files that are not cut at a separator: CSV, Parquet, and pages that are files of their own.
+"""Files that are not cut at a separator: WARC, CSV, Parquet, and HTML pages that are files of their own.
 
-container_head    first bytes and name of a file -> its head, where it is one of these (or WARC)
-read_container    an open file -> its records, one by one
+    container_head    first bytes and name of a file -> its head, or None for any other format
+    read_container    an open file -> its records, one by one
+
+A new format of this sort is declared in `formats`, recognised by `_detect`, and read by a branch of `read_container`.
 """
 
 import csv
@@ -22,7 +24,7 @@ from nddup.reading.xml_structure import table_format
 
 CONTAINERS = ("warc", "csv", "parquet", "html")
 PAGE_BYTES = 4096
-"""Of a file, so many bytes are looked at for the root of a page."""
+"""Bytes of a file in which the root of a page is looked for."""
 
 _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
@@ -32,19 +34,19 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?$")
 
 
 def container_head(head: bytes, name: str, format: str | None, options: Mapping[str, Any]) -> FileHead | None:  # noqa: A002
-    """Tell from the first expanded bytes of a file, and its name, whether it is a container, and how to read it.
+    """Find out from the first expanded bytes of a file, and its name, whether it is a container and how to read it.
 
     Args:
         head: the first bytes, expanded.
-        name: the file's name; only an ending `.csv`, `.tsv`, `.html` and the like says anything.
+        name: the name of the file; only an ending such as `.csv`, `.tsv` or `.html` matters.
         format: `input.format`; None to detect.
-        options: `id`, `url`, `content` (paths), `charset` as set by the user; None where they are not.
+        options: `id`, `url`, `content` (paths) and `charset` as set by the user; None if not set.
 
     Returns:
         The head; None for a file of another format.
 
     Raises:
-        FormatError: if the columns of a table cannot be told.
+        FormatError: if the columns of a table cannot be determined.
     """
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
@@ -69,7 +71,7 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
 
 
 def _begins_as_page(head: bytes) -> bool:
-    """Whether the root is HTML's: before it stand at most blanks, an XML declaration and whole comments. Linear."""
+    """Whether the root element is HTML's, after nothing but blanks, an XML declaration and whole comments. Linear."""
     at = _past_blanks(head, 0)
     if head[at : at + 5].lower() == b"<?xml" and (end := head.find(b">", at)) > 0:
         at = _past_blanks(head, end + 1)
@@ -88,11 +90,12 @@ def _past_blanks(head: bytes, at: int) -> int:
 
 
 def is_page(name: str) -> bool:
-    """Whether a file's name alone says that it is a page: its head need not be read."""
+    """Whether the name of a file alone says that it is a page, so that its head need not be read."""
     return _PAGE_NAME.search(name) is not None
 
 
 def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:
+    """The head of a table: its encoding, delimiter and columns."""
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
@@ -100,13 +103,15 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
         encoding = "utf-8-sig"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
+
     text = decoded.text.lstrip("\r\n")
-    first = next(io.StringIO(text, newline=""), "")  # ends as a row does: at a return, a line feed, or both
+    first = next(io.StringIO(text, newline=""), "")  # up to a return, a line feed, or both, as a row
     delimiter = max(",;\t|", key=first.count)
     try:
         columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     except csv.Error as error:
         raise FormatError(f"its first line is no line of a table: {error}") from error
+
     return FileHead(
         format=table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,
@@ -121,20 +126,21 @@ def read_container(
     """The records of one file, in its order.
 
     Args:
-        raw: the file as stored; Parquet needs one that can seek.
-        head: as `container_head` gave it.
-        source: its name in the tables: the id of a page.
+        raw: the file as stored; seekable for Parquet.
+        head: from `container_head`.
+        source: its name in the tables, which is also the id of a page.
         compression: of the whole file.
-        limit: the most bytes it may expand to; of Parquet, of content.
-        max_record: the longest record read.
+        limit: the most bytes it may expand to; for Parquet, the most bytes of content.
+        max_record: the longest record that is read.
 
     Returns:
-        Records and rejects. A stop is the last reject. Never raises for what is in the file.
+        Records and rejects. If reading stops early, the last reject says why. Never raises, whatever the file holds.
     """
     kind = head.format.kind
     if kind == "parquet":
         yield from read_parquet(raw, head, limit=limit, max_record=max_record)
         return
+
     stream = Expanded(raw, compression, limit)
     if kind == "warc":
         for found in cut_warc(stream, max_record=max_record):
@@ -146,7 +152,7 @@ def read_container(
 
 
 def _read_page(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:
-    """A page: its id is its path, its address what a mirror made the path from."""
+    """A page. Its id is its path; its URL is the address from which a mirror makes such a path."""
     data = b""
     try:
         while len(data) <= max_record and (piece := stream.read(PIECE)):
@@ -155,6 +161,7 @@ def _read_page(stream: Expanded, head: FileHead, source: str, max_record: int) -
         return Reject(error.reason, str(error), "", source)
     if len(data) > max_record:
         return Reject("too large", "more than input.max_record bytes", "", source)
+
     host, slash, _ = source.partition("/")
     url = f"http://{source}" if slash and _HOST.fullmatch(host) else None
     return Record(source, url, (data,), head.format.is_markup)

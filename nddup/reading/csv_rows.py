@@ -1,9 +1,9 @@
-"""Rows of a CSV file -> records. One bad row is one reject: a quote that is never closed does not take the rest along.
+"""Read the rows of a CSV file as records. A bad row is one reject; an unclosed quote loses no other rows.
 
-A quoted field may hold line ends, so one quote too many reaches to the next quote, or to the end of the file. Rows
-that follow RFC 4180 are read as it says, sloppy ones as Python's `csv` does. But where a quote is open at the end of
-the file or of `max_record`, or is closed inside a field and the second line is a row by itself, the first line is a
-reject, and reading goes on with the second.
+A quoted field may hold line ends, so a stray quote reaches to the next quote, or to the end of the file. Rows are read
+as RFC 4180 says, or else as Python's `csv` reads them. But if a quote is still open at the end of the file or after
+`max_record` characters, or if it is closed inside a field and the second line is a row by itself, the first line is a
+reject and reading goes on with the second line.
 """
 
 import codecs
@@ -17,10 +17,10 @@ from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 MARK = "\udcff"
-"""Stands for bytes that cannot be decoded until they are counted; no encoding gives it."""
+"""Replaces bytes that cannot be decoded, until they are counted; no encoding decodes to it."""
 
 MOST_AGAIN = 8
-"""Characters read again after bad quotes, for each of the file: this bounds the work on a hostile one."""
+"""How many times the characters of a file may be read again after bad quotes: a bound for hostile files."""
 
 
 def _mark(error: UnicodeError) -> tuple[str, int]:
@@ -33,19 +33,19 @@ codecs.register_error("nddup.mark", _mark)
 
 
 def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
-    """Rows after the header line; a row of another width than the header is a reject.
+    """The rows after the header line; a row with another number of fields than the header is a reject.
 
     Args:
         stream: the bytes of the file.
         head: its columns, encoding and delimiter.
-        max_record: characters of a row.
+        max_record: the most characters of a row.
 
     Returns:
-        Records and rejects. Bytes that cannot be decoded become U+FFFD and are counted. Where the stream stops, its
-        reason is the last reject.
+        Records and rejects. Bytes that cannot be decoded become U+FFFD and are counted. If the stream stops, the last
+        reject gives the reason.
 
-    Cost: linear; every line is read MOST_AGAIN + 1 times at most. Memory: a row, 29 bytes a byte where its fields are
-        short.
+    Cost: linear; every line is read at most MOST_AGAIN + 1 times. Memory: one row, up to 29 bytes per byte if its
+        fields are short.
     """
     csv.field_size_limit(max_record)
     text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
@@ -66,6 +66,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
             content = [(row[at], head.format.is_markup) for at in places]
             yield make_record(doc_id, url, content, replaced=replaced)
+
     if lines.stopped:
         yield Reject(lines.stopped.reason, str(lines.stopped), "")
 
@@ -75,14 +76,14 @@ class _LongRowError(Exception):
 
 
 class _Lines:
-    """The lines of a table; those of the row being read are held, so that they can be read again."""
+    """The lines of a table. The lines of the current row are kept, so that they can be read again."""
 
     def __init__(self, text: io.TextIOWrapper, max_record: int) -> None:
         self._text, self._max_record = text, max_record
         self._waiting: list[str] = []  # the next one last
         self._read = self._read_again = self._size = 0
         self.row: list[str] = []
-        self.is_ended = False  # a line was asked for behind the last
+        self.is_ended = False  # a line was requested after the last one
         self.stopped: StoppedError | None = None
 
     def __iter__(self) -> "_Lines":
@@ -100,11 +101,11 @@ class _Lines:
         return line
 
     def begin(self) -> None:
-        """A row begins with the next line."""
+        """Start a row with the next line."""
         self.row, self._size, self.is_ended = [], 0, False
 
     def give_back(self, first: int) -> bool:
-        """Take the lines of the row from `first` on as not yet read; False if too much was read again already."""
+        """Return the lines of the row from `first` on to the unread ones; False if too much was read again already."""
         lines = self.row[first:]
         self._read_again += sum(map(len, lines))
         if self._read_again > MOST_AGAIN * self._read:
@@ -113,9 +114,10 @@ class _Lines:
         return True
 
     def _next_line(self) -> str:
-        """The next line of the file, of a longer one than `max_record` the front; the rest of it is passed over."""
+        """The next line of the file; of a line longer than `max_record`, the first part, and the rest is skipped."""
         if self.stopped:
             return ""
+
         try:
             line = rest = self._text.readline(self._max_record + 1)
             while len(rest) > self._max_record and not rest.endswith(("\n", "\r")):
@@ -128,7 +130,7 @@ class _Lines:
 
 
 def _read_rows(lines: _Lines, delimiter: str) -> Iterator[list[str] | Reject]:
-    """The rows that are not blank, the header among them."""
+    """The rows that are not blank, including the header."""
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     width = 0
     while True:
@@ -145,11 +147,12 @@ def _read_rows(lines: _Lines, delimiter: str) -> Iterator[list[str] | Reject]:
 
 
 def _read_sloppy(lines: _Lines, delimiter: str, width: int, *, is_long: bool) -> list[str] | Reject:
-    """The row whose strict reading failed; or a reject for its first line, and reading goes on with the second."""
+    """Read a row that is not strict CSV. If that fails, return a reject for its first line and give back the others."""
     first, *others = lines.row[:2]
     if is_long and not others:
         return Reject("too large", "a line of more than input.max_record characters", _excerpt(first))
 
+    # A quote that swallowed whole rows, or the end of the file, is a stray one.
     is_open = is_long or (lines.is_ended and bool(others))
     has_taken_rows = bool(others) and len(_read_line(others[0], delimiter) or "") == width
     if not others:
@@ -167,14 +170,14 @@ def _read_sloppy(lines: _Lines, delimiter: str, width: int, *, is_long: bool) ->
 
 
 def _read_line(line: str, delimiter: str) -> list[str] | None:
-    """The row that stands on a line; None if a quote is open at its end."""
+    """The row on a single line; None if a quote is open at its end."""
     following = iter([line, ""])
     row = next(csv.reader(following, delimiter=delimiter), [])
     return None if next(following, None) is None else row
 
 
 def _read_loosely(lines: _Lines, delimiter: str) -> list[str] | None:
-    """The next row as `csv` reads it; None if a quote of it is still open where the file, or its room, ends."""
+    """The next row as `csv` reads it; None if a quote is still open at the end of the file or of the longest row."""
     lines.begin()
     try:
         row = next(csv.reader(lines, delimiter=delimiter))

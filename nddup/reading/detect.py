@@ -1,12 +1,12 @@
-"""The head of a collection file: how to cut the file into records, and how to read them.
+"""Recognise the format of a collection file from its head: how to cut the file into records and how to read them.
 
     read_head   first bytes of a file -> FileHead
 
-Detection, when no format is given: romip by its namespace; a declared format by the name of the root element,
-if there are records of it; trec by a DOC with a DOCNO; romip by documents with a docID; JSON lines by `{`. Else
-plain XML. Its record is the shallowest element, at most three levels under the root, that is repeated (or
-bears a usual name: document, doc, item, ...) and has something to read; else the root itself. Of its children
-and attributes the first of the usual names (in `shapes`), whatever their case, is taken.
+If no format is given, these are tried in order: JSON lines by `{`; romip by its namespace; a declared format by the
+name of the root element, if it has records of the format; trec by a DOC with a DOCNO; romip by documents with a docID;
+else plain XML. In plain XML the record is the shallowest element, at most three levels below the root, that is repeated
+(or has a usual name: document, doc, item, ...) and has a text or an id; else the root itself. Its id, URL and content
+are the first children or attributes with usual names (`xml_structure`), in any case.
 """
 
 import json
@@ -40,47 +40,50 @@ def read_head(
     content: str | tuple[str, ...] | None = None,
     charset: str | None = None,
 ) -> FileHead:
-    """Tell from the first bytes of a file how to cut and parse it.
+    """Find out from the first bytes of a file how to cut and parse it.
 
     Args:
-        head: the start of the file, decompressed; may end anywhere.
+        head: the start of the file, decompressed; it may end anywhere.
         format: a name in FORMATS; None to detect.
-        record: the record element, by local name; given, it overrules the format's, as do the next three.
+        record: local name of the record element. If given, it overrides the format's, as do the next three.
         id: path of the id.
         url: path of the URL.
-        content: one path, several as a tuple, or several separated by commas. Given, it is all the text: the
-            format's title fields are left out.
-        charset: the user's setting. It overrules the file's own declaration (not a byte order mark) unless
-            the format's content is encoded apart from the file, as romip's is.
+        content: one path, several as a tuple, or several separated by commas. If given, the title fields of the format
+            are not used.
+        charset: the user's setting. It overrides the declaration of the file (not a byte order mark), unless the
+            content has an encoding of its own, as in romip.
 
     Returns:
-        The head. Where the first record does not end inside `head` its end tag is taken as `</tag>`: ask
-        `result.separator in head`, and read more if it must be known.
+        The head. If the first record does not end inside `head`, the separator is a guess, `</tag>`: test
+        `result.separator in head`, and read more if it must be exact.
 
     Raises:
-        NoRecordsError: if no record starts in `head`; an empty head has none.
-        FormatError: if format, record or content cannot be told, with the settings that would tell them.
+        NoRecordsError: if no record starts in `head`, e.g. if it is empty.
+        FormatError: if format, record or content cannot be determined; the message names the settings to give.
 
-    Cost: linear in `head`, whatever it holds.
+    Cost: linear in `head`, whatever it contains.
     """
     if format is not None and format not in FORMATS:
         raise FormatError(f"input.format: expected one of {', '.join(FORMATS)}, got {format!r}")
     if not head.strip():
         raise NoRecordsError("the file is empty")
+
     given = charset if format is None or not FORMATS[format].has_own_charset else None
     encoding, mark = file_encoding(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
     if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
         return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
+
     shape = scan(text)
     if not shape.elements:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}")
     name, why = (format, "input.format") if format else _detect(shape, record)
-    if given and FORMATS[name].has_own_charset:
+    if given and FORMATS[name].has_own_charset:  # only now known: the setting is for the content, not for the file
         encoding, mark = file_encoding(head, None)
         text = head[mark:].decode(encoding, "replace")
         shape = scan(text)
+
     declared = replace(FORMATS[name], **settings)  # type: ignore[arg-type]
     if declared.kind == "sgml":
         return _sgml_head(text, declared, encoding, why)
@@ -90,7 +93,7 @@ def read_head(
 def _settings(
     record: str | None, id_: str | None, url: str | None, content: str | tuple[str, ...] | None
 ) -> dict[str, object]:
-    """What the user said, as fields of `Format`, its paths checked."""
+    """The user's settings as fields of `Format`."""
     paths = (content,) if isinstance(content, str) else content
     if isinstance(content, str) and not set("[(").intersection(content):
         paths = tuple(path.strip() for path in content.split(","))
@@ -100,7 +103,11 @@ def _settings(
 
 
 def _check_paths(declared: Format) -> None:
-    """Every path must be readable before the first record is; in SGML one has one step."""
+    """Refuse wrong paths before any record is read; in SGML a path has one step.
+
+    Raises:
+        FormatError: naming the path.
+    """
     for path in declared.fields:
         for alternative in split_field(path)[1]:
             if len(parse_path(alternative)) != 1 and declared.kind == "sgml":
@@ -111,9 +118,10 @@ def _check_paths(declared: Format) -> None:
 
 
 def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
-    """The name of the format, and why it is this one."""
+    """The name of the format, and the reason for it."""
     if record is not None:
         return "xml", "input.record"
+
     root = shape.elements[0]
     uri = next((uri for uri in root.namespaces.values() if "romip.ru" in uri), None)
     if uri is not None:
@@ -122,6 +130,7 @@ def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
         if root.path[0] in declared.roots and shape.records(declared.record):
             version = f" version={root.attributes['version']}" if "version" in root.attributes else ""
             return declared.name, f"root <{root.tag}{version}> and records <{declared.record}>"
+
     for element in shape.elements:
         names = tuple(name.upper() for name in element.path[-2:])
         if names == ("DOC", "DOCNO") or (names == ("REUTERS",) and "NEWID" in element.attributes):
@@ -132,7 +141,7 @@ def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
 
 
 def _complete(declared: Format, shape: Shape) -> Format:
-    """Fill in what neither the format nor the user said: record, then id, URL and content."""
+    """Fill in what neither the format nor the user set: the record, then id, URL and content."""
     if declared.record:
         records = shape.records(declared.record)
         if not records:
@@ -140,6 +149,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
         path = records[0].path
     else:
         path = _find_record(declared, shape)
+
     fields = shape.fields(path)
     content = declared.content
     if not content:
@@ -158,7 +168,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
 
 
 def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
-    """The path of the record; a root that is known by name tells at least what is not there."""
+    """The path of the record; if there is none, the error names the format that the root belongs to."""
     try:
         return find_record(shape, needs_body=not declared.content)
     except FormatError as error:
@@ -174,11 +184,14 @@ def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHe
     """The head of an XML file whose format is complete."""
     records: list[Element] = shape.records(declared.record)
     first = records[0]
+
+    # The declarations on all elements around the record; inner ones override outer ones.
     namespaces: dict[str, str] = {}
     above = first.parent
     while above >= 0:
         namespaces = {**shape.elements[above].namespaces, **namespaces}
         above = shape.elements[above].parent
+
     is_by_line = all(element.is_empty for element in records)
     ended = next((element.end_tag for element in records if element.end_tag), f"</{first.tag}>")
     _check_paths(declared)
@@ -198,7 +211,7 @@ def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHe
 
 
 def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead:
-    """The head of a file that is no XML: tags are searched as they are spelled, whatever their case."""
+    """The head of an SGML file: tags are found in any case, and kept as they are spelled."""
     names = re.escape(declared.record) or "DOC|REUTERS"
     start = re.search(rf"<({names})(?=[\s>])", text, re.IGNORECASE)
     if start is None:
@@ -219,7 +232,7 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 
 
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
-    """The head of a JSON lines file: keys are taken from the first line that is an object."""
+    """The head of a JSON lines file; its keys are those of the first line that is an object."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     keys: list[str] = []
     for line in text.split("\n")[:100]:
@@ -230,6 +243,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
         if isinstance(row, dict):
             keys = list(row)
             break
+
     content = declared.content
     if not content:
         body = first_of(BODY_NAMES, keys)

@@ -1,4 +1,4 @@
-"""The encoding of a whole file: byte order mark, UTF-16 by its zero bytes, setting, XML declaration, else UTF-8."""
+"""The encoding of a whole file: from its byte order mark, zero bytes, the setting, the XML declaration; else UTF-8."""
 
 import re
 
@@ -12,8 +12,8 @@ def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
     """The codec of a file and the length of its byte order mark.
 
     Args:
-        head: its first bytes; empty is UTF-8.
-        charset: the user's setting. A mark, and the zero bytes of UTF-16 without one, come before it.
+        head: the first bytes of the file; an empty file is UTF-8.
+        charset: the user's setting. A mark, and the zero bytes of UTF-16 without a mark, take precedence.
 
     Raises:
         FormatError: if the setting or the XML declaration names no known encoding.
@@ -33,6 +33,7 @@ def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
         return "utf-16-le", 0
     if head.startswith((b"\0<", b"\0{")):
         return "utf-16-be", 0
+
     label, source = charset, "input.charset"
     if label is None:
         found = _ENCODING.match(head[:1024].decode("latin-1"))
@@ -40,5 +41,6 @@ def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
     encoding_or_none = canonical_charset(label)
     if encoding_or_none is None:
         raise FormatError(f"unknown encoding {label!r} in {source}; set input.charset")
-    # No mark and no zero bytes at the start: readable as ASCII, whatever it says.
+
+    # Without a mark and zero bytes the file is readable as ASCII, so it is not UTF-16, whatever is declared.
     return ("utf-8" if encoding_or_none.startswith("utf-16") else encoding_or_none), 0

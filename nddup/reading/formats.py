@@ -1,23 +1,23 @@
-"""What a record of a collection file looks like: declarations of formats, without code.
+"""The formats of collection files, declared: where the id, the URL and the content stand in a record.
 
-    Format      where in a record the id, the URL and the content stand; a declaration without code
-    FORMATS     the declared ones by name: a format that is another set of paths is one more entry here
-    FileHead    a format with what the head of one file tells: how to cut it and parse its records
+    Format      the declaration of one format, without code
+    FORMATS     all formats by name. A new format that only needs other paths is one more entry here
+    FileHead    a format, and what the head of one file tells: how to cut the file and parse its records
 
-The language of paths. Names are local: a prefix may be written and is ignored (`dc:title` is `title`).
+The language of paths. Names are local: a prefix may be written, and is ignored (`dc:title` is `title`).
 
     a/b                    children, by name; `*` is any child
-    @Id    link/@href      an attribute; the last step
+    @Id    link/@href      an attribute; only as the last step
     .                      the record itself
-    field[@name=id]        those whose attribute has this value; a missing attribute is empty: `link[@rel=]`
-    title[1] a[last()]/b   of the children of one parent the first, or the last
+    field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
+    title[1] a[last()]/b   the first, or the last, of these children of one parent
     encoded|description    the first of these that is present and not empty
-    html(encoded|summary)  what it holds: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, as its
-                           attribute `type` says (Atom). Else: base64 if its attribute `encoding` says so, and
-                           markup as the format says
+    html(encoded|summary)  what the field holds: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, as its
+                           attribute `type` says (Atom). Otherwise the field is base64 if its attribute `encoding` says
+                           so, and markup as the format says
 
-In JSON a path is a key or dotted keys (`meta.url`); in `trec` the name of an element at any depth, whatever its
-case, or an attribute of the record. Alternatives and `html(…)` mean the same everywhere.
+In JSON, a path is a key or dotted keys (`meta.url`). In `trec`, it is the name of an element at any depth, in any case,
+or an attribute of the record. Alternatives and `html(…)` mean the same everywhere.
 """
 
 import re
@@ -30,18 +30,22 @@ FieldKind = Literal["auto", "html", "text", "base64", "typed"]
 
 
 class FormatError(ValueError):
-    """It cannot be told how to read this file; the message says what to set."""
+    """The format of a file could not be recognised; the message says what to set."""
 
 
 class NoRecordsError(FormatError):
-    """The head holds no start of a record; a longer head may."""
+    """No record starts in the head of a file; one may start in a longer head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a path: children by local name, or an attribute.
 
-    `where` asks for an attribute's value; `position` takes the first (0) or the last (-1) of one parent's.
+    Attributes:
+        name: local name, or `*`.
+        is_attribute: whether the step is an attribute.
+        where: an attribute and the value it must have.
+        position: 0 for the first of these children of one parent, -1 for the last; None for all.
     """
 
     name: str
@@ -60,7 +64,7 @@ _FIELD = re.compile(r"\s*(html|text|base64|typed)\(([^()]*(?:\(\)[^()]*)*)\)\s*"
 
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
-    """Read one path of XML, without alternatives; `.` (the record) is the empty path.
+    """Parse one path of XML, without alternatives; `.` (the record) is the empty path.
 
     Raises:
         FormatError: if a step cannot be read, or an attribute is not the last step.
@@ -84,7 +88,7 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=1024)
 def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
-    """What a field holds, and its alternative paths, unread.
+    """The kind of a field, and its alternative paths as text.
 
     Example:
         >>> split_field("html(encoded|description)"), split_field("@Id")
@@ -96,7 +100,7 @@ def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
 
 
 def _split_outside_brackets(text: str, mark: str) -> list[str]:
-    """The parts of a text between marks; one is inside brackets where the next bracket after it is a closing one."""
+    """Split a text at marks outside brackets. A mark is inside if the next bracket after it closes."""
     parts, end, is_inside = [], len(text), False
     for at in range(len(text) - 1, -1, -1):
         if text[at] in "[]":
@@ -109,13 +113,21 @@ def _split_outside_brackets(text: str, mark: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Where things stand in a record.
+    """The paths of a record's parts.
 
-    `title` fields come before the content when present, but do not make a document alone: a record in which
-    no `content` path matches is rejected, and so is one in which `deleted` matches. `may_encode_url` also
-    tries base64 on the URL, which has no attribute that says so. `is_markup`: True for HTML, False for plain
-    text, None where each document must be looked at. `roots` are the names of root elements by which a file
-    is known to be of this format, if it has such records.
+    Attributes:
+        name: as in `input.format`.
+        kind: how files are cut and records parsed.
+        record: local name of the record element.
+        id: path of the id.
+        url: path of the URL.
+        title: paths of titles, which come before the content; a record with titles only is rejected.
+        content: paths of the content; a record in which none matches is rejected.
+        is_markup: True for HTML, False for plain text, None to test each document.
+        may_encode_url: whether the URL may be base64 without an attribute that says so.
+        has_own_charset: whether the encoding of the content is not that of the file.
+        deleted: a record in which this path matches is rejected.
+        roots: names of root elements by which a file of such records is recognised.
     """
 
     name: str
@@ -127,13 +139,13 @@ class Format:
     content: tuple[str, ...] = ()
     is_markup: bool | None = None
     may_encode_url: bool = False
-    has_own_charset: bool = False  # the content's charset is not the file's
+    has_own_charset: bool = False
     deleted: str | None = None
     roots: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All its paths."""
+        """All paths of the format."""
         single = (path for path in (self.id, self.url, self.deleted) if path)
         return (*single, *self.title, *self.content)
 
@@ -159,7 +171,7 @@ _DECLARED = (
         is_markup=True,
         has_own_charset=True,
     ),
-    Format(  # the id of the page, not of its revision; of a full history the newest revision, which is the last
+    Format(  # the id is that of the page, not of its revision; in a full history the last revision is the newest
         name="mediawiki",
         record="page",
         id="id",
@@ -176,7 +188,7 @@ _DECLARED = (
         content=("html(@Body)", "text(@Text)"),
         roots=("posts", "comments"),
     ),
-    Format(  # RSS 2.0, and 1.0 in RDF. The first of a name: feeds have media:title, WordPress excerpt:encoded
+    Format(  # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded
         name="rss",
         record="item",
         id="guid|@about|link",
@@ -234,12 +246,17 @@ FORMATS: dict[str, Format] = {declared.name: declared for declared in _DECLARED}
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """All that the records of a file need; equal for files of equal shape, so that these are read as one.
+    """All that is needed to read the records of a file. Files with equal heads are read together.
 
-    `separator` is what the file is cut at, in its own encoding: the record's end tag as spelled, or a newline
-    (`is_by_line`: JSON lines, or self-closing rows `<row .../>`). `namespaces` are the declarations in force
-    around a record, (prefix, URI) sorted, "" the default one. `why` says, for a person, how the format was
-    chosen; it is no part of equality.
+    Attributes:
+        format: with its paths complete.
+        encoding: of the file.
+        separator: the bytes at which the file is cut: the end tag of a record as spelled, or a newline.
+        tag: the start tag of a record as spelled.
+        namespaces: the declarations in force around a record, (prefix, URI) sorted; the prefix "" is the default.
+        is_root_record: whether the record is the root element.
+        is_by_line: whether a record is a line: JSON lines, or self-closing rows `<row .../>`.
+        why: how the format was chosen, for people; heads that differ only here are equal.
     """
 
     format: Format
@@ -253,5 +270,5 @@ class FileHead:
 
     @property
     def separator_text(self) -> str:
-        """The separator as text, for readers that take text and an encoding."""
+        """The separator as text, for readers that expect text and an encoding."""
         return self.separator.decode(self.encoding)

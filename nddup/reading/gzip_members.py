@@ -1,7 +1,7 @@
-"""One gzip member, decoded by ISA-L a piece at a time: twice as fast as zlib.
+"""Decode one gzip member with ISA-L, piece by piece: twice as fast as zlib.
 
-ISA-L's own reading of gzip raises on a wrong checksum before it gives what it decoded. Here the data comes first, so
-that what can be decoded of a damaged file is kept.
+ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data comes first, so that
+everything that can be decoded of a damaged file is kept.
 
 Source: RFC 1952.
 """
@@ -10,7 +10,7 @@ from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 from isal.isal_zlib import crc32
 
 MAX_HEADER = 1 << 17
-"""Bytes; the extra field of a header has at most 64 KB, and a name or comment longer than that is no name."""
+"""Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than that."""
 
 TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
@@ -20,9 +20,9 @@ class GzipMember:
     """Decodes one member, with the interface of the standard library's decompressors.
 
     Raises:
-        OSError: from `decompress`, where the header is none, or where the checksum or the length is wrong: in the
-            call after the one that gives the last bytes.
-        isal.igzip_lib.error: where the compressed data is broken.
+        OSError: from `decompress`, if the header is not one of gzip; or if the checksum or the length is wrong, in the
+            call after the one that returns the last bytes.
+        isal.igzip_lib.error: if the compressed data is broken.
     """
 
     def __init__(self) -> None:
@@ -35,9 +35,10 @@ class GzipMember:
         self._crc = self._length = 0
 
     def decompress(self, data: bytes) -> bytes:
-        """Decode the next bytes of the member; call with none at the end of the file."""
+        """Decode the next bytes of the member; call it with no bytes at the end of the file."""
         if self._failure:
             raise OSError(self._failure)
+
         if self._header is not None:
             self._header += data
             end = _header_end(self._header)
@@ -47,6 +48,7 @@ class GzipMember:
         if self._body.eof:
             self._end(self._trailer + data)
             return b""
+
         decoded: bytes = self._body.decompress(data)
         self._crc = crc32(decoded, self._crc)
         self._length += len(decoded)
@@ -55,10 +57,11 @@ class GzipMember:
         return decoded
 
     def _end(self, rest: bytes) -> None:
-        """Compare what follows the data with what was decoded."""
+        """Compare the checksum and the length after the data with those of what was decoded."""
         self._trailer = rest
         if len(rest) < TRAILER:
             return
+
         crc, length = int.from_bytes(rest[:4], "little"), int.from_bytes(rest[4:TRAILER], "little")
         if crc != self._crc:
             self._failure = f"CRC check failed: {self._crc:#x}, the file says {crc:#x}"
@@ -69,13 +72,14 @@ class GzipMember:
 
 
 def _header_end(header: bytes) -> int:
-    """Where the compressed data begins; -1 while the header is not whole."""
+    """Where the compressed data begins; -1 as long as the header is incomplete."""
     if header and not b"\x1f\x8b\x08".startswith(header[:3]):
         raise OSError(f"not a gzip member: it begins with {header[:2].hex()}")
     if len(header) > MAX_HEADER:
         raise OSError(f"a gzip header of more than {MAX_HEADER:,} bytes")
     if len(header) < 10:  # noqa: PLR2004 - the fixed part
         return -1
+
     flags, end = header[3], 10
     if flags & _EXTRA:
         end += 2 + int.from_bytes(header[end : end + 2], "little")

@@ -1,4 +1,4 @@
-"""One line of JSON -> a record, or the reason why there is none."""
+"""Parse one line of a JSON lines file: a record, or a reject."""
 
 import json
 import re
@@ -11,13 +11,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
-    """Read one line; numbers stay as written, so that an id 007.50 or 10^400 survives.
+    """Read one line. Numbers are kept as written, so that an id 007.50 or 10^400 is not changed.
 
     Returns:
         The record; a reject; None for a blank line. Never raises.
     """
     if not chunk.strip(b" \t\r\n\0"):
         return None
+
     start = excerpt(chunk, head.encoding)
     try:
         row = json.loads(
@@ -27,6 +28,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
         return Reject("malformed", str(error), start)
     if not isinstance(row, dict):
         return Reject("malformed", f"expected an object, got {type(row).__name__}", start)
+
     declared = head.format
     doc_id, url = (_first(row, path) for path in (declared.id, declared.url))
     fields: list[tuple[Value, bool | None]] = []
@@ -43,16 +45,17 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
-    """The first string at a path, stripped; None when there is none, or it is empty."""
+    """The first string at a path, stripped; None if there is none or it is empty."""
     kind, texts = _texts(row, path) if path else ("auto", [])
     value = declared_value(texts[0], kind, None) if texts else None
     return (plain_text(value[0]).strip() or None) if value else None
 
 
 def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
-    """What a field holds, and its strings (numbers as written) at the first alternative that is not empty."""
-    if path in row:
+    """The kind of a field, and its strings (numbers as written) at the first alternative that is not empty."""
+    if path in row:  # a key that looks like a path is a key
         return "auto", _strings(row[path])
+
     kind, alternatives = split_field(path)
     found = [texts for texts in (_strings(_reach(row, keys)) for keys in alternatives) if texts]
     return kind, next((texts for texts in found if any(text.strip() for text in texts)), found[0] if found else [])

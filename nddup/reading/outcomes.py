@@ -1,8 +1,8 @@
-"""What is found in a chunk of a file: a record, or the reason why there is none.
+"""The outcome of reading a chunk of a file: a record, or a reject that says why there is none.
 
     Record, Reject   the two outcomes
-    make_record      a record whose id and URL fit on a line, or a reject
-    excerpt          how a record begins, for a person
+    make_record      a record with an id and a URL on one line, or a reject
+    excerpt          the beginning of a record, for people
 
 Reasons of rejects: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`.
 """
@@ -17,7 +17,7 @@ from nddup.reading.formats import FieldKind
 
 EXCERPT_LENGTH = 200
 MAX_ID_LENGTH = 65_536
-"""Characters of an id; it is copied into every pair and every cluster of its document."""
+"""Most characters of an id: every pair and cluster of a document holds a copy of its id."""
 
 Value = bytes | str
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
@@ -25,12 +25,17 @@ _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A document as found: id and URL on one line (None when absent or empty), the content fields as they came.
+    """A document as found in a file.
 
-    A field is bytes when its charset is not known yet (it was base64, or the file's encoding is not its own),
-    else text. `is_markup` holds for all fields, or is one value for each: True for HTML, False for plain
-    text, None where it must be looked at. `charset` is what an HTTP header said of the fields that are bytes;
-    `replaced` the places of the record that the file's encoding could not decode: U+FFFD stands there.
+    Attributes:
+        doc_id: on one line; None if absent or empty.
+        url: likewise.
+        fields: the content, unchanged. A field is bytes if its charset is not yet known (it was base64, or it has an
+            encoding of its own), else text.
+        is_markup: True for HTML, False for plain text, None if the text must be tested; one value for all fields, or
+            one for each.
+        charset: of the fields that are bytes, from an HTTP header.
+        replaced: number of U+FFFD in the record that stand for bytes that the file's encoding could not decode.
     """
 
     doc_id: str | None
@@ -43,7 +48,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A record that could not be read: why, the parser's words, and how it begins."""
+    """A record that could not be read: the reason, a detail in the parser's words, and its beginning."""
 
     reason: str
     detail: str
@@ -60,19 +65,19 @@ def make_record(
     start: str = "",
     replaced: int = 0,
 ) -> Record | Reject:
-    r"""Make a record of what was read.
+    r"""Make a record from its parts.
 
     Args:
-        doc_id: as it stands in the file. Runs of control characters and line ends become one blank: ids are
-            written one a line, with tabs between.
-        url: as it stands; control characters and line ends are taken out, as browsers do.
-        fields: the content and whether it is markup; at least one.
+        doc_id: as in the file. Runs of control characters and line ends become one blank, because ids are written to
+            files with lines and tabs.
+        url: as in the file; control characters and line ends are removed, as browsers do.
+        fields: each part of the content, and whether it is markup; at least one.
         charset: label from an HTTP header.
         start: excerpt for a reject.
-        replaced: places that the file's encoding could not decode.
+        replaced: as in `Record`.
 
     Returns:
-        The record; a reject when the id is longer than MAX_ID_LENGTH.
+        The record; a reject if the id is longer than MAX_ID_LENGTH.
 
     Example:
         >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
@@ -81,6 +86,7 @@ def make_record(
     doc_id = _CONTROLS.sub(" ", doc_id).strip() if doc_id else None
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
         return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
+
     url = _CONTROLS.sub("", url).strip() if url else None
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
@@ -89,12 +95,12 @@ def make_record(
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:
-    """The first characters of a record, for a person to read; undecodable bytes are U+FFFD."""
+    """The first characters of a record, for people; undecodable bytes become U+FFFD."""
     return data[: EXCERPT_LENGTH * 4].decode(encoding, "replace")[:EXCERPT_LENGTH]
 
 
 def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple[Value, bool | None] | None:  # noqa: FBT001
-    """A text read by what its path says it holds; None for base64 that cannot be decoded.
+    """A field, and whether it is markup, by the kind that its path declares; None for base64 that cannot be decoded.
 
     Example:
         >>> declared_value("YWJj", "base64", None), declared_value("a<b>", "html", None)
@@ -107,16 +113,15 @@ def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple
 
 
 def plain_text(value: Value) -> str:
-    """An id or URL as text: bytes are decoded, whatever their charset."""
+    """An id or URL as text; bytes are decoded by their detected charset."""
     return value if isinstance(value, str) else decode_content(value).text
 
 
 def decode_base64(text: str) -> bytes | None:
-    r"""Decode base64 that may be wrapped, indented, and without its closing `=`.
+    r"""Decode base64, which may be wrapped, indented, and without its closing `=`.
 
     Returns:
-        The bytes; None for anything that is not base64: foreign characters, data after the padding, a cut
-        group.
+        The bytes; None for anything that is not base64: foreign characters, data after the padding, a cut group.
 
     Cost: 160 MB/s.
 

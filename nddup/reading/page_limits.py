@@ -116,7 +116,7 @@ def most_attributes(data: Bytes) -> int:
         elif open_states > 1:
             open_states = _step_all(counts, after, byte)
             most = max(most, counts[ATTRIBUTE])
-            state = np.argmax(counts)  # the only one, if one is left
+            state = int(np.argmax(counts))  # the only one, if one is left
             count = counts[state]
 
         if byte == ord("<") and ord("a") <= data[at + 1] | 0x20 <= ord("z"):

@@ -1,8 +1,8 @@
-"""Rows of a Parquet file -> records, a few at a time: a row costs its own length, whatever the file makes of it.
+"""Read the rows of a Parquet file as records, a few at a time, so that memory is bounded by the length of a few rows.
 
-Arrow decodes all rows it is asked for, and with a dictionary of one long value each of them is as long: 1.8 KB of a
-file were 500 MB. So ROWS are decoded at a time, which takes 5 us a row. A value that cannot be read is a reject of its
-row; a damaged page is one of the rest of its row group, and says how many rows the file's metadata promised.
+Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: 1.8 KB of a
+file became 500 MB. So ROWS rows are decoded at a time, at 5 us per row. A value that cannot be read makes its row a
+reject. A damaged page makes the rest of its row group one reject, which says how many rows the metadata promised.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from nddup.reading.streams import PIECE
 from nddup.reading.xml_structure import table_format
 
 ROWS = 4
-"""Rows decoded at a time; one, where a dictionary is longer than ROWS_BYTES."""
+"""Rows decoded at a time; one row if a dictionary is longer than ROWS_BYTES."""
 
 ROWS_BYTES = 16 << 20
 
 LARGEST = 2
-"""Row groups with a dictionary, or with values in the mean, longer than so many times `max_record` are not decoded."""
+"""Row groups whose dictionary, or mean value, is longer than this many times `max_record` are not decoded."""
 
 PAGE_HEADER = 16
-"""Bytes in which the kind and the expanded size of a page are told."""
+"""Bytes of a page header that hold its kind and expanded size."""
 
 DICTIONARY_PAGE = 2
 
@@ -34,16 +34,17 @@ def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record
     """The records of a file, in its order.
 
     Args:
-        raw: the file; it can seek.
-        head: its format; the columns are chosen by their names where they are not set.
+        raw: the file, seekable.
+        head: its format; columns that are not set are chosen by their names.
         limit: the most bytes of content.
-        max_record: the longest record.
+        max_record: the most bytes of a record.
 
     Returns:
         Records and rejects: `malformed` and `too large` for a row; `damaged` and `too large` for the rest of a row
-        group, with what the file promised; `no records` where no column can be read; a stop at `limit` is the last.
+        group, with the number of rows promised; `no records` if no column can be read; `too large` at `limit`, which is
+        the last one.
 
-    Memory: ROWS values, and what Arrow expands at a time: a page of each column.
+    Memory: ROWS values, and what Arrow expands at a time: one page per column.
     """
     try:
         file = pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False)
@@ -83,9 +84,10 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
 def _read_group(
     file: pq.ParquetFile, raw: BinaryIO, group: int, declared: Format, names: list[str], max_record: int
 ) -> Iterator[Record | Reject]:
-    """The rows of a row group; what cannot be decoded of it is one reject."""
+    """The rows of a row group, and one reject for the rows that cannot be decoded."""
     promised, read, reason = file.metadata.row_group(group).num_rows, 0, "damaged"
     detail = "the pages end"
+
     try:
         dictionary, mean = _measure_values(file.metadata.row_group(group), raw, names)
         if max(dictionary, mean) > LARGEST * max_record:
@@ -98,6 +100,7 @@ def _read_group(
                     read += 1
     except (pa.ArrowException, OSError, ValueError) as error:
         detail = _first_line(error)
+
     if read < promised:
         where = f"row group {group + 1} of {file.num_row_groups}"
         told = f"{read:,} of its {promised:,} rows are read; the file has {file.metadata.num_rows:,}"
@@ -105,7 +108,7 @@ def _read_group(
 
 
 def _measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
-    """Bytes of the longest dictionary of the columns read, and of the longest mean value of one of them."""
+    """The bytes of the longest dictionary among the columns read, and of the longest mean value of a column."""
     dictionary = mean = 0
     for at in range(group.num_columns):
         column = group.column(at)
@@ -117,10 +120,10 @@ def _measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str])
 
 
 def _dictionary_size(header: bytes) -> int:
-    """The expanded bytes of a page of a dictionary, from the start of its header; 0 of another page.
+    """The expanded size of a dictionary page, from the start of its header; 0 for any other page.
 
     Source: Thrift's compact protocol: a byte 0x15 before each of the first fields, then a zigzag number in groups of
-    seven bits, the lowest first.
+    seven bits, lowest group first.
     """
     numbers: list[int] = []
     at = 0
@@ -144,6 +147,7 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
         except (pa.ArrowException, ValueError) as error:
             raw = scalar.as_buffer()[: 4 * EXCERPT_LENGTH].to_pybytes() if hasattr(scalar, "as_buffer") else b""
             return Reject("malformed", f"{name}: {_first_line(error)}", excerpt(raw), _text(values, declared.id))
+
     doc_id, url = _text(values, declared.id), _text(values, declared.url)
     fields = [value for name in declared.content if (value := values[name]) is not None]
     if not fields:
@@ -155,11 +159,11 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
 
 
 def _value(scalar: pa.Scalar) -> Value | None:
-    """Strings and bytes as they are, anything else as Arrow writes it.
+    """A value: strings and bytes unchanged, anything else as the text that Arrow writes; None for null.
 
     Raises:
         ValueError: for a string that is not UTF-8.
-        pa.ArrowException: for a value that cannot be written as text, as a time out of the calendar.
+        pa.ArrowException: for a value that cannot be written as text, such as a time outside the calendar.
     """
     while isinstance(scalar, pa.DictionaryScalar | pa.ExtensionScalar):
         scalar = scalar.value

@@ -1,22 +1,21 @@
-"""One chunk of a collection file -> one record, or the reason why there is none.
+"""Parse the record in one chunk of a collection file, and take the text of a record.
 
     parse_record         chunk -> Record | Reject | None
     read_text            Record -> plain text, and how much of it could not be decoded
     record_text          Record -> plain text
     content_fingerprint  Record -> 16 bytes, equal for equal content
 
-A chunk is what stands between two separators (see `formats.FileHead`), the separator itself removed: blanks
-and comments, then the record without its end tag. The first chunk of a file begins with the whole prolog, the
-last one holds what follows the last record. How the record in it is read is said in `xml_records` (with
-`wrapping`), `sgml_records` and `json_records`; the outcomes are in `outcome`.
+A chunk is the part of a file between two separators (`formats.FileHead`), without the separators: blanks and comments,
+then the record without its end tag. The first chunk also has the prolog; the last one has what follows the last record.
+`xml_records`, `sgml_records` and `json_records` parse the record; its outcome is defined in `outcomes`.
 
-An XML record is wrapped in one element that carries the namespaces in force, closed, and parsed strictly. The
-DOCTYPE is never passed on, so no entity can be declared, expanded or fetched. The parser's own recovery is never
-used: it turns `?x=1&b=2` into `?x=1=2` and passes cut records. Only stray `&` are repaired.
+An XML record is wrapped in an element with the namespaces in force, closed, and parsed strictly. The DOCTYPE is never
+passed to the parser, so no entity can be declared, expanded or fetched. The parser's own recovery is never used: it
+turns `?x=1&b=2` into `?x=1=2` and accepts cut records. Only stray `&` are repaired.
 
-Known limits of cutting by end tag: an end tag of the record inside a CDATA section or a comment cuts there
-too, and the record is a reject that says so; a record inside another of the same name likewise; of several
-whole records inside one comment all but the first are read as records.
+Known limits of cutting at end tags: an end tag of the record inside a CDATA section or a comment cuts there too, and
+the record becomes a reject that says so; so does a record inside another of the same name. If a comment holds several
+whole records, all but the first are read as records.
 """
 
 from dataclasses import replace
@@ -39,7 +38,7 @@ Part = Literal["all", "main"]
 
 
 class PlainText(NamedTuple):
-    """The text of a record, and how many U+FFFD in it stand for bytes that could not be decoded."""
+    """The text of a record, and the number of U+FFFD in it that stand for bytes that could not be decoded."""
 
     text: str
     replaced: int
@@ -51,18 +50,20 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
     Args:
         chunk: bytes between two separators, both removed.
         head: of the file the chunk is from.
-        is_last: the file ended instead of a separator, so the record in the chunk lacks its end tag. It is read
-            if it can be parsed and holds all content its format asks for (in `trec`, if the last element is
-            closed), else it is `truncated`. A row must be closed.
+        is_last: the file ended instead of a separator, so the end tag of the record is missing. The record is read if
+            it can be parsed and has all the content of its format (in `trec`, if the last element is closed); else it
+            is `truncated`. A row must be closed.
 
     Returns:
-        The record; a reject; None when no record starts in the chunk (the prolog, the end of the file, a
-        blank line). Bytes that the file's encoding cannot decode become U+FFFD and are counted in the record.
-        Never raises, whatever the bytes.
+        The record; a reject; None if no record starts in the chunk (the prolog, the end of the file, a blank line).
+        Bytes that the file's encoding cannot decode become U+FFFD and are counted in the record. Never raises, whatever
+        the bytes.
 
-    Cost: linear; 150 MB/s of base64 XML on one core, most of it in decoding base64.
+    Cost: linear; 150 MB/s of base64 XML on one core, most of it for decoding base64.
     """
     found = _parse(chunk, head, is_last=is_last)
+
+    # The reason may be undecodable bytes: try again without them.
     if isinstance(found, Reject) and found.reason == "malformed":
         decoded = decode_anyway(chunk, head.encoding)
         if decoded.replaced:
@@ -75,9 +76,10 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | 
     encoding = head.encoding
     if head.format.kind == "jsonl":
         return parse_json(chunk, head)
+
     body = chunk
     try:
-        if encoding.startswith(("utf-16", "iso2022")):  # not readable as ASCII: `<` may be half a character
+        if encoding.startswith(("utf-16", "iso2022")):  # not readable as ASCII: `<` may be part of a character
             chunk, encoding = chunk.decode(encoding).encode(), "utf-8"
         if head.format.kind == "sgml":
             return parse_sgml(chunk, head, is_last=is_last)
@@ -88,6 +90,7 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | 
         body = chunk[start:] if encoding == "utf-8" else _as_utf8(chunk[start:], encoding)
     except UnicodeDecodeError as error:
         return Reject("malformed", str(error), excerpt(body, encoding))
+
     if head.is_by_line:
         return _parse_row(body, head, is_last=is_last)
     is_cut = is_last and not head.is_root_record
@@ -95,7 +98,7 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | 
 
 
 def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject:
-    """Read a line that begins with a self-closing row; a cut one is `truncated` in the last line only."""
+    """Read a line that begins with a self-closing row; only in the last line may a cut row be `truncated`."""
     wrapper = wrapper_of(head.tag, head.namespaces)
     row = wrapper.row.match(body)
     if row is None:
@@ -108,24 +111,23 @@ def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject
 
 
 def record_text(record: Record, charset: str | None = None, markup: Markup = "auto") -> str:
-    """Give the plain text of a record, as `read_text` does."""
+    """The plain text of a record, as of `read_text`."""
     return read_text(record, charset, markup).text
 
 
 def read_text(record: Record, charset: str | None = None, markup: Markup = "auto", part: Part = "all") -> PlainText:
-    """Give the plain text of a record, and say what could not be decoded.
+    """The plain text of a record, and how much of it could not be decoded.
 
     Args:
         record: as read by `parse_record`.
-        charset: the user's setting for bytes whose charset is not known; None for what an HTTP header said of
-            them, else what the bytes tell.
-        markup: "html" strips markup, "text" leaves it; "auto" does as the format says, else strips a field
+        charset: the user's setting for bytes whose charset is not known; None for the HTTP header's, else the detected
+            one.
+        markup: "html" removes markup, "text" keeps it; "auto" does as the format says, or else removes it from a field
             that looks like HTML.
-        part: "main" leaves out the boilerplate of a page (`main_text`); other fields are taken whole.
+        part: "main" leaves out the boilerplate of a page (`main_text`); fields that are no pages are taken whole.
 
     Returns:
-        The fields in order, one line break between them; empty for empty content. And the U+FFFD put for bytes
-        that could not be decoded.
+        The fields in order, separated by line breaks; empty for empty content.
 
     Raises:
         ValueError: for another value of `markup`.
@@ -134,18 +136,21 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
     """
     if markup not in ("auto", "html", "text"):
         raise ValueError(f"markup: expected auto, html or text, got {markup!r}")
+
     kinds = record.is_markup if markup == "auto" else markup == "html"
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(record.fields)
     charset = charset or record.charset
     if charset is None and len(record.fields) > 1:
         charset = _charset_of_longest(record.fields)
+
     strip = main_text if part == "main" else strip_markup
     texts, replaced = [], record.replaced
     for field, is_markup in zip(record.fields, kinds, strict=True):
         if is_markup and charset is None and isinstance(field, bytes) and _is_plain_ascii(field):
-            texts.append(strip(field))  # already what the parser wants
+            texts.append(strip(field))  # the parser takes UTF-8: nothing to decode
             continue
+
         decoded = decode_content(field, charset) if isinstance(field, bytes) else None
         text = decoded.text if decoded is not None else str(field)
         replaced += decoded.replaced if decoded is not None else 0
@@ -155,15 +160,14 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:
-    """Of several fields the longest tells the charset for all: a title of one word is too short to tell."""
+    """The charset of the longest field, which is used for all: a title of one word is too short for detection."""
     longest = max((field for field in fields if isinstance(field, bytes)), key=len, default=b"")
     decoded = decode_content(longest)
     return None if decoded.encoding == "ascii" else decoded.encoding
 
 
 def content_fingerprint(record: Record) -> bytes:
-    """BLAKE2b-128 of the raw content: bytes as they came, text as UTF-8; with several fields, a zero after
-    each.
+    """BLAKE2b-128 of the content: bytes unchanged, text as UTF-8; several fields have a zero byte after each.
 
     Example:
         >>> content_fingerprint(Record("1", None, (b"ab",), None)) == blake2b(b"ab", digest_size=16).digest()

@@ -1,9 +1,9 @@
-"""One record of a TREC collection -> its id, URL and content. These files are no XML: no root, no escaping.
+"""Parse one record of a TREC collection: its id, URL and content. These files are not XML: no root, no escaping.
 
-A web record has a DOCHDR: its first word is the URL, a Content-Type line may name the charset, and the page is all
-that follows `</DOCHDR>`. Every other record (newswire, CLEF, Reuters-21578) is read by the names of elements,
-at any depth, in any case: their tags and references are those of HTML, or of no matter, so the fields are left
-as bytes that hold markup. A title inside the content is not given twice.
+A web record has a DOCHDR. Its first word is the URL, a Content-Type line may name the charset, and the page is all that
+follows `</DOCHDR>`. Every other record (newswire, CLEF, Reuters-21578) is read by the names of elements, at any depth
+and in any case. Tags and references inside the fields are those of HTML, or do not matter, so the fields stay bytes
+with markup. A title inside the content is not taken twice.
 """
 
 import re
@@ -19,11 +19,11 @@ _HEADER = "DOCHDR"
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
 _START_TAG = re.compile(rb"<[^<>]*>?")
 HEADER_BYTES = 65_536
-"""Of a DOCHDR, so many bytes are searched for the Content-Type."""
+"""Bytes of a DOCHDR that are searched for the Content-Type."""
 
 
 class _Span(NamedTuple):
-    """An element: from its start tag to after its end tag, its inside, and whether it had an end tag."""
+    """The places of an element: its start tag, its inside, the end of that, the end of its end tag if it has one."""
 
     start: int
     inside: int
@@ -37,7 +37,7 @@ _Field = tuple[Value, bool | None]
 
 
 class _Scanner:
-    """The patterns of a file: where a record starts, and the tags of the fields its format names."""
+    """The patterns of a file: the start of a record, and the tags of the fields in its format."""
 
     def __init__(self, tag: str, declared: Format) -> None:
         name = re.escape(tag.encode())
@@ -49,7 +49,7 @@ class _Scanner:
         self.tags = re.compile(rb"<(?P<end>/?)(?P<name>%s)(?=[\s>])[^<>]*+>" % wanted, re.IGNORECASE)
 
     def scan(self, body: bytes) -> _Spans:
-        """The elements of each name, in upper case; what follows a DOCHDR holds none. Linear in the body."""
+        """The elements by name, in upper case. Nothing after a DOCHDR is one. Cost: linear in the body."""
         spans: _Spans = {}
         open_: dict[str, tuple[int, int]] = {}
         for tag in self.tags.finditer(body):
@@ -60,6 +60,7 @@ class _Scanner:
                 spans.setdefault(name, []).append(_Span(*open_.pop(name), tag.start(), tag.end(), is_closed=True))
                 if name == _HEADER:
                     break
+
         for name, (start, inside) in open_.items():
             spans.setdefault(name, []).append(_Span(start, inside, len(body), len(body), is_closed=False))
         return spans
@@ -77,12 +78,12 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
     Args:
         chunk: bytes between two separators.
         head: of its file.
-        is_last: nothing of the file follows, so that the end tag may be missing. The record is then complete if
-            its page ends in `</html>`, or the last element of its content is closed.
+        is_last: nothing of the file follows, so the end tag may be missing. The record is then complete if its page
+            ends with `</html>`, or the last element of its content is closed.
 
     Returns:
-        The record; a reject `truncated`, `malformed`, `no content`, `bad base64` or `id too long`; None when no
-        record starts in the chunk. Never raises.
+        The record; a reject `truncated`, `malformed`, `no content`, `bad base64` or `id too long`; None if no record
+        starts in the chunk. Never raises.
 
     Cost: linear.
     """
@@ -90,10 +91,12 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
     found = scanner.start.search(chunk)
     if found is None:
         return None
+
     body = chunk[found.start() :]
     start = excerpt(body)
     if scanner.again.search(body, 1):
         return Reject("malformed", "another record starts before the end tag: an end tag is missing", start)
+
     spans = scanner.scan(body)
     doc_id = _first_text(body, spans, head.format.id)
     if spans.get(_HEADER):
@@ -102,12 +105,13 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
 
 
 def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool) -> Record | Reject:
-    """A page with its HTTP header. What is declared as neither HTML nor XML is looked at."""
+    """A page with its HTTP header. If its type is neither HTML nor XML, the text is tested for markup later."""
     if not header.is_closed:
         return Reject("truncated" if is_last else "malformed", f"no </{_HEADER}>", excerpt(body), doc_id)
     page = body[header.end :]
     if is_last and not page.rstrip().lower().endswith(b"</html>"):
         return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
+
     lines = body[header.inside : header.inside_end][:HEADER_BYTES].split(b"\n")
     first = next((line.split() for line in lines if line.strip()), [b""])
     declared = next((line for line in lines if line.lower().startswith(b"content-type:")), b"html")
@@ -120,14 +124,13 @@ def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool
 def _parse_fields(
     body: bytes, spans: _Spans, declared: Format, doc_id: str | None, *, is_last: bool
 ) -> Record | Reject:
-    """A record of elements: its titles, then its content without titles that stand inside it."""
+    """A record of elements: its titles, then its content without the titles inside it."""
     content = [span for path in declared.content for span in _at(spans, path)]
-    if not content:
-        if is_last:
-            return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
-        return Reject("no content", f"no {' or '.join(declared.content)}", excerpt(body), doc_id)
-    if is_last and not content[-1].is_closed:
+    if is_last and not (content and content[-1].is_closed):
         return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
+    if not content:
+        return Reject("no content", f"no {' or '.join(declared.content)}", excerpt(body), doc_id)
+
     titles = sorted(span for path in declared.title for span in _at(spans, path))
     fields: list[_Field] = []
     for paths, without in ((declared.title, []), (declared.content, titles)):
@@ -140,17 +143,18 @@ def _parse_fields(
                     return Reject("bad base64", f"in {path}", excerpt(body), doc_id)
                 is_markup = {"html": True, "text": False}.get(kind, declared.is_markup)
                 fields.append(value or (raw, is_markup))
+
     url = _first_text(body, spans, declared.url)
     return make_record(doc_id, url, fields, start=excerpt(body))
 
 
 def _at(spans: _Spans, path: str) -> list[_Span]:
-    """The elements of the first name that is there."""
+    """The elements of the first name in a path that has any."""
     return next((spans[name.upper()] for name in split_field(path)[1] if name.upper() in spans), [])
 
 
 def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
-    """What an element holds, but for the elements `without`, by their starts, that lie inside it."""
+    """The inside of an element, except the elements of `without` (sorted by their starts) that lie in it."""
     pieces, at = [], span.inside
     first, last = (bisect_left(without, place, key=attrgetter("start")) for place in (span.inside, span.inside_end))
     for other in without[first:last]:
@@ -161,7 +165,7 @@ def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
 
 
 def _first_text(body: bytes, spans: _Spans, path: str | None) -> str | None:
-    """The text at a path up to its first tag, or the value of an attribute of the record; None when empty."""
+    """The text at a path up to its first tag, or the value of an attribute of the record; None if empty."""
     for name in split_field(path)[1] if path else ():
         if name.startswith("@"):
             tag = _START_TAG.match(body)

@@ -1,4 +1,4 @@
-"""A file that came in pieces, cut at line ends, put together again."""
+"""A file that Spark gives in pieces, cut at line ends, as one stream of bytes."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from nddup.reading.streams import StoppedError
 
 MARK_BYTES = 3
-"""Of a byte order mark, which Spark takes off; nobody misses it."""
+"""Bytes of a byte order mark. Spark removes it; nothing depends on it."""
 
 
 class Pieces(io.RawIOBase):
     r"""The bytes of a file, from the pieces between line ends.
 
     Args:
-        pieces: in file order; a line end stood between any two. A piece may hold line ends itself.
-        size: bytes of the file: it tells whether a line end came last, and whether all came.
+        pieces: in file order, with a line end between any two. A piece may contain line ends itself.
+        size: bytes of the file, which tell whether a line end came last and whether all pieces came.
 
     Raises:
-        StoppedError: on reading, `damaged` where bytes are missing, after those that came.
+        StoppedError: on reading, `damaged` if bytes are missing, after all others were returned.
 
     Cost: each byte is copied twice; memory: one piece.
 

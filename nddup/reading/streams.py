@@ -1,13 +1,13 @@
-"""Bytes of a file that must be read from its start: expanded, bounded, and cut into chunks.
+"""Files that must be read from their start: expanded, limited, and cut into chunks.
 
     compression_of   first bytes -> gzip, bz2, zstd, xz, or none
     Expanded         a stream of expanded bytes that says where and why it stopped
     cut_stream       stream -> chunks between separators, as Spark's text source cuts plain files
-    find_open_end    last bytes of a plain file -> whether its last chunk has a separator behind it, and where it is
+    find_open_end    last bytes of a plain file -> the place of its last separator, if a chunk follows it
     expand_head      first bytes of a file -> first expanded bytes
 
-What can be decoded before a damage is kept: input goes to the decoder in small pieces. Nothing here holds more than
-`max_record` bytes and one piece: a longer record is passed over, counted, and reading goes on after its end.
+Input goes to the decoder in small pieces, so that everything before a damage is kept. Memory is limited to `max_record`
+bytes and one piece: a longer record is skipped and counted, and reading goes on after its end.
 """
 
 import bz2
@@ -23,13 +23,13 @@ from nddup.reading.gzip_members import GzipMember
 from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
 
 INPUT_PIECE = 8 << 10
-"""Compressed bytes given to a decoder at a time: at most so many are lost before a damage."""
+"""Compressed bytes given to a decoder at a time: at most this many are lost before a damage."""
 
 PIECE = 1 << 20
-"""Expanded bytes taken at a time."""
+"""Expanded bytes read at a time."""
 
 TAIL = 64 << 10
-"""Bytes at the end of a file that are searched for its last separator first."""
+"""Bytes at the end of a file in which its last separator is looked for first."""
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
 
@@ -37,7 +37,7 @@ _ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMA
 
 
 class StoppedError(Exception):
-    """Reading cannot go on in this file; `reason` is that of the reject for the rest of it."""
+    """Reading of a file cannot go on; `reason` is the reason of the reject for the rest of the file."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -45,14 +45,14 @@ class StoppedError(Exception):
 
 
 class Chunk(NamedTuple):
-    """Bytes between two separators, both removed; `is_last` where the file ended instead of a separator."""
+    """Bytes between two separators, both removed; `is_last` if the file ended instead of a separator."""
 
     value: bytes
     is_last: bool
 
 
 def compression_of(head: bytes) -> str:
-    """Tell the compression of a file from its first bytes: its name says nothing.
+    """The compression of a file, from its first bytes; its name does not matter.
 
     Example:
         >>> compression_of(b"BZh91AY"), compression_of(b"<?xml")
@@ -62,16 +62,16 @@ def compression_of(head: bytes) -> str:
 
 
 class Expanded(io.RawIOBase):
-    """The expanded bytes of a file, all its members or frames one after another.
+    """The expanded bytes of a file, with all its members or frames one after another.
 
     Args:
         raw: the file as stored.
-        compression: as `compression_of` says.
+        compression: from `compression_of`.
         limit: the most bytes to expand to; None for no limit.
 
     Raises:
-        StoppedError: on reading, `damaged` where the file is, `too large` past the limit. Bytes decoded before, and
-            those up to the limit, are given first.
+        StoppedError: on reading, `damaged` or, past the limit, `too large`. All bytes decoded before the damage, or up
+            to the limit, are returned first.
     """
 
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
@@ -86,7 +86,7 @@ class Expanded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """As `io.RawIOBase`, so that `io.TextIOWrapper` can stand on it."""
+        """As `io.RawIOBase`, for `io.TextIOWrapper`."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -98,7 +98,8 @@ class Expanded(io.RawIOBase):
         except _ERRORS as error:
             text = str(error) or type(error).__name__
             raise StoppedError("damaged", f"{text}, after {self._count:,} bytes") from error
-        data, self._rest = data[:size], data[size:]  # a decoder gives what its input expands to
+
+        data, self._rest = data[:size], data[size:]  # a decoder may return more than was asked for
         self._count += len(data)
         if self._limit is not None and self._count > self._limit:
             data = data[: max(0, len(data) + self._limit - self._count)]
@@ -108,7 +109,7 @@ class Expanded(io.RawIOBase):
 
 
 class _Small(io.RawIOBase):
-    """A stream that gives a decoder few bytes at a time, so that a damage takes few with it."""
+    """A stream that gives a decoder few bytes at a time, so that few are lost before a damage."""
 
     def __init__(self, raw: BinaryIO) -> None:
         super().__init__()
@@ -173,7 +174,7 @@ def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
 
 
 def expand_head(raw: bytes, size: int) -> bytes:
-    """The first `size` expanded bytes that the first bytes of a file give; fewer where these end or are damaged."""
+    """The first `size` expanded bytes, from the first bytes of a file; fewer if these end earlier or are damaged."""
     stream = Expanded(io.BytesIO(raw), compression_of(raw))
     parts: list[bytes] = []
     try:
@@ -190,17 +191,17 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
     Args:
         stream: the bytes of a file.
-        separator: what stands between two records, in the file's encoding.
-        max_record: the longest chunk given out, in bytes.
-        unit: bytes of a code unit, 2 in UTF-16: a separator lies on a whole one.
+        separator: between two records, in the encoding of the file.
+        max_record: the longest chunk returned, in bytes.
+        unit: bytes of a code unit, 2 in UTF-16; a separator begins at a multiple of it.
 
     Returns:
-        Chunks in file order; bytes after the last separator are the last one. Past `max_record` a reject `too large`
-        stands for the chunk. Where the stream stops, a reject with its reason stands for the rest and ends the list.
+        Chunks in file order; the bytes after the last separator are the last chunk. A chunk longer than `max_record` is
+        replaced by a reject `too large`. If the stream stops, the last reject gives the reason.
 
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
-    held, searched, passed, excerpt = bytearray(), 0, 0, ""
+    held, searched, passed, excerpt = bytearray(), 0, 0, ""  # passed: bytes of this chunk that were dropped
     offset = 0  # of held[0] in the stream, for the units
     while True:
         try:
@@ -208,6 +209,8 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
         except StoppedError as error:
             yield Reject(error.reason, str(error), _excerpt(held))
             return
+
+        # Every separator in the bytes held ends a chunk.
         held += piece
         start = 0
         while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
@@ -220,6 +223,7 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
                 yield Chunk(value, is_last=False)
             start = end + len(separator)
             searched, passed, excerpt = start, 0, ""
+
         if not piece:
             length = passed + len(held) - start
             if length > max_record:
@@ -228,6 +232,8 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
                 del held[:start]
                 yield Chunk(bytes(held), is_last=True)
             return
+
+        # Of a chunk that is too long, keep only a tail in which a separator may have begun.
         del held[:start]
         offset += start
         tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
@@ -241,22 +247,22 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
 
 def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes, *, max_record: int) -> int:
-    r"""Where the last separator of a plain file begins, if other bytes follow it.
+    r"""Where the last separator of a plain file begins, if a chunk follows it.
 
-    Spark gives chunks without saying whether a separator or the end of the file ended them. This tells: the last chunk
-    of a file is in the split that holds the first byte of the separator before it (or of the file), wherever that ends.
+    Spark gives chunks without saying whether a separator or the end of the file ended them. The result tells: the last
+    chunk of a file is in the split that holds the first byte of the separator before it (or of the file).
 
     Args:
-        read: gives the bytes of the file from a place, so many.
+        read: (place, length) -> bytes of the file.
         size: of the file.
-        separator: what it is cut at. No separator overlaps itself: those of tags and lines do not.
-        max_record: the longest chunk that matters.
+        separator: at which the file is cut. It must not overlap itself; tags and line ends do not.
+        max_record: the longest chunk of interest.
 
     Returns:
-        The place; 0 where the file holds no separator; -1 where the file ends with one, and where the chunk behind it
-        is longer than `max_record`, so that it is no record in any case.
+        The place; 0 if the file has no separator; -1 if the file ends with one, or if the chunk after it is longer than
+        `max_record` and so is no record in any case.
 
-    Cost: reads `TAIL` bytes, sixteen times as many while they hold no separator, and at most one record.
+    Cost: reads `TAIL` bytes, sixteen times as many as long as they hold no separator, and at most one record.
 
     Example:
         >>> data = b"<d>a</d><d>b</d>\n"
@@ -284,7 +290,7 @@ def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int)
 
 
 def too_large(length: int, excerpt: str) -> Reject:
-    """What stands for a chunk above `max_record`, however the file is read."""
+    """The reject for a chunk longer than `max_record`, however the file is read."""
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
 
 

@@ -1,13 +1,13 @@
-"""WARC files: cut by their own lengths, each record parsed apart, so that one bad record is one reject.
+"""WARC files: cut by the lengths in their headers, with each record parsed separately: one bad record is one reject.
 
     cut_warc     stream -> the bytes of each record that may hold a document
     parse_warc   those bytes -> Record | Reject
 
-The cutting is here because a whole-file parser ends, without a word, where a file is cut or a header is wrong. The
-headers of WARC and of HTTP, and the transfer and content encodings, are FastWARC's.
+Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. FastWARC parses
+the headers of WARC and HTTP and decodes the transfer and content encodings.
 
-Records that are no documents (warcinfo, request, metadata, continuation) are passed over. A `revisit` holds no page:
-it is a reject `no content`; so the accounting of a crawl closes.
+Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
+becomes a reject `no content`, so that records and rejects of a crawl add up.
 
 Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
 """
@@ -24,10 +24,10 @@ from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
-"""Bytes of the header of a record, its blank line included; more is no header."""
+"""Most bytes of the header of a record, including its blank line."""
 
 BLANKS = 64
-"""Bytes looked at for line ends between two records, at a time."""
+"""Bytes searched at a time for line ends between two records."""
 
 _TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
@@ -39,7 +39,7 @@ _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
 
 class _Window:
-    """The bytes of a stream from a point on, as many as asked for."""
+    """A window on a stream: the bytes from a point on, as many as are requested."""
 
     def __init__(self, stream: Expanded) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class _Window:
         self.is_ended = False
 
     def fill(self, size: int) -> bool:
-        """Hold `size` bytes if the stream has them."""
+        """Hold `size` bytes; False if the stream has fewer."""
         while len(self.held) < size and not self.is_ended:
             piece = self._stream.read(PIECE)
             self.is_ended = not piece
@@ -55,7 +55,7 @@ class _Window:
         return len(self.held) >= size
 
     def drop(self, size: int) -> None:
-        """Go on `size` bytes, which need not be held."""
+        """Move the window by `size` bytes, which need not be held."""
         while size > len(self.held) and not self.is_ended:
             size -= len(self.held)
             self.held.clear()
@@ -63,12 +63,12 @@ class _Window:
         del self.held[:size]
 
     def find_header_end(self, limit: int) -> int:
-        """Where the first blank line ends within `limit` bytes; -1 if there is none before another record starts."""
+        """The end of the first blank line within `limit` bytes; -1 if there is none before another record starts."""
         searched = 0
         while (found := _HEADER_END.search(self.held, searched, limit)) is None:
             if self.is_ended or len(self.held) >= limit:
                 return -1
-            searched = max(0, len(self.held) - len(_START))  # a mark may be cut here
+            searched = max(0, len(self.held) - len(_START))  # the mark may be cut at the end
             self.fill(len(self.held) + 1)
         return -1 if found[0].endswith(_START) else found.end()
 
@@ -77,13 +77,13 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
     """The records of a WARC file that may hold a document.
 
     Args:
-        stream: the file's bytes.
-        max_record: the longest record given out, header included.
+        stream: the bytes of the file.
+        max_record: the longest record returned, including its header.
 
     Returns:
-        Each record's header and block. `too large` for a longer one; `malformed` for bytes that begin no record
-        or a header without length, up to the next record; `truncated` where the file ends inside a record; the
-        stream's own reason where it stops.
+        The header and block of each record. Rejects: `too large` for a longer record; `malformed` for bytes up to the
+        next record that do not begin a record, or for a header without a length; `truncated` if the file ends inside a
+        record; the reason of the stream if it stops.
 
     Cost: linear. Memory: `max_record` and a piece.
     """
@@ -96,7 +96,7 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 
 
 def _skip_blank(window: _Window) -> bool:
-    """Go on to the next byte that is no line end; False at the end of the file."""
+    """Move to the next byte that is not a line end; False at the end of the file."""
     while window.fill(1):
         first = window.held[:BLANKS]
         rest = len(first.lstrip(b"\r\n\0 "))
@@ -107,13 +107,15 @@ def _skip_blank(window: _Window) -> bool:
 
 
 def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
+    """The record at the start of the window, or a reject; none for a record that is not a document."""
     window.fill(len(_START))
     header_end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
     header = bytes(window.held[: max(header_end, 0)])
     length = _LENGTH.search(header)
     if length is None:
-        yield _lost(window)
+        yield _skip_to_record(window)
         return
+
     found = _TYPE.search(header)
     is_document = found is None or found[1].lower() in DOCUMENTS
     size = header_end + int(length[1])
@@ -131,8 +133,8 @@ def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
         window.drop(size)
 
 
-def _lost(window: _Window) -> Reject:
-    """Go on to the next start of a record; what is passed is one reject."""
+def _skip_to_record(window: _Window) -> Reject:
+    """Move to the next start of a record; the bytes skipped are one reject."""
     begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
     while True:
         at = window.held.find(b"\n" + _START, 1)
@@ -150,13 +152,13 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
     """Read the document in one WARC record.
 
     Returns:
-        Id from WARC-TREC-ID or WARC-Record-ID, address from WARC-Target-URI, the payload with its transfer and
-        content encodings undone and the charset of its HTTP header. Rejects: `no content` for a revisit, `not text`
-        by its content type, `malformed`, `too large` for a payload that expands past `max_record`. Never raises.
+        The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload without its transfer and
+        content encodings, and the charset of its HTTP header. Rejects: `no content` for a revisit, `not text` by the
+        content type, `malformed`, `too large` for a payload that expands beyond `max_record`. Never raises.
     """
     try:
         return _parse(chunk, max_record)
-    except Exception as error:  # noqa: BLE001 - a parser of foreign bytes: whatever it says is the reason
+    except Exception as error:  # noqa: BLE001 - a parser of untrusted bytes may raise anything: it becomes the reason
         return Reject("malformed", str(error) or type(error).__name__, excerpt(chunk))
 
 
@@ -168,18 +170,20 @@ def _parse(chunk: bytes, max_record: int) -> Record | Reject:
     if (headers.get("WARC-Type") or "").lower() == "revisit":
         refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
         return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
+
     content_type, charset, payload = _read_payload(record, chunk, start, max_record)
     if not _TEXTS.match(content_type.lower()):
         return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
     if len(payload) > max_record:
         return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
+
     is_plain = content_type.lower().startswith(("text/plain", "application/json"))
     url = headers.get("WARC-Target-URI")
     return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk[:EXCERPT_BYTES]))
 
 
 def _payload_at(chunk: bytes) -> int:
-    """Where the payload begins: after the header, and after that of HTTP where there is one."""
+    """Where the payload begins: after the header, and after the HTTP header if there is one."""
     start = _BLANK_LINE.search(chunk)
     if start is None:
         return len(chunk)
@@ -190,10 +194,11 @@ def _payload_at(chunk: bytes) -> int:
 
 
 def _read_payload(record: WarcRecord, chunk: bytes, start: int, max_record: int) -> tuple[str, str | None, bytes]:
-    """Content type, charset and payload; the payload as stored where it is not encoded as its header says."""
+    """Content type, charset and payload. A payload that is not encoded as its header says is taken as stored."""
     content_type = str(record.headers.get("Content-Type") or "")
     if not content_type.lower().startswith("application/http"):
         return content_type, None, chunk[start:]
+
     record.parse_http(auto_decode="none")
     content_type, charset = str(record.http_content_type or ""), record.http_charset
     headers = record.http_headers

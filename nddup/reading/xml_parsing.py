@@ -1,9 +1,11 @@
-"""A record cut out of its file -> a parsed element: find its start, wrap it, parse it strictly.
+"""Parse a record that was cut out of its file: find its start, wrap it in an element, parse it strictly.
 
-wrapper_of            what is the same for all records of a file, from its head
-Wrapper.find_start    where the record starts in a chunk
-Wrapper.parse         the record's element; strict, with no DOCTYPE, no entities, no network
-escape_ampersands     the one repair: a stray `&` becomes `&amp;`
+    wrapper_of            the wrapper of all records of a file, from its head
+    Wrapper.find_start    where the record starts in a chunk
+    Wrapper.parse         the element of the record, parsed without DOCTYPE, entities and network
+    escape_ampersands     the only repair: a stray `&` becomes `&amp;`
+
+`xml_records` takes the fields from the element.
 """
 
 import re
@@ -13,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
-# What may stand before a record, so that a tag inside it is not taken for one.
+# Markup that may stand before a record: a tag inside it does not start one.
 SKIPPED = (
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
     r"|<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*+"
@@ -35,7 +37,7 @@ _PARSER = etree.XMLParser(
 
 
 class Wrapper:
-    """What is the same for all records of a file: how one starts, and what is put around it."""
+    """How the records of a file start, and the element that is put around each of them for parsing."""
 
     def __init__(self, tag: str, namespaces: tuple[tuple[str, str], ...]) -> None:
         """Prepare the tags and patterns; `tag` as spelled, `namespaces` as in `FileHead`."""
@@ -52,10 +54,11 @@ class Wrapper:
         self.row = re.compile(rb"<" + name + rb"(?=[\s/>])" + ATTRIBUTES.encode() + rb"(?<=/)>")
 
     def find_start(self, chunk: bytes) -> int | None:
-        """Where the record starts in the chunk, past comments, CDATA, instructions and other elements."""
+        """Where the record starts in the chunk, after comments, CDATA, instructions and other elements."""
         found = self.at_once.match(chunk)
         if found:
             return found.start(1)
+
         for token in self.anywhere.finditer(chunk):
             if token["start"] is not None:
                 return token.start()
@@ -64,7 +67,7 @@ class Wrapper:
         return None
 
     def explain(self, body: bytes) -> str:
-        """Why a record that cannot be parsed was cut where it was, if its tags tell; else nothing."""
+        """Why a record that cannot be parsed was cut at the wrong place, if its tags show it; else empty."""
         for token in self.anywhere.finditer(body, 1):
             if token["start"] is not None:
                 return "another record starts before the end tag: one is inside the other, or an end tag is missing"
@@ -75,11 +78,11 @@ class Wrapper:
     def parse(self, body: bytes, closing: bytes) -> etree._Element:
         """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
 
-        The record is the last child; empty ones before it (`<tag/>` has no end tag to cut at) are dropped.
+        The record is the last child. Empty records before it are dropped: `<tag/>` has no end tag to cut at.
 
         Raises:
-            etree.XMLSyntaxError: if it is not well-formed.
-            ValueError: if several records stand before one end tag.
+            etree.XMLSyntaxError: if the record is not well-formed.
+            ValueError: if several records come before one end tag.
         """
         root = etree.fromstring(b"".join((self.root_open, body, closing, self.root_close)), _PARSER)
         if any(len(other) or other.attrib or (other.text or "").strip() for other in list(root)[:-1]):
@@ -89,12 +92,12 @@ class Wrapper:
 
 @lru_cache(maxsize=256)
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
-    """The wrapper of a file, made once per process."""
+    """The wrapper of a file, cached in the process."""
     return Wrapper(tag, namespaces)
 
 
 def _plain(uri: str) -> str:
-    """A namespace name with the five references of XML resolved."""
+    """A namespace name with XML's five references resolved."""
     for reference, character in (
         ("&lt;", "<"),
         ("&gt;", ">"),
@@ -106,22 +109,22 @@ def _plain(uri: str) -> str:
     return uri
 
 
-# CDATA sections hold no references; elsewhere one that XML knows is left as it is.
+# CDATA sections have no references; elsewhere the references of XML are kept.
 _CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
 
 
 def _number(found: re.Match[bytes]) -> bytes:
-    """The numbers of the characters that HTML gives this name; the reference itself if it gives it to none."""
+    """A reference by HTML's name as references by number; unchanged if HTML has no such name."""
     characters = html5.get(found[1].decode("ascii", "replace") + ";")
     return "".join(f"&#{ord(c)};" for c in characters).encode() if characters else found[0]
 
 
 def escape_ampersands(body: bytes) -> bytes:
-    """Escape each `&` that begins no reference of XML, outside CDATA sections.
+    """Escape every `&` that does not begin a reference, outside CDATA sections.
 
-    HTML's named characters (`&nbsp;`) become numbers. Other entities stay, and the parser refuses them.
+    HTML's named characters (`&nbsp;`) become numbers. Other entities are kept, and the parser refuses them.
 
     Cost: linear; an unclosed CDATA section reaches to the end.
 

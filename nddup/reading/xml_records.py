@@ -1,4 +1,4 @@
-"""One record of an XML file, cut out -> its id, URL and content fields by the paths of its format."""
+"""Parse one record of an XML file: its id, URL and content fields, by the paths of its format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -31,23 +31,25 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
         body: the record.
         wrapper: of its file.
         closing: its end tag; empty for a row.
-        declared: where things stand in it.
-        is_last: nothing of the file follows, not even the end of the root, so that its own end tag may be
-            missing. It must then be well-formed all the same, and hold everything its format asks for.
+        declared: its format.
+        is_last: nothing of the file follows, not even the end of the root, so the end tag of the record may be missing.
+            It must still be well-formed, and have all the content of its format.
 
     Returns:
-        The record; a reject `truncated` (only if `is_last`), `malformed`, `deleted`, `no content`, `bad
-        base64`, `id too long`, or `too large` for more than MAX_PARTS tags and attributes.
+        The record; a reject `truncated` (only if `is_last`), `malformed`, `deleted`, `no content`, `bad base64`,
+        `id too long`, or `too large` for more than MAX_PARTS tags and attributes.
     """
     start = excerpt(body)
     if has_too_many(body, is_xml=True):
         return Reject("too large", f"more than {MAX_PARTS:,} tags and attributes in a record", start)
+
     element, detail = _element(body, wrapper, closing)
     if element is None:
         detail = wrapper.explain(body) or detail
         if is_last:
             return Reject("truncated", f"the file ends inside this record ({detail})", start)
         return Reject("malformed", detail, start)
+
     doc_id = _first_text(element, declared.id)
     found = _content(element, declared, is_last=is_last)
     if isinstance(found, tuple):
@@ -57,18 +59,22 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
 
 
 def _content(element: etree._Element, declared: Format, *, is_last: bool) -> list[Field] | tuple[str, str]:
-    """The fields of a record, titles first; or reason and detail of a reject. No title is given twice."""
+    """The fields of a record, titles first; or the reason and detail of a reject."""
     if declared.deleted and _select(element, parse_path(declared.deleted)):
         return "deleted", f"marked as deleted ({declared.deleted})"
+
     content = [_nodes(element, path) for path in declared.content]
     if is_last and not all(nodes for _, nodes in content):
         return "truncated", f"the file ends inside this record, without {' or '.join(declared.content)}"
     if not any(nodes for _, nodes in content):
         return "no content", f"no {' or '.join(declared.content)}"
+
+    # A title inside the content is part of it already.
     titles = [_nodes(element, path) for path in declared.title]
     if any(nodes for _, nodes in titles):
         inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
         titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
+
     fields: list[Field] = []
     for kind, nodes in (*titles, *content):
         for node in nodes:
@@ -80,11 +86,12 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
 
 
 def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Element | None, str]:
-    """The parsed record, stray `&` escaped if it cannot be parsed without; or None and the parser's words."""
+    """The parsed record, with stray `&` escaped only if it must be to be parsed; or None and the parser's words."""
     try:
         return wrapper.parse(body, closing), ""
     except (etree.XMLSyntaxError, ValueError) as error:
         detail = str(error)
+
     if b"&" in body:
         try:
             return wrapper.parse(escape_ampersands(body), closing), ""
@@ -95,13 +102,13 @@ def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Elem
 
 @lru_cache(maxsize=1024)
 def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
-    """What a field holds, and its alternatives."""
+    """The kind of a field, and its alternative paths."""
     kind, alternatives = split_field(path)
     return kind, tuple(parse_path(alternative) for alternative in alternatives)
 
 
 def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
-    """What a field holds, and its nodes: the first alternative that is not empty, else the first present."""
+    """The kind of a field, and the nodes of the first alternative that has text, else of the first that is present."""
     kind, alternatives = _read_field(path)
     present: list[Node] = []
     for alternative in alternatives:
@@ -131,7 +138,7 @@ def _children(node: etree._Element, step: Step) -> list[etree._Element]:
 
 
 def _attribute(node: etree._Element, name: str) -> str:
-    """An attribute by local name; empty when there is none."""
+    """An attribute by local name; empty if there is none."""
     return next((str(value) for key, value in node.attrib.items() if _local(str(key)) == name), "")
 
 
@@ -156,7 +163,7 @@ def _strings(element: etree._Element) -> Iterator[str]:
 
 
 def _first_text(element: etree._Element, path: str | None) -> str | None:
-    """The first text at a path that is not empty, stripped; None when there is none."""
+    """The first text at a path that is not empty, stripped; None if there is none."""
     kind, nodes = _nodes(element, path) if path else ("auto", [])
     for node in nodes:
         text = node if isinstance(node, str) else _text(node, "")
@@ -169,10 +176,9 @@ def _first_text(element: etree._Element, path: str | None) -> str | None:
 
 
 def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:  # noqa: FBT001
-    """A content field: bytes from base64, else text (of an element with children: its text nodes, one space
-    between).
+    """A content field: bytes from base64, else text; the text nodes of an element with children are joined by spaces.
 
-    None when the base64 cannot be decoded.
+    None if the base64 cannot be decoded.
     """
     if isinstance(node, str):
         return declared_value(node, kind, is_markup)
@@ -186,7 +192,7 @@ def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:
 
 
 def _kind_of_type(name: str) -> FieldKind:
-    """What an element of Atom holds by its attribute `type`: text, html, xhtml, or a media type."""
+    """The kind of an Atom element, by its attribute `type`: text, html, xhtml, or a media type."""
     if name in ("html", "text/html"):
         return "html"
     is_text = name in ("", "text", "xhtml") or name.startswith("text/") or name.endswith(("+xml", "/xml"))
@@ -194,13 +200,15 @@ def _kind_of_type(name: str) -> FieldKind:
 
 
 def _plain_url(url: str) -> str:
-    """The URL itself, whether it stands as it is or in base64 (then it decodes to something printable)."""
+    """The URL, decoded if it is base64 of printable text."""
     raw = decode_base64(url) if len("".join(url.split())) % 4 == 0 else None
     if not raw:
         return url
+
     try:
         decoded = raw.decode()
     except UnicodeDecodeError:
         decoded = raw.decode("cp1251", "replace") if raw.startswith((b"http://", b"https://")) else ""
+
     decoded = decoded.strip()
     return decoded if decoded and decoded.isprintable() else url

@@ -1,11 +1,11 @@
-"""The shape of an XML file, from its head: which elements, how spelled, and which of them are the records.
+"""The shape of an XML file, from its head: its elements, their spelling, and which of them are records.
 
     scan          head -> Shape: the start tags outside comments, CDATA, instructions and DOCTYPE
-    find_record   the path of the record element of a file of unknown format
-    first_of      a field by its usual name
+    find_record   the path of the record element in a file of unknown format
+    first_of      a field by its usual names
     table_format  the columns of a table by their usual names
 
-Everything here is bounded: tags, levels, candidates.
+The numbers of tags, levels and candidates are all limited.
 """
 
 import re
@@ -15,7 +15,7 @@ from nddup.reading.formats import Format, FormatError
 from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED, UNFINISHED
 
 MAX_TOKENS = 200_000
-MAX_DEPTH = 64  # levels under which no record is looked for
+MAX_DEPTH = 64  # levels below which tags are ignored
 MAX_CANDIDATES = 50
 RECORD_LEVELS = 4
 
@@ -58,7 +58,17 @@ _ATTRIBUTE = re.compile(r"(?<![^\s=\"'/])([^\s=\"'/]++)\s*+=\s*+(?:\"([^\"]*)\"|
 
 @dataclass(slots=True)
 class Element:
-    """One start tag of the head: where it stands, how it is spelled, what it declares, how it ends."""
+    """One start tag of the head.
+
+    Attributes:
+        path: local names from the root to the element.
+        tag: the name as spelled.
+        attributes: by local name.
+        namespaces: declarations on the element, by prefix; "" is the default.
+        is_empty: whether the tag is self-closing.
+        parent: the index of the parent element; -1 for the root.
+        end_tag: as spelled; empty if the head does not contain it.
+    """
 
     path: tuple[str, ...]
     tag: str
@@ -71,7 +81,7 @@ class Element:
 
 @dataclass(slots=True)
 class Shape:
-    """The elements of a head in document order, and what was seen under each path."""
+    """The elements of a head in document order, and the fields seen at each path."""
 
     elements: list[Element] = field(default_factory=list)
     seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
@@ -85,7 +95,7 @@ class Shape:
         return [element for element in self.elements if element.path[-1] == name]
 
     def add(self, element: Element) -> None:
-        """Take in the next start tag."""
+        """Add the next start tag."""
         self.elements.append(element)
         own = self.seen.setdefault(element.path, {})
         own.update(dict.fromkeys(f"@{name}" for name in element.attributes))
@@ -94,16 +104,17 @@ class Shape:
 
 
 def scan(text: str) -> Shape:
-    """Read the tags of a head; stop where a comment, CDATA section, instruction or DOCTYPE is cut.
+    """Read the tags of a head, up to a comment, CDATA section, instruction or DOCTYPE that is cut.
 
-    Cost: linear; at most MAX_TOKENS tags are read, and those below MAX_DEPTH open elements left out.
+    Cost: linear; at most MAX_TOKENS tags are read, and those inside MAX_DEPTH open elements are left out.
     """
     shape = Shape()
     stack: list[int] = []
-    deeper = 0
+    deeper = 0  # open elements below MAX_DEPTH
     for count, token in enumerate(_TOKEN.finditer(text)):
         if token["unfinished"] or count > MAX_TOKENS:
             break
+
         if token["end"]:
             local = token["end"].rpartition(":")[2]
             if deeper:
@@ -136,20 +147,21 @@ def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool)
 
 
 def first_of(names: tuple[str, ...], fields: list[str]) -> str | None:
-    """The field that stands first in `names`, compared without case."""
+    """The field whose name comes first in `names`, compared without case."""
     spelled = {name.lower(): name for name in reversed(fields)}
     return next((spelled[name] for name in names if name in spelled), None)
 
 
 def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
-    """The path of the record element, by the rule on top of `heads`.
+    """The path of the record element, by the rule described in `detect`.
 
     Raises:
-        FormatError: if none is likely to be.
+        FormatError: if no element looks like a record.
     """
     counts: dict[tuple[str, ...], int] = {}
     for element in shape.elements:
         counts[element.path] = counts.get(element.path, 0) + 1
+
     root = shape.elements[0].path
     candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
     likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
@@ -161,10 +173,10 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
 
 
 def table_format(declared: Format, columns: list[str]) -> Format:
-    """The format with its columns chosen by name, or checked.
+    """The format with its columns: those that are set, or else those with usual names.
 
     Raises:
-        FormatError: if one that is set is not there, or it cannot be told which is the text.
+        FormatError: if a column that is set does not exist, or no column looks like the text.
     """
     body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
     content = declared.content or tuple(name for name in (title, body) if name and body)
@@ -173,5 +185,6 @@ def table_format(declared: Format, columns: list[str]) -> Format:
         raise FormatError(f"no column {', '.join(missing)}; there are {', '.join(columns)}")
     if not content:
         raise FormatError(f"cannot tell which column is the text; there are {', '.join(columns)}; set input.content")
+
     doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
     return replace(declared, id=doc_id, url=url, content=content)

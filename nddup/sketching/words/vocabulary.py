@@ -93,7 +93,7 @@ def _find_slot(keys: NDArray[np.uint64], numbers: NDArray[np.int32], key: np.uin
     slot = np.int64((key * HASH_MULTIPLIER) >> shift)
     while numbers[slot] != FREE and keys[slot] != key:
         slot = (slot + 1) & mask
-    return slot
+    return slot  # type: ignore[return-value]
 
 
 @compiled
