@@ -12,21 +12,22 @@ DOTS = 120
 
 
 def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
-    """Draw chances over the resemblance, a line a curve, and write them as PNG.
+    """Draw probabilities over the resemblance, one line per curve, and write the figure as PNG.
 
     Args:
         curves: what to draw.
-        mark: a resemblance that gets a dotted line.
+        mark: the resemblance of a dotted line.
         path: file to write; it must not exist, and its name must end in .png.
 
     Raises:
-        ConfigError: if matplotlib is not installed, or the name is no PNG's.
+        ConfigError: if matplotlib is not installed, or the name does not end in .png.
         OutputError: if the file exists or cannot be written.
     """
     if not path.lower().endswith(".png"):
         raise ConfigError(f"--png {path}: expected a name that ends in .png")
     if Path(path).exists():
         raise OutputError(f"--png {path}: exists already; give another name")
+
     figure = _figure()
     axes = figure.add_subplot()
     for curve in curves:
@@ -36,6 +37,7 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
     axes.set(xlabel="resemblance", ylabel="probability", xlim=(0, 1), ylim=(-0.02, 1.02))
     axes.grid(visible=True, alpha=0.3)
     axes.legend(loc="upper left", frameon=False)
+
     try:
         figure.savefig(path, dpi=DOTS)
     except OSError as error:
@@ -43,7 +45,7 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
 
 
 def draw_sweep(points: Sequence[tuple[dict[str, object], dict[str, Any]]], path: str) -> None:
-    """Draw the results of a sweep as PNG: a panel a result, over the first setting that is a number and changes.
+    """Draw the results of a sweep as PNG: one panel per result, over the first setting that is a number and varies.
 
     Args:
         points: the settings of each combination, and its results.
@@ -56,12 +58,15 @@ def draw_sweep(points: Sequence[tuple[dict[str, object], dict[str, Any]]], path:
     over = next((key for key in keys if all(isinstance(settings[key], int | float) for settings, _ in points)), None)
     if over is None:
         raise ConfigError("no setting of the grid is a number that changes: there is nothing to draw over")
+
+    # One line for each combination of the other settings.
     names = [name for name in ("pairs", "clusters", "kept", "f1", "precision", "recall", "seconds")
              if all(results.get(name) is not None for _, results in points)]  # fmt: skip
     lines: dict[str, list[tuple[dict[str, object], dict[str, Any]]]] = {}
     for settings, results in points:
         label = ", ".join(f"{key}={settings[key]}" for key in keys if key != over)
         lines.setdefault(label, []).append((settings, results))
+
     figure = _figure()
     figure.set_size_inches(INCHES[0], 2.5 * len(names))
     for axes, name in zip(figure.subplots(len(names), squeeze=False)[:, 0], names, strict=True):

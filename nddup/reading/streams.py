@@ -140,18 +140,20 @@ class _Members(io.RawIOBase):
         self._input = b""
 
     def read1(self, size: int) -> bytes:
-        """Some bytes, whatever the size asked for: what one piece of input expands to."""
+        """The bytes that one piece of input expands to, whatever the size asked for."""
         del size
         while True:
             piece = self._input or self._raw.read(self._piece)
             self._input = b""
-            if self._member is None:
+            if self._member is None:  # zero bytes may fill the space between members
                 piece = piece.lstrip(b"\0") if piece else b""
+
             if not piece:
                 if self._member is not None:
                     self._member.decompress(b"")  # a wrong checksum comes first
                     raise EOFError("the file ends inside a compressed member")
                 return b""
+
             self._member = self._member or self._decoder()
             data: bytes = self._member.decompress(piece)
             if self._member.eof:
