@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.run.job import run_job
 from nddup.settings.load import load_config
-from nddup.storage.spark_folder import SparkFolder
-from nddup.tables import RESULTS
 from scripts.standalone import ROOT, Cluster
+from tests.finished_runs import sorted_tables
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample: two plain files, many tasks each, and a compressed one."""
     folder = tmp_path_factory.mktemp("data") / "pages"
     folder.mkdir()
@@ -50,17 +49,15 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables of a finished run, sorted, and the text beside them."""
-    folder = SparkFolder(spark, str(output))
-    folder.open()
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
-    return tables | {"duplicates": folder.read_text("duplicates.txt").splitlines()}
+    lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
+    return sorted_tables(spark, output) | {"duplicates": lines}
 
 
 @pytest.fixture(scope="module")
-def local(spark: SparkSession, collection: Path) -> dict[str, list[str]]:
+def local(spark: SparkSession, sample: Path) -> dict[str, list[str]]:
     """What local mode gives."""
-    output = collection.parent / "local"
-    run_job(spark, [str(collection)], str(output), load_config())
+    output = sample.parent / "local"
+    run_job(spark, [str(sample)], str(output), load_config())
     return rows(spark, output)
 
 
@@ -101,14 +98,14 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
 
 
 def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
-    spark: SparkSession, cluster: Cluster, collection: Path, local: dict[str, list[str]], packed: Path
+    spark: SparkSession, cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
 ) -> None:
     """
     Executors that know only the archive, and paths `s3a://` of a file system that is not the local one.
 
     The file system is Hadoop's view of a folder: it proves that no path is taken for a local one, not S3's ways.
     """
-    events, root = collection.parent / "events", collection.parent
+    events, root = sample.parent / "events", sample.parent
     events.mkdir()
     job = cluster.submit(
         [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
@@ -135,15 +132,13 @@ def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
     assert unpacked
 
 
-def test_inspect_reads_any_hadoop_path(
-    spark: SparkSession, collection: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inspect_reads_any_hadoop_path(spark: SparkSession, sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Plain and compressed files of another file system are described as the local ones."""
-    spark._jsc.hadoopConfiguration().set(f"{MOUNT}{collection}", collection.as_uri())  # noqa: SLF001
+    spark._jsc.hadoopConfiguration().set(f"{MOUNT}{sample}", sample.as_uri())  # noqa: SLF001
 
-    assert main(["inspect", str(collection)]) == 0
+    assert main(["inspect", str(sample)]) == 0
     here = capsys.readouterr().out
-    assert main(["inspect", f"viewfs://lake{collection}"]) == 0
+    assert main(["inspect", f"viewfs://lake{sample}"]) == 0
 
     assert capsys.readouterr().out == here.replace(", all there are", "")
 
@@ -172,14 +167,14 @@ def assert_jobs_are_described(events: Path) -> None:
 
 
 def test_an_executor_and_a_machine_that_die_change_nothing(
-    spark: SparkSession, cluster: Cluster, collection: Path, local: dict[str, list[str]], tmp_path: Path
+    spark: SparkSession, cluster: Cluster, sample: Path, local: dict[str, list[str]], tmp_path: Path
 ) -> None:
     """Kill -9 of an executor once the records are there, of a whole worker once the documents are: the same tables."""
     notes = tmp_path / "out" / "_stages"
     root = f"viewfs://lake{tmp_path}/out"
-    mounts = {f"spark.hadoop.{MOUNT}{folder}": folder.as_uri() for folder in (collection, tmp_path)}
+    mounts = {f"spark.hadoop.{MOUNT}{folder}": folder.as_uri() for folder in (sample, tmp_path)}
     job = cluster.submit(
-        [str(ROOT / "jobs" / "dedup.py"), f"viewfs://lake{collection}", "--output", root],
+        [str(ROOT / "jobs" / "dedup.py"), f"viewfs://lake{sample}", "--output", root],
         conf={**SAME_PATH, **mounts},
         extra={"PYTHONPATH": str(ROOT)},
     )

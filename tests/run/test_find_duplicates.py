@@ -1,6 +1,5 @@
 """From a DataFrame to the tables of a run."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ from pyspark.sql import functions as F
 from nddup import find_duplicates
 from nddup.errors import ConfigError, NddupError
 from nddup.run.dataframes import Tables
-from nddup.run.job import run_job
 from nddup.run.session import set_to
-from nddup.settings.load import build_config
+from tests.finished_runs import run_over, write_texts
 
 TEXT = [f"word{number}" for number in range(60)]
 TEXTS = {
@@ -35,7 +33,7 @@ BY_ID = {
 
 
 @pytest.fixture(scope="module")
-def collection(spark: SparkSession) -> DataFrame:
+def frame(spark: SparkSession) -> DataFrame:
     """The texts in an order of their own, with a column that nobody asked for."""
     return spark.createDataFrame(
         [(text, name, 1.5) for name, text in TEXTS.items()], "body string, name string, x double"
@@ -43,9 +41,9 @@ def collection(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found(collection: DataFrame) -> Tables:
-    """The tables of the collection."""
-    return find_duplicates(collection, id="name", text="body", checkpoint=None, **SETTINGS)
+def found(frame: DataFrame) -> Tables:
+    """The tables of these texts."""
+    return find_duplicates(frame, id="name", text="body", checkpoint=None, **SETTINGS)
 
 
 def shown(table: DataFrame, columns: list[str]) -> list[str]:
@@ -55,11 +53,9 @@ def shown(table: DataFrame, columns: list[str]) -> list[str]:
 
 def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Tables, tmp_path: Path) -> None:
     """The same documents from JSON lines give the same tables, but for where each document stood."""
-    lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in TEXTS.items())
-    (tmp_path / "a.jsonl").write_text("".join(lines))
-    output = f"{tmp_path}/out"
+    output = tmp_path / "out"
 
-    metrics = run_job(spark, [f"{tmp_path}/a.jsonl"], output, build_config(SETTINGS, origin="test"))
+    metrics = run_over(spark, [write_texts(tmp_path / "a.jsonl", TEXTS)], output, SETTINGS)
 
     for name, columns in BY_ID.items():
         assert shown(getattr(found, name), columns) == shown(spark.read.parquet(f"{output}/{name}"), columns)
@@ -77,12 +73,12 @@ def test_record_is_the_rank_of_the_id(found: Tables) -> None:
     assert {row["source"] for row in rows} == {"dataframe"}
 
 
-def test_the_input_is_left_as_it_was(collection: DataFrame, found: Tables) -> None:
+def test_the_input_is_left_as_it_was(frame: DataFrame, found: Tables) -> None:
     """Nothing is cached, renamed or removed, and the tables do not read it again."""
     assert found.keep.count() == found.keep.count() == len(TEXTS)
-    assert not collection.storageLevel.useDisk
-    assert collection.columns == ["body", "name", "x"]
-    assert collection.count() == len(TEXTS)
+    assert not frame.storageLevel.useDisk
+    assert frame.columns == ["body", "name", "x"]
+    assert frame.count() == len(TEXTS)
 
 
 def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSession) -> None:
@@ -155,16 +151,16 @@ def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, A
     assert str(caught.value).startswith(said)
 
 
-def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, collection: DataFrame) -> None:
+def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame: DataFrame) -> None:
     """Nothing of a run stays in the caller's session, whether it ends or fails."""
     mine = "spark.sql.execution.arrow.maxRecordsPerBatch"
     with set_to(spark, {mine: "77"}):
         before = dict(spark.conf.getAll)
         keys: dict[str, Any] = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
 
-        tables = find_duplicates(collection, id="name", text="body", **keys)
+        tables = find_duplicates(frame, id="name", text="body", **keys)
         after = dict(spark.conf.getAll)
-        empty = collection.withColumn("body", F.lit(None))
+        empty = frame.withColumn("body", F.lit(None))
         with pytest.raises(NddupError):
             find_duplicates(empty, id="name", text="body", input={"max_rejects": 0.1})
 
@@ -172,10 +168,10 @@ def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, colle
         assert tables.keep.count() == len(TEXTS)
 
 
-def test_what_a_session_cannot_change_is_refused_in_one_line(collection: DataFrame) -> None:
+def test_what_a_session_cannot_change_is_refused_in_one_line(frame: DataFrame) -> None:
     """A setting of executors that run already."""
     with pytest.raises(ConfigError, match=r"^spark\.executor\.memory=9g: .*$"):
-        find_duplicates(collection, id="name", text="body", spark={"spark.executor.memory": "9g"})
+        find_duplicates(frame, id="name", text="body", spark={"spark.executor.memory": "9g"})
 
 
 def persisted(spark: SparkSession) -> dict[int, Any]:
@@ -184,12 +180,12 @@ def persisted(spark: SparkSession) -> dict[int, Any]:
 
 
 def test_tables_in_a_folder_outlive_the_executors(
-    spark: SparkSession, collection: DataFrame, found: Tables, tmp_path: Path
+    spark: SparkSession, frame: DataFrame, found: Tables, tmp_path: Path
 ) -> None:
     """All blocks that executors hold are lost: the tables are those of a call that lost none."""
     folder, others = tmp_path / "checkpoint", set(persisted(spark))
 
-    tables = find_duplicates(collection, id="name", text="body", checkpoint=str(folder), **SETTINGS)
+    tables = find_duplicates(frame, id="name", text="body", checkpoint=str(folder), **SETTINGS)
     for number, held in persisted(spark).items():
         if number not in others:
             held.unpersist(True)  # noqa: FBT003 - Java has no names

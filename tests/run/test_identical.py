@@ -13,10 +13,7 @@ from pyspark.sql import SparkSession
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.dataframes import find_duplicates
-from nddup.run.job import run_job
-from nddup.settings.load import build_config
-from nddup.storage.spark_folder import SparkFolder
-from nddup.tables import RESULTS
+from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 
 SAMPLE = ROOT / "samples" / "debdocs"
@@ -32,7 +29,7 @@ Order = tuple[int, int, int]
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def three_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Three files of some 50 real pages each, near-duplicates across them, one file compressed, one bad record."""
     folder = tmp_path_factory.mktemp("collection")
     likes = [line.split("\t")[:2] for line in (SAMPLE / "truth_w5_j070.tsv").read_text().splitlines()[1:]]
@@ -69,15 +66,13 @@ def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
             spark.conf.set(key, value)
 
 
-def run(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) -> Run:
+def tables_and_counts(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) -> Run:
     """Run the whole job; its tables as sorted rows, and what it counted."""
     changed = {PARTITIONS: "2", SPLITS: str(128 << 20)} | settings
-    config = build_config({**SETTINGS, "spark": changed}, origin="test")
     with set_to(spark, changed):
-        metrics = run_job(spark, [str(path) for path in inputs], str(output), config)
-    folder = SparkFolder(spark, str(output))
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
-    return tables | {"duplicates.txt": folder.read_text("duplicates.txt").splitlines()}, counts_of(metrics)
+        metrics = run_over(spark, inputs, output, {**SETTINGS, "spark": changed})
+    lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
+    return sorted_tables(spark, output) | {"duplicates.txt": lines}, counts_of(metrics)
 
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -91,9 +86,9 @@ def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def first(spark: SparkSession, collection: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
+def first(spark: SparkSession, three_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What the other runs are compared with."""
-    return run(spark, collection, tmp_path_factory.mktemp("first") / "run")
+    return tables_and_counts(spark, three_files, tmp_path_factory.mktemp("first") / "run")
 
 
 def test_the_collection_has_something_of_everything(first: Run) -> None:
@@ -115,7 +110,7 @@ def test_the_collection_has_something_of_everything(first: Run) -> None:
     ids=["one partition", "seven partitions"],
 )
 def test_another_machine_and_another_order_change_nothing(
-    spark: SparkSession, collection: list[Path], first: Run, tmp_path: Path, other: tuple[str, int, Order]
+    spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, other: tuple[str, int, Order]
 ) -> None:
     """
     A run again, with other partitions, other splits and the files named in another order, gives the same tables.
@@ -126,7 +121,7 @@ def test_another_machine_and_another_order_change_nothing(
     partitions, split, order = other
     changed = {PARTITIONS: partitions, SPLITS: str(split)}
 
-    tables, metrics = run(spark, [collection[i] for i in order], tmp_path / "run", **changed)
+    tables, metrics = tables_and_counts(spark, [three_files[i] for i in order], tmp_path / "run", **changed)
 
     assert tables == first[0]
     assert metrics == first[1]
@@ -143,10 +138,10 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
 
 
 def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
-    spark: SparkSession, collection: list[Path], first: Run
+    spark: SparkSession, three_files: list[Path], first: Run
 ) -> None:
     """The same documents given as a DataFrame, shuffled, are near-duplicates of each other in the same way."""
-    texts = [row for path in collection for row in read_texts(path)]
+    texts = [row for path in three_files for row in read_texts(path)]
     frame = spark.createDataFrame(texts, "page string, body string").repartition(3)
 
     tables = find_duplicates(frame, id="page", text="body", **SETTINGS)

@@ -1,6 +1,5 @@
 """Clusters with more members than a row lists, and keys that most documents have: the same answers, in bounded rows."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,7 @@ from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
 from nddup.results.show import show_run
-from nddup.run.job import run_job
 from nddup.run.listings import write_lines
-from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.checking.prove_documents import regroup
 from nddup.spark.clustering.cluster_names import Naming, name_sets
@@ -32,6 +29,7 @@ from nddup.spark.pairing.expand import expand
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
+from tests.finished_runs import run_over, write_rows
 
 LISTED = 3
 Rows = list[dict[str, Any]]
@@ -52,19 +50,18 @@ def pages() -> Iterator[dict[str, str]]:
     yield from ({"id": "again", "text": f"number {n} " * 8} for n in range(6))
 
 
-def run(spark: SparkSession, folder: Path, **settings: dict[str, Any]) -> Path:
+def run_over_pages(spark: SparkSession, folder: Path, **settings: dict[str, Any]) -> Path:
     """A finished run over the pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages()))
-    config = build_config({"output": {"texts": 9, "context": True}, **settings}, origin="test")
-    run_job(spark, [str(folder / "pages.jsonl")], str(folder / "run"), config)
+    inputs = [write_rows(folder / "pages.jsonl", pages())]
+    run_over(spark, inputs, folder / "run", {"output": {"texts": 9, "context": True}, **settings})
     return folder / "run"
 
 
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose rows list all members."""
-    return run(spark, tmp_path_factory.mktemp("whole"))
+    return run_over_pages(spark, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +69,7 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """The same run with three ids a row, and every key of four rows or more cut into parts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heavy_keys, "HEAVY", 4)
-        yield run(spark, tmp_path_factory.mktemp("cut"), clusters={"max_listed": LISTED})
+        yield run_over_pages(spark, tmp_path_factory.mktemp("cut"), clusters={"max_listed": LISTED})
 
 
 def rows_of(folder: Path, name: str) -> Rows:
@@ -115,7 +112,7 @@ def test_every_promise_holds_of_cut_rows(
 ) -> None:
     """`check` goes by the table `members`: it finds nothing wrong, and a lost id of a cluster that is not listed."""
     monkeypatch.setattr(heavy_keys, "HEAVY", 4)
-    folder = cut if mode == "all" else run(spark, tmp_path, clusters={"max_listed": LISTED, "mode": mode})
+    folder = cut if mode == "all" else run_over_pages(spark, tmp_path, clusters={"max_listed": LISTED, "mode": mode})
 
     report = check_run(spark, str(folder))
 

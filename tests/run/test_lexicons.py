@@ -25,7 +25,7 @@ LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}
 
 
-def collection() -> dict[str, str]:
+def texts_in_two_languages() -> dict[str, str]:
     """Families of edited texts in two languages, a copy in another order, loners, and texts without a word to keep."""
     rng = np.random.default_rng(4)
     texts: dict[str, str] = {}
@@ -78,7 +78,7 @@ def ran(spark: SparkSession, source: str, output: Path, settings: dict[str, Any]
 
 def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
     """It is that of a plain count; another run that takes it makes the same sketches, also of fewer documents."""
-    texts = collection()
+    texts = texts_in_two_languages()
     metrics = ran(spark, write(tmp_path, texts), tmp_path / "first", WORDS)
     expected = counted(texts)
     table = pq.read_table(tmp_path / "first" / "lexicon").to_pydict()
@@ -123,7 +123,7 @@ def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: P
 
 def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Path) -> None:
     """Texts of one lexicon's words are equal, edits in rare words are found by its copies, all promises hold."""
-    texts = collection() | {"few": "walks houses cities"}  # fewer terms than signatures
+    texts = texts_in_two_languages() | {"few": "walks houses cities"}  # fewer terms than signatures
     settings = {
         "sketch": {"kind": "i-match", "seed": 3},
         "lexicon": {"low": LOW, "high": HIGH, "copies": 9},
@@ -145,7 +145,7 @@ def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Pa
 
 def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
     """`find_duplicates` takes the kinds of words too; keywords are readable numbers."""
-    texts = collection()
+    texts = texts_in_two_languages()
     pages = spark.createDataFrame(list(texts.items()), "id string, text string")
     found = nddup.find_duplicates(
         pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, **{"spark.sql.shuffle.partitions": "2"}

@@ -12,9 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.results.check import check_run
-from nddup.run.job import run_job
-from nddup.settings.load import build_config
 from nddup.tables import RESULTS
+from tests.finished_runs import run_over, write_texts
 
 SLOTS = 30
 COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}}
@@ -38,25 +37,23 @@ def texts() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The texts as JSON lines."""
-    path = tmp_path_factory.mktemp("families") / "a.jsonl"
-    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts().items()))
-    return path
+    return write_texts(tmp_path_factory.mktemp("families") / "a.jsonl", texts())
 
 
-Run = Callable[[dict[str, Any]], dict[str, DataFrame]]
+TablesOf = Callable[[dict[str, Any]], dict[str, DataFrame]]
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def tables_of(spark: SparkSession, families: Path, tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
     """The tables of a run that keeps every promise, by its settings; each made once."""
 
     @cache
     def tables(settings: str) -> dict[str, DataFrame]:
-        output = str(tmp_path_factory.mktemp("run") / "out")
-        run_job(spark, [str(collection)], output, build_config(json.loads(settings), origin="test"))
-        report = check_run(spark, output)
+        output = tmp_path_factory.mktemp("run") / "out"
+        run_over(spark, [families], output, json.loads(settings))
+        report = check_run(spark, str(output))
         assert report.is_sound, report.text()
         return {name: spark.read.parquet(f"{output}/{name}") for name in RESULTS}
 
@@ -79,9 +76,9 @@ def rows_of(table: DataFrame) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [COUNT, LIKE], ids=["count", "resemblance"])
-def test_a_led_family_keeps_what_the_whole_graph_keeps(run: Run, settings: dict[str, Any]) -> None:
+def test_a_led_family_keeps_what_the_whole_graph_keeps(tables_of: TablesOf, settings: dict[str, Any]) -> None:
     """The keep-list is the same; the pairs are those of a kept text in the led family, and all elsewhere."""
-    whole, led = run(settings), run(led_by(settings))
+    whole, led = tables_of(settings), tables_of(led_by(settings))
 
     assert rows_of(led["keep"]) == rows_of(whole["keep"])
     text = texts()
@@ -99,19 +96,19 @@ def test_a_led_family_keeps_what_the_whole_graph_keeps(run: Run, settings: dict[
     assert len(expected) < whole["pairs"].count()
 
 
-def test_a_led_family_is_the_same_however_it_is_divided(run: Run) -> None:
+def test_a_led_family_is_the_same_however_it_is_divided(tables_of: TablesOf) -> None:
     """Two partitions, as the session has, one, or seven."""
-    two = run(led_by(COUNT))
+    two = tables_of(led_by(COUNT))
     for partitions in ("1", "7"):
-        divided = run({**led_by(COUNT), "spark": {"spark.sql.shuffle.partitions": partitions}})
+        divided = tables_of({**led_by(COUNT), "spark": {"spark.sql.shuffle.partitions": partitions}})
         for name in ("pairs", "clusters", "members", "keep"):
             assert rows_of(two[name]) == rows_of(divided[name])
 
 
 @pytest.mark.parametrize("mode", ["cover", "partition", "components"])
-def test_modes(run: Run, mode: str) -> None:
+def test_modes(tables_of: TablesOf, mode: str) -> None:
     """Each by its definition, from the pairs and the keep-list."""
-    tables = run({**COUNT, "clusters": {"mode": mode}})
+    tables = tables_of({**COUNT, "clusters": {"mode": mode}})
 
     sets = [frozenset(row["members"]) for row in tables["clusters"].collect()]
     pairs = pairs_of(tables["pairs"])

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.cli import main
 from nddup.metrics import RunMetrics
 from nddup.results.show import summarise
-from nddup.run.job import run_job
-from nddup.settings.load import build_config
+from tests.finished_runs import run_over, write_rows
 
 WORDS = [f"word{number}" for number in range(40)]
 LINES: list[dict[str, Any]] = [
@@ -25,16 +23,9 @@ LINES: list[dict[str, Any]] = [
 ]
 
 
-def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Rows as JSON lines."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def run(spark: SparkSession, folder: Path, *inputs: Path, **settings: dict[str, Any]) -> dict[str, Any]:
+def run_that_adds_up(spark: SparkSession, folder: Path, *inputs: Path, **settings: dict[str, Any]) -> dict[str, Any]:
     """The metrics of a run into `folder/out`, whose accounts close."""
-    config = build_config(settings, origin="test")
-    metrics = run_job(spark, [str(path) for path in inputs], f"{folder}/out", config)
+    metrics = run_over(spark, inputs, folder / "out", settings)
     rows = metrics["rows"]
     assert metrics["records"] == rows["documents"] + rows["rejects"]
     assert rows["keep"] == rows["documents"]
@@ -69,9 +60,9 @@ def test_long_records_and_many_short_ones_are_all_read(spark: SparkSession, tmp_
     noise = [os.urandom(6).hex() for _ in range(1_500_000)]
     rows = [{"id": str(n), "text": f"page {n} of many"} for n in range(20_000)]
     long = [{"id": "x", "text": " ".join(noise)}, {"id": "y", "text": " ".join([*noise[1000:], "end"])}]
-    write_lines(tmp_path / "a.jsonl", [*rows, *long])
+    write_rows(tmp_path / "a.jsonl", [*rows, *long])
 
-    metrics = run(spark, tmp_path, tmp_path / "a.jsonl")
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path / "a.jsonl")
 
     assert metrics["rows"]["documents"] == 20_002
     assert metrics["rows"]["rejects"] == 0
@@ -81,13 +72,13 @@ def test_long_records_and_many_short_ones_are_all_read(spark: SparkSession, tmp_
 
 def test_files_without_a_record_are_one_reject_each(spark: SparkSession, tmp_path: Path) -> None:
     """An empty file, blanks, garbage, and XML cut before its first record, beside a good file."""
-    write_lines(tmp_path / "good.jsonl", LINES)
+    write_rows(tmp_path / "good.jsonl", LINES)
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "blank.xml").write_text(" \n\n")
     (tmp_path / "garbage.xml").write_bytes(bytes(range(256)) * 100)
     (tmp_path / "text.txt").write_text("just some words")
 
-    metrics = run(spark, tmp_path, tmp_path)
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path)
 
     assert metrics["rows"]["documents"] == 3
     assert rejects(spark, tmp_path) == [
@@ -128,9 +119,9 @@ def test_records_beyond_a_limit_are_rejects(spark: SparkSession, tmp_path: Path)
         {"id": "short", "text": "two words"},
         {"id": "none", "text": ""},
     ]
-    write_lines(tmp_path / "a.jsonl", rows)
+    write_rows(tmp_path / "a.jsonl", rows)
 
-    run(spark, tmp_path, tmp_path / "a.jsonl", input={"max_record": "2KB", "min_tokens": 3})
+    run_that_adds_up(spark, tmp_path, tmp_path / "a.jsonl", input={"max_record": "2KB", "min_tokens": 3})
 
     assert rejects(spark, tmp_path) == [
         ("a.jsonl", 4, "too large"),
@@ -143,7 +134,7 @@ def test_records_beyond_a_limit_are_rejects(spark: SparkSession, tmp_path: Path)
 @pytest.mark.usefixtures("spark")
 def test_too_many_rejects_fail_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Past `input.max_rejects` the run ends with status 1, and what is there is no result."""
-    write_lines(tmp_path / "a.jsonl", [*LINES, {"id": "d"}])
+    write_rows(tmp_path / "a.jsonl", [*LINES, {"id": "d"}])
     output = tmp_path / "out"
 
     said = failure(capsys, 1, tmp_path / "a.jsonl", "--output", output, "--set", "input.max_rejects=0.2")
@@ -160,9 +151,9 @@ def test_of_a_damaged_file_all_that_decodes_is_kept(spark: SparkSession, tmp_pat
     whole = "".join(json.dumps(row) + "\n" for row in noise).encode()
     packed = bz2.compress(whole, 1) if kind == "bz2" else gzip.compress(whole)
     (tmp_path / f"cut.jsonl.{kind}").write_bytes(packed[: len(packed) // 2])
-    write_lines(tmp_path / "good.jsonl", LINES)
+    write_rows(tmp_path / "good.jsonl", LINES)
 
-    metrics = run(spark, tmp_path, tmp_path)
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path)
 
     good = metrics["rows"]["documents"] - len(LINES)
     assert 10 < good <= 20
@@ -173,7 +164,7 @@ def test_of_a_damaged_file_all_that_decodes_is_kept(spark: SparkSession, tmp_pat
 
 def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
     """A real collection file cut in its only block: no document, one reject, and the run is finished."""
-    metrics = run(spark, tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2")
+    metrics = run_that_adds_up(spark, tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2")
 
     assert metrics["rows"]["documents"] == 0
     assert rejects(spark, tmp_path) == [("romip_truncated.xml.bz2", 1, "damaged")]
@@ -184,13 +175,13 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
     """Spark passes it over without a word; it is found by the bytes that are missing, in its place."""
     rows = [{"id": str(n), "text": f"page {n} " + ("x " * 60_000 if n == 5 else "of many")} for n in range(50)]
     if form == "jsonl":
-        write_lines(tmp_path / "a.jsonl", rows)
+        write_rows(tmp_path / "a.jsonl", rows)
     else:
         records = "".join(f"<doc><id>{row['id']}</id><text>{row['text']}</text></doc>" for row in rows)
         (tmp_path / "a.xml").write_text(f"<docs>{records}</docs>")
-    write_lines(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
+    write_rows(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
 
-    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 50_000}, output={"kept": "parquet"})
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path, input={"max_record": 50_000}, output={"kept": "parquet"})
 
     assert metrics["rows"]["documents"] == 52
     assert metrics["stages"]["sketch"]["files_read_again"] == 1
@@ -206,7 +197,7 @@ def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, t
         text = "x " * 500 if number == 60 else "a b c"
         (tmp_path / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
 
-    metrics = run(spark, tmp_path, tmp_path, input={"max_record": 500})
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path, input={"max_record": 500})
 
     assert metrics["rows"]["documents"] == 119
     assert rejects(spark, tmp_path) == [("060.xml", 1, "too large")]
@@ -216,7 +207,7 @@ def test_bytes_that_are_no_text_are_counted_and_kept(spark: SparkSession, tmp_pa
     """A line with a broken byte is a document, also among the kept ones, and the run says how many there are."""
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "1", "text": "one \xff two"}\n{"id": "2", "text": "three"}\n')
 
-    metrics = run(spark, tmp_path, tmp_path / "a.jsonl", output={"kept": "jsonl"})
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path / "a.jsonl", output={"kept": "jsonl"})
 
     assert metrics["stages"]["sketch"]["undecodable_records"] == 1
     assert metrics["stages"]["sketch"]["undecodable_places"] == 1
@@ -230,7 +221,7 @@ def test_a_bomb_stops_at_its_limit(spark: SparkSession, tmp_path: Path, monkeypa
     line = json.dumps({"text": "x " * 500}) + "\n"
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(line.encode() * 20_000))
 
-    metrics = run(spark, tmp_path, tmp_path / "bomb.jsonl.gz", input={"max_expansion": 2})
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path / "bomb.jsonl.gz", input={"max_expansion": 2})
 
     assert 500 < metrics["rows"]["documents"] < 2_100
     found = rejects(spark, tmp_path)
@@ -251,9 +242,9 @@ def test_collections_with_nothing_to_find_give_empty_tables(
     spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]], kept: int
 ) -> None:
     """Without a pair everything is kept, and all tables can be read."""
-    write_lines(tmp_path / "a.jsonl", rows)
+    write_rows(tmp_path / "a.jsonl", rows)
 
-    metrics = run(spark, tmp_path, tmp_path / "a.jsonl")
+    metrics = run_that_adds_up(spark, tmp_path, tmp_path / "a.jsonl")
 
     assert metrics["rows"]["pairs"] == metrics["rows"]["clusters"] == 0
     assert {name: n for name, n in metrics["rows"].items() if n} == {
@@ -268,8 +259,8 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
     spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A stage that breaks while a finished run is replaced: neither the old run nor the new one is a result."""
-    path = write_lines(tmp_path / "a.jsonl", LINES)
-    run(spark, tmp_path, path)
+    path = write_rows(tmp_path / "a.jsonl", LINES)
+    run_that_adds_up(spark, tmp_path, path)
 
     def fail(*_: object, **__: object) -> DataFrame:
         raise RuntimeError("the disk is full")
@@ -287,10 +278,10 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
 
 def test_kept_documents_are_written_as_the_lines_they_came_in(spark: SparkSession, tmp_path: Path) -> None:
     """JSON lines stay as they were, all their fields with them; of other formats the fields are stated."""
-    path = write_lines(tmp_path / "a.jsonl", LINES)
+    path = write_rows(tmp_path / "a.jsonl", LINES)
     (tmp_path / "b.xml").write_text("<docs><doc><id>7</id><text>one &amp; two</text></doc></docs>")
 
-    run(spark, tmp_path, path, tmp_path / "b.xml", pairs={"threshold": 0.7}, output={"kept": "jsonl"})
+    run_that_adds_up(spark, tmp_path, path, tmp_path / "b.xml", pairs={"threshold": 0.7}, output={"kept": "jsonl"})
 
     written = [line for part in (tmp_path / "out" / "kept").glob("part-*") for line in part.read_text().splitlines()]
     originals = path.read_text(encoding="utf-8").splitlines()
@@ -303,9 +294,9 @@ def test_kept_documents_are_written_as_the_lines_they_came_in(spark: SparkSessio
 
 def test_kept_documents_are_written_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
     """Exactly the kept documents, with their content."""
-    path = write_lines(tmp_path / "a.jsonl", LINES)
+    path = write_rows(tmp_path / "a.jsonl", LINES)
 
-    run(spark, tmp_path, path, pairs={"threshold": 0.7}, output={"kept": "parquet"})
+    run_that_adds_up(spark, tmp_path, path, pairs={"threshold": 0.7}, output={"kept": "parquet"})
 
     written = {row["doc_id"]: row["content"] for row in table(spark, tmp_path, "kept").collect()}
     kept = {row["doc_id"] for row in table(spark, tmp_path, "keep").where("kept").collect()}

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.run.job import run_job
 from nddup.run.session import set_to, splitting
-from nddup.settings.load import build_config
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
+from tests.finished_runs import run_over, sorted_tables
 
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 3},
@@ -66,19 +65,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, Any]) -> dict[str, Any]:
+def begin_or_resume(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, Any]) -> dict[str, Any]:
     """Begin or resume the run; its metrics."""
     settings = SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
-    return run_job(spark, [str(pages)], str(output), build_config(settings, origin="test"), resume=True)
+    return run_over(spark, [pages], output, settings, resume=True)
 
 
 def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
     """The tables and texts of a finished run, sorted."""
-    folder = SparkFolder(spark, str(output))
-    folder.open()
-    tables = {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
-    return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text().splitlines()}
+    return sorted_tables(spark, output) | {
+        "kept": kept,
+        "duplicates": (output / "duplicates.txt").read_text().splitlines(),
+    }
 
 
 def made(output: Path) -> list[str]:
@@ -114,7 +113,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iter
 def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]], Any]:
     """What every other way must come to."""
     output = pages.parent / "undisturbed"
-    metrics = run(spark, pages, output)
+    metrics = begin_or_resume(spark, pages, output)
     return rows(spark, output), counts(metrics)
 
 
@@ -142,7 +141,7 @@ def test_killed_behind_each_table_in_turn(
     for _ in range(len(expected) + 2):
         with killed(monkeypatch, lambda _: True) as names:
             try:
-                metrics = run(spark, pages, tmp_path / "out")
+                metrics = begin_or_resume(spark, pages, tmp_path / "out")
                 break
             except KilledError:
                 assert not (tmp_path / "out" / "_COMPLETE").exists()
@@ -161,17 +160,17 @@ def test_what_changed_is_made_again_and_nothing_else(
     """A limit for rejects: nothing. Another threshold: from the pairs on, whatever the splits. Another file: all."""
     ours = tmp_path / "pages"
     shutil.copytree(pages, ours)
-    run(spark, ours, tmp_path / "out")
+    begin_or_resume(spark, ours, tmp_path / "out")
 
     with killed(monkeypatch, lambda _: False) as limited:
-        run(spark, ours, tmp_path / "out", input={"max_rejects": 0.9})
+        begin_or_resume(spark, ours, tmp_path / "out", input={"max_rejects": 0.9})
     split = {"spark.sql.files.maxPartitionBytes": "1000"}
     with killed(monkeypatch, lambda _: False) as stricter, set_to(spark, split):
-        metrics = run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
-    anew = run(spark, ours, tmp_path / "anew", pairs={"threshold": 0.7})
+        metrics = begin_or_resume(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
+    anew = begin_or_resume(spark, ours, tmp_path / "anew", pairs={"threshold": 0.7})
     (ours / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
     with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
-        run(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
+        begin_or_resume(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
 
     assert limited == []
     assert not {"records", "offsets", "documents", "rejects"} & set(stricter)
@@ -202,7 +201,7 @@ def test_a_result_is_not_made_again(
     """Resuming a finished run gives its metrics and starts no stage."""
     with monkeypatch.context() as patched:
         patched.setattr("nddup.run.job.run_stages", lambda *_: pytest.fail("a stage was started"))
-        metrics = run(spark, pages, pages.parent / "undisturbed")
+        metrics = begin_or_resume(spark, pages, pages.parent / "undisturbed")
 
     assert counts(metrics) == undisturbed[1]
 
@@ -210,14 +209,14 @@ def test_a_result_is_not_made_again(
 def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_path: Path) -> None:
     """Context, kept documents, evaluation and report go when a run is resumed with other settings, without them."""
     out, ours = tmp_path / "out", {"input": {"max_record": 64_000}}
-    run(spark, pages, out, output={"context": True}, **ours)
+    begin_or_resume(spark, pages, out, output={"context": True}, **ours)
     assert (out / "context.fimi").exists()
     (out / "report").mkdir()
     (out / "evaluation.json").write_text("{}")
 
-    run(spark, pages, out, output={"context": True}, **ours)
+    begin_or_resume(spark, pages, out, output={"context": True}, **ours)
     assert (out / "evaluation.json").exists()
-    run(spark, pages, out, output={"kept": "none"}, pairs={"threshold": 0.7}, **ours)
+    begin_or_resume(spark, pages, out, output={"kept": "none"}, pairs={"threshold": 0.7}, **ours)
 
     assert not {"context.fimi", "kept", "report", "evaluation.json"} & {path.name for path in out.iterdir()}
     assert not list(out.glob("_CLAIM*"))
@@ -239,7 +238,7 @@ def test_a_result_that_lost_anything_is_finished_again(
     if damaged.endswith(" cut"):
         file.write_bytes(half)
 
-    metrics = run(spark, pages, output)
+    metrics = begin_or_resume(spark, pages, output)
 
     assert rows(spark, output) == undisturbed[0]
     assert counts(metrics) == undisturbed[1]

@@ -1,6 +1,5 @@
 """Graphs and components too large for one task: the same tables another way, or others that keep every promise."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from scipy.sparse.csgraph import connected_components
 
 from nddup.results.check import check_run
 from nddup.run import clustering, rounds
-from nddup.run.job import run_job
 from nddup.run.state import Job
-from nddup.settings.load import build_config
 from nddup.spark.clustering import large_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
-from nddup.tables import RESULTS
+from tests.finished_runs import run_over, sorted_tables, write_texts
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
@@ -34,7 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def chains_and_a_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone."""
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{word}" for word in range(5 * n, 5 * n + 20)) for n in random.permutation(70)]
@@ -43,32 +40,28 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
         texts.append(" ".join(f"slot{n}" if is_kept else f"own{member}x{n}" for n, is_kept in enumerate(kept)))
     texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
-    path = tmp_path_factory.mktemp("large") / "a.jsonl"
-    path.write_text("".join(json.dumps({"id": f"d{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
-    return path
+    return write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
 
 
-def run(spark: SparkSession, collection: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
+def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
     """The rows of each table, sorted, and the counts of the clusters stage."""
-    settings = {**SETTINGS, "clusters": clusters}
-    metrics = run_job(spark, [str(collection)], str(output), build_config(settings, origin="test"))
-    tables = {name: sorted(map(str, spark.read.parquet(f"{output}/{name}").collect())) for name in RESULTS}
-    return tables, metrics["stages"]["clusters"]
+    metrics = run_over(spark, [pages], output, {**SETTINGS, "clusters": clusters})
+    return sorted_tables(spark, output), metrics["stages"]["clusters"]
 
 
 @pytest.fixture(scope="module")
-def ordinary(spark: SparkSession, collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def ordinary(spark: SparkSession, chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """The tables of the ordinary way."""
-    return run(spark, collection, tmp_path_factory.mktemp("ordinary") / "run")[0]
+    return tables_and_counts(spark, chains_and_a_family, tmp_path_factory.mktemp("ordinary") / "run")[0]
 
 
 @pytest.fixture
-def spread_run(spark: SparkSession, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Makes a run whose components are spread, and proves its promises."""
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
 
     def make(**clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
-        found = run(spark, collection, tmp_path / "run", **clusters)
+        found = tables_and_counts(spark, chains_and_a_family, tmp_path / "run", **clusters)
         report = check_run(spark, str(tmp_path / "run"))
         assert report.is_sound, report.text()
         return found
@@ -77,7 +70,7 @@ def spread_run(spark: SparkSession, collection: Path, tmp_path: Path, monkeypatc
 
 
 def test_in_rounds_the_tables_are_the_same(
-    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stars and rounds in place of one task; of the keep-list one round, and one task for what it leaves.
 
@@ -86,7 +79,7 @@ def test_in_rounds_the_tables_are_the_same(
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
 
-    tables, counts = run(spark, collection, tmp_path / "run")
+    tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
     assert tables == ordinary
     assert counts["components"] == 3
@@ -94,13 +87,13 @@ def test_in_rounds_the_tables_are_the_same(
 
 
 def test_in_shares_the_tables_are_the_same(
-    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both components in shares of nine, from a graph made in rounds, all of the keep-list too."""
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
 
-    tables, counts = run(spark, collection, tmp_path / "run")
+    tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
     assert tables == ordinary
     assert counts["spread_components"] == 2
@@ -108,7 +101,7 @@ def test_in_shares_the_tables_are_the_same(
 
 
 def test_components_keep_their_names_in_any_number_of_partitions(
-    spark: SparkSession, collection: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them."""
     order_nodes = large_graph.order_nodes
@@ -121,7 +114,7 @@ def test_components_keep_their_names_in_any_number_of_partitions(
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
 
-    tables, counts = run(spark, collection, tmp_path / "run")
+    tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
     assert tables == ordinary
     assert counts["spread_components"] == 2
