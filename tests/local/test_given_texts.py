@@ -4,7 +4,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from nddup.local.given_texts import number_texts
-from nddup.spark.reading import splits
+from nddup.spark.reading import scan
 
 ROWS = [
     *((name, f"text {n} " * n) for name in ("b", "a", "é", "B", "") for n in (1, 3, 40)),
@@ -19,7 +19,7 @@ def test_texts_are_numbered_alike(spark: SparkSession) -> None:
     table = pa.table({"id": pa.array(ids, pa.string()), "body": pa.array(texts, pa.string())})
 
     ours = number_texts(table, id="id", text="body")
-    theirs = splits.number_texts(spark.createDataFrame(table), id="id", text="body").toArrow()
+    theirs = scan.number_texts(spark.createDataFrame(table), id="id", text="body").toArrow()
     in_order = theirs.sort_by([("split", "ascending"), ("seq", "ascending")])
 
     assert list(zip(ours["doc_id"].to_pylist(), ours["text"].to_pylist(), strict=True)) == list(

@@ -8,7 +8,7 @@ from nddup.arrays import Ragged
 from nddup.local.match import Rule, match
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
-from nddup.verifying import definitions
+from nddup.verifying import definitions, near_pairs
 
 SIZE = 24
 WHOLE = 1 << 30
@@ -50,12 +50,12 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
         threshold.denominator,
         threshold.is_count,
         threshold.measure == "resemblance",
-        threshold.size,
+        definitions.Sample(threshold.size, by_slots=threshold.by_slots),
         is_containment=threshold.is_containment,
     )
     for seed in range(5):
         rows = definitions.gather(draw_sketches(seed))
-        near = definitions.find_near(rows, definitions.Probes(rows), rule)
+        near = near_pairs.find_near(rows, near_pairs.Probes(rows), rule)
         due = {
             (int(a), int(b)): (int(overlap), resemblance, within, around)
             for a, b, overlap, resemblance, within, around in zip(*near, strict=True)
