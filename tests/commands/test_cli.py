@@ -184,10 +184,10 @@ def test_an_unexpected_error_is_one_line_too(
 
     monkeypatch.setattr("nddup.run.session.start_session", fail)
 
-    assert main(["run", str(pages), "--output", str(tmp_path / "out")]) == 1
+    assert main(["run", str(pages), "--output", str(tmp_path / "out"), "--engine", "spark"]) == 1
     assert capsys.readouterr().err == "nddup: broken (NDDUP_DEBUG=1 shows the trace)\n"
     monkeypatch.setenv("NDDUP_DEBUG", "1")
-    assert main(["run", str(pages), "--output", str(tmp_path / "out")]) == 1
+    assert main(["run", str(pages), "--output", str(tmp_path / "out"), "--engine", "spark"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -231,7 +231,7 @@ def test_the_line_of_a_failure_says_what_happened(
 
     monkeypatch.setattr("nddup.run.session.start_session", fail)
 
-    assert main(["show", "out"]) == 1
+    assert main(["check", "out"]) == 1
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"
 
 
