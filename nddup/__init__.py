@@ -31,13 +31,13 @@ __version__ = "0.1.0"
 __all__ = ["find_duplicates"]
 
 if TYPE_CHECKING:
-    from nddup.run.dataframes import find_duplicates
+    from nddup.run.find_duplicates import find_duplicates
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Load Spark only when it is asked for: the pure packages and `--help` do without it."""
     if name == "find_duplicates":
-        from nddup.run.dataframes import find_duplicates  # noqa: PLC0415
+        from nddup.run.find_duplicates import find_duplicates  # noqa: PLC0415
 
         return find_duplicates
     raise AttributeError(f"module 'nddup' has no attribute {name!r}")

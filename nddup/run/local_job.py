@@ -28,6 +28,7 @@ from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.text_choice import Choice, choose_documents
 from nddup.settings import derive
+from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage, local_path
@@ -85,67 +86,70 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
             return folder.open()
         if says:
             said(says)
-        return _make_all(LocalJob(config, folder, workers, progress), source)
+        return _make_all(LocalJob(config, folder, workers, progress), folder, source)
 
 
-def _make_all(job: LocalJob, source: Collection) -> dict[str, Any]:
+def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[str, Any]:
     """Every table and file of a run in its folder; the metrics."""
     sketched = sketch_documents(job, source)
     found = find_clusters(job, sketched)
 
-    job.folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
+    folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
     if job.config.output.context:
-        job.folder.write_text("context.fimi", outputs.spell_features(sketched.documents))
-    _write_kept_once(job, sketched, found)
+        folder.write_text("context.fimi", outputs.spell_features(sketched.documents))
+    reader = outputs.Reader(source, text_rule(job.config), limits_of(job.config), job.workers)
+    _write_kept_once(job, folder, reader, sketched, found)
     with job.stage("texts", TextsMetrics) as stage:
-        texts = _store_texts(job, source, sketched, found)
+        texts = _store_texts(job, reader, sketched, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
 
     if sketched.metrics.lexicon is not None:
-        job.folder.write_text(NOTE, note_of(job.config, sketched.metrics.lexicon))
+        folder.write_text(NOTE, note_of(job.config, sketched.metrics.lexicon))
 
     pairs, clusters, keep = found.stages
     stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
     metrics = metrics_of(job.config, stages, found.unpaired).dump()
-    job.folder.finish(metrics)
+    folder.finish(metrics)
     if job.config.output.report:
-        with job.stage("report", StageMetrics) as report:
-            report.notes.append(report_run(DuckRun(job.folder.path), job.folder))
+        with job.stage("report", StageMetrics) as reporting:
+            reporting.notes.append(report_run(DuckRun(folder.path), folder))
     return metrics
 
 
-def _write_kept_once(job: LocalJob, sketched: Sketched, found: Found) -> None:
+def _write_kept_once(
+    job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
+) -> None:
     """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
     form, made = job.config.output.kept, made_of("kept", job.config)
     if form == "none" or sketched.parts is None:
-        job.folder.clear("kept")
+        folder.clear("kept")
         return
-    if job.folder.has("kept", **made):
+    if folder.has("kept", **made):
         return
 
     with job.stage("output", StageMetrics) as stage:
-        job.folder.clear("kept")
+        folder.clear("kept")
         ids = found.keep.filter(found.keep["kept"])["doc_id"]
         chosen = sketched.documents.filter(pc.is_in(sketched.documents["doc_id"], ids.combine_chunks()))
-        read = sketched.reader.find_kept(chosen, sketched.parts)
-        written = outputs.write_kept(read, Path(local_path(f"{job.folder.path}/kept")), form)
+        read = reader.find_kept(chosen, sketched.parts)
+        written = outputs.write_kept(read, Path(local_path(f"{folder.path}/kept")), form)
         if written != len(chosen):
             raise NddupError(f"{written} of {len(chosen)} kept documents were found again: the input changed meanwhile")
-        job.folder.seal("kept", **made, counted={})
+        folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
 
 
-def _store_texts(job: LocalJob, source: Collection, sketched: Sketched, found: Found) -> TextsMetrics:
+def _store_texts(job: LocalJob, reader: outputs.Reader, sketched: Sketched, found: Found) -> TextsMetrics:
     """Leave the table `texts`: the files of the documents that are chosen are read again."""
     noted = job.find("texts")
     if noted is None:
         options, choice = job.config.output, Choice({}, [], 0)
         if options.texts:
-            sizes = {file.source: file.size for file in source.listing.files}
+            sizes = {file.source: file.size for file in reader.collection.listing.files}
             sampled = options.texts // 2
             rows = outputs.list_shown(found.clusters, found.members, sketched.documents, sampled=sampled)
             choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
-        texts = sketched.reader.find_texts(choice.documents)
+        texts = reader.find_texts(choice.documents)
         counted = {"clusters": len(choice.clusters), "beyond_files": choice.beyond_files}
         job.save("texts", texts, **counted)
         noted = {"rows": len(texts), "noted": counted}

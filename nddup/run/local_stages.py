@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.local import engine, outputs
+from nddup.local import engine
 from nddup.local.workers import Workers
 from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.run.engines import memory_of, require_memory
@@ -21,9 +21,8 @@ from nddup.run.progress import Progress
 from nddup.run.stage import M, Stage, measured
 from nddup.scanning.collection import Collection
 from nddup.settings import derive
-from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
-from nddup.storage.local_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder, MemoryTables
 
 PAIRED = ("pairs", "clusters", "members", "false_components", "keep")
 """The tables that follow from the documents. They are made together, in memory."""
@@ -34,7 +33,7 @@ class LocalJob:
     """What the steps of one run share."""
 
     config: Config
-    folder: LocalFolder
+    folder: LocalFolder | MemoryTables
     workers: Workers
     progress: Progress
     resumed: dict[str, None] = field(default_factory=dict)
@@ -61,10 +60,9 @@ class LocalJob:
 
 @dataclass(frozen=True)
 class Sketched:
-    """What the first stage leaves: the documents, how to read them again, and what was counted."""
+    """What the first stage leaves: the documents, PARTS where they are to be read again, and what was counted."""
 
     documents: pa.Table
-    reader: outputs.Reader
     parts: pa.Table | None
     metrics: SketchMetrics
 
@@ -80,10 +78,9 @@ class Found:
     unpaired: Unpaired
 
 
-def sketch_documents(job: LocalJob, source: Collection) -> Sketched:
-    """Read and sketch every record, unless an earlier attempt did."""
+def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
+    """Read and sketch every record of files, or of TEXTS, unless an earlier attempt did."""
     with job.stage("sketch", SketchMetrics) as stage:
-        reader = outputs.Reader(source, text_rule(job.config), limits_of(job.config), job.workers)
         metrics = _find_sketched(job, source)
         if metrics is not None:
             documents = job.folder.read("documents")
@@ -92,10 +89,10 @@ def sketch_documents(job: LocalJob, source: Collection) -> Sketched:
             documents, parts, metrics = _read(job, source)
         rows = metrics.rows_out
         stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
-    return Sketched(documents, reader, parts, stage.metrics)
+    return Sketched(documents, parts, stage.metrics)
 
 
-def _find_sketched(job: LocalJob, source: Collection) -> SketchMetrics | None:
+def _find_sketched(job: LocalJob, source: Collection | pa.Table) -> SketchMetrics | None:
     """What an earlier attempt counted while it read; None if it did not come to the end of it."""
     names = ["documents", "rejects"]
     names += ["parts"] if job.config.output.kept != "none" else []
@@ -125,7 +122,7 @@ def _has_lexicon(config: Config) -> bool:
     return words is not None and words.needs_lexicon
 
 
-def _read(job: LocalJob, source: Collection) -> tuple[pa.Table, pa.Table, SketchMetrics]:
+def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Table, SketchMetrics]:
     """Documents, parts, and what was counted; all tables of the stage are saved."""
     sketched = engine.sketch(source, job.config, job.workers)
     documents, rejects, reasons = sketched.documents, sketched.rejects, sketched.reasons
@@ -153,7 +150,7 @@ def _read(job: LocalJob, source: Collection) -> tuple[pa.Table, pa.Table, Sketch
 
 
 def _sketch_metrics(  # noqa: PLR0913 - what the file says
-    source: Collection,
+    source: Collection | pa.Table,
     documents: int,
     rejects: int,
     *,
@@ -161,13 +158,14 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     counts: Mapping[str, Any],
     lexicon: LexiconMetrics | None,
 ) -> SketchMetrics:
+    listing = source.listing if isinstance(source, Collection) else None
     names = ("files_read_again", "undecodable_records", "undecodable_places", "left_out_shingles")
     return SketchMetrics(
         rows_in={"records": documents + rejects},
         rows_out={"documents": documents, "rejects": rejects},
-        bytes=sum(file.size for file in source.listing.files),
-        files=len(source.listing.files),
-        skipped_files=skipped_files(source.listing),
+        bytes=sum(file.size for file in listing.files) if listing else 0,
+        files=len(listing.files) if listing else 0,
+        skipped_files=skipped_files(listing) if listing else [],
         rejected=dict(reasons),
         lexicon=lexicon,
         **{name: counts[name] for name in names},

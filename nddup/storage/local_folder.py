@@ -23,6 +23,29 @@ class Found(NamedTuple):
     counted: Mapping[str, Any]
 
 
+class MemoryTables:
+    """The tables of a run that leaves no folder; nothing is found, for it begins empty."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, pa.Table] = {}
+
+    def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
+        """Nothing is noted of any table."""
+        del name, settings, reads
+        return None
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Keep a table."""
+        self.tables[name] = table
+
+    def read(self, name: str) -> pa.Table:
+        """A table that was kept."""
+        return self.tables[name]
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """What is written is whole."""
+
+
 class LocalFolder(RunFolder):
     """A run's folder on this machine, its tables as Parquet."""
 

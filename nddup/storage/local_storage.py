@@ -116,7 +116,7 @@ class LocalStorage:
         if where.is_dir() and not where.is_symlink():
             shutil.rmtree(where, ignore_errors=True)
         else:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 where.unlink()
         _forget_checksum(where)
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from nddup import find_duplicates
 from nddup.errors import ConfigError, NddupError
-from nddup.run.dataframes import Tables
+from nddup.run.find_duplicates import Tables
 from nddup.run.session import set_to
 from tests.finished_runs import run_over, write_texts
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
-from nddup.run.dataframes import find_duplicates
+from nddup.run.find_duplicates import find_duplicates
 from nddup.spark.clustering.cluster_names import Naming, list_clusters, list_members, list_places, name_sets
 from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.mine_components import (
