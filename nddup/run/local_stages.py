@@ -194,7 +194,7 @@ def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
 
         # Sealed last: with it all five tables are there, and what was counted of them.
         counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]
-        job.save("keep", kept.keep, stages=counted, unpaired=list(unpaired))
+        job.save("keep", kept.keep, counts={"kept": number}, stages=counted, unpaired=list(unpaired))
     return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
 
 
@@ -217,19 +217,30 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
     """The clusters, their members, and the false components, saved."""
     with job.stage("clusters", ClustersMetrics) as stage:
         clustered = engine.cluster(paired, job.config, job.workers)
+        counts = clustered.counts
         tables = {name: getattr(clustered, name) for name in ("clusters", "members", "false_components")}
-        for name, table in tables.items():
-            job.save(name, table)
+        job.save("false_components", tables["false_components"], counts={name: counts[name] for name in _FALSE_COUNTS})
+        job.save(
+            "clusters",
+            tables["clusters"],
+            counts={name: counts[name] for name in _COVERAGES},
+            covered_components=counts["covered_components"],
+        )
+        job.save("members", tables["members"])
         counted = ClustersMetrics(
             rows_in={"pairs": len(paired.pairs)},
             rows_out={name: len(table) for name, table in tables.items()},
-            **{name: clustered.counts[name] for name in _CLUSTER_COUNTS},
+            **{name: counts[name] for name in _CLUSTER_COUNTS},
         )
         stage.done(counted, f"{len(clustered.clusters):,} clusters")
     return clustered, stage.metrics
 
 
 _MEASURED = {"seconds", "shuffle_bytes", "resumed"}
+_FALSE_COUNTS = ("invented_pairs", "most_invented", "bounded_components")
+_COVERAGES = ("covered_clusters", "led_clusters", "cut_clusters")
+"""What the notes of these tables say, for whoever goes on with them."""
+
 _PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
 _CLUSTER_COUNTS = (
     "components", "largest_component", "fpgrowth_components", "fpgrowth_fits", "covered_components",

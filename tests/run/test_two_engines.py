@@ -1,0 +1,133 @@
+"""A run's folder is the same from either engine; what one began, the other finishes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError, NeedsSparkError
+from nddup.results.check import check_run
+from nddup.run import local_job
+from nddup.run.engines import choose_engine
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.tables import RESULTS
+from tests.finished_runs import sorted_tables
+from tests.local.collections import make_texts, write_lines
+
+ENGINES_OWN = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
+"""What `metrics.json` says of an engine, not of a collection."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Edited, damaged and repeated records."""
+    return write_lines(tmp_path_factory.mktemp("engines") / "pages.jsonl", make_texts())
+
+
+def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """The metrics without what belongs to an engine."""
+    if isinstance(value, dict):
+        return {key: counted(item) for key, item in value.items() if key not in ENGINES_OWN}
+    return value
+
+
+def lines(folder: Path) -> list[str]:
+    """All lines of the text files in a folder, sorted."""
+    return sorted(line for part in folder.glob("part-*") for line in part.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("form", ["jsonl", "xml"])
+def test_the_folders_are_equal(spark: SparkSession, tmp_path: Path, pages: Path, form: str) -> None:
+    """Tables, lists, kept documents and counts; the report has the same files."""
+    config = build_config({"output": {"kept": form, "context": True}}, origin="test")
+
+    local = run_locally([str(pages)], str(tmp_path / "local"), config)
+    there = run_job(spark, [str(pages)], str(tmp_path / "spark"), config)
+
+    assert counted(local) == counted(there)
+    assert sorted_tables(spark, tmp_path / "local") == sorted_tables(spark, tmp_path / "spark")
+    assert lines(tmp_path / "local" / "kept") == lines(tmp_path / "spark" / "kept")
+    for name in ("duplicates.txt", "context.fimi"):
+        assert (tmp_path / "local" / name).read_bytes() == (tmp_path / "spark" / name).read_bytes()
+    reports = [
+        {path.relative_to(tmp_path / name) for path in (tmp_path / name / "report").rglob("*") if path.suffix != ".crc"}
+        for name in ("local", "spark")
+    ]
+    assert reports[0] == reports[1]
+    assert check_run(spark, str(tmp_path / "local")).is_sound
+
+
+@pytest.mark.parametrize("stopped", ["pairs", "clusters", "keep", "texts"])
+def test_spark_finishes_what_the_embedded_engine_began(
+    spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
+) -> None:
+    """A run that ends before a table: documents and rejects are taken, the rest is made."""
+    config, output = build_config({"output": {"report": False}}, origin="test"), str(tmp_path / "run")
+    whole = run_locally([str(pages)], str(tmp_path / "whole"), config)
+    real = local_job.LocalJob.save
+
+    def save(job: local_job.LocalJob, name: str, table: Any, **noted: Any) -> None:  # noqa: ANN401
+        if name == stopped:
+            raise KeyboardInterrupt
+        real(job, name, table, **noted)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(local_job.LocalJob, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            run_locally([str(pages)], output, config)
+    made = run_job(spark, [str(pages)], output, config, resume=True)
+
+    assert counted(made) == counted(whole)
+    assert {"documents", "rejects"} <= set(made["stages"]["sketch"]["resumed"])
+    assert sorted_tables(spark, tmp_path / "run") == sorted_tables(spark, tmp_path / "whole")
+
+
+def test_the_embedded_engine_finishes_what_spark_began(
+    spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run on Spark that ended in its second stage the documents are taken; a finished one is taken whole."""
+    config, output = build_config({}, origin="test"), str(tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr("nddup.run.pipeline.find_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_job(spark, [str(pages)], output, config)
+    made = run_locally([str(pages)], output, config, resume=True)
+    before = (tmp_path / "run" / "metrics.json").read_bytes()
+    again = run_job(spark, [str(pages)], output, config, resume=True)
+
+    assert made["stages"]["sketch"]["resumed"] == ["documents", "rejects"]
+    assert json.loads(before) == again
+    assert set(made["rows"]) == set(RESULTS)
+
+
+def test_too_little_memory_leaves_the_documents(tmp_path: Path, pages: Path) -> None:
+    """The run stops before the pairs, and says how to go on."""
+    config = build_config({"local": {"memory": "1MB"}}, origin="test")
+
+    with pytest.raises(NeedsSparkError, match=r"may need .* go on with --engine spark --resume"):
+        run_locally([str(pages)], str(tmp_path / "run"), config)
+
+    assert (tmp_path / "run" / "_stages" / "documents.json").exists()
+    assert not (tmp_path / "run" / "_COMPLETE").exists()
+
+
+def test_the_engine_is_the_embedded_one_where_it_can_do_the_work(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local files without a word about Spark; anything of Spark's, or too many bytes, is for Spark."""
+    for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def chosen(*inputs: str, master: str | None = None, **settings: Any) -> str:  # noqa: ANN401
+        return choose_engine(inputs or [str(pages)], build_config(settings, origin="test"), master=master).engine
+
+    assert chosen() == chosen(pages.as_uri()) == chosen(engine="local") == "local"
+    assert chosen(engine="spark") == chosen(master="local[2]") == chosen("s3a://bucket/pages") == "spark"
+    assert chosen(spark={"spark.driver.memory": "2g"}) == chosen(clusters={"miner": "fpgrowth"}) == "spark"
+    assert chosen(local={"memory": "100MB"}) == "spark"
+    with pytest.raises(ConfigError, match=r"engine: local, but --master is given"):
+        chosen(engine="local", master="yarn")
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert chosen() == "spark"
