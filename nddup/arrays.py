@@ -7,7 +7,8 @@ workers have neither.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, TypeVar, cast
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -23,6 +24,11 @@ HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
     return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+
+
+def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher
+    """Whether an earlier process of this installation compiled a kernel, and left it on the disk."""
+    return any(Path(kernel.stats.cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
 
 
 class Ragged(NamedTuple):

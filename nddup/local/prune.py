@@ -93,7 +93,7 @@ def number_shared(
     pieces = max(workers.count, -(-len(sketches.values) // KEYS))
 
     def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
-        return _number(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
+        return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
 
     found = list(workers.threads.map(count, range(pieces)))
     start = 0
@@ -125,7 +125,7 @@ def _pick(
 
 
 @compiled
-def _number(
+def number_ids(
     values: NDArray[np.uint64], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
     """Number the ids that occur more than once at these places: the places of such ids, their numbers, the ids."""

@@ -1,8 +1,12 @@
 """Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
 
 import numpy as np
+import pyarrow as pa
 
 from nddup.arrays import Ragged, take_rows
+from nddup.local import engine
+from nddup.local.given_texts import number_texts
+from nddup.local.workers import Workers
 from nddup.matching import prefix_filter
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
@@ -12,6 +16,7 @@ from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
 from nddup.reading import bounded_parts, markup, page_limits
 from nddup.scanning import read_again, sketch_records
+from nddup.settings.load import build_config
 from nddup.sketching import lsh_keys, min_s, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
@@ -27,6 +32,7 @@ __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_
 def compile_kernels() -> None:
     """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk."""
     load_kernels()
+    _run_embedded()
     offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
     cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
@@ -48,6 +54,18 @@ def compile_kernels() -> None:
         follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
+
+
+def _run_embedded() -> None:
+    """A run of the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled apart."""
+    words = [f"w{number}" for number in range(60)]
+    texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
+    given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
+    with Workers(1) as workers:
+        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}):
+            config = build_config({"pairs": {"threshold": 0.5}, **settings}, origin="kernels")
+            paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers)
+            engine.keep(paired, engine.cluster(paired, config, workers), config)
 
 
 def load_kernels() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from nddup.arrays import is_compiled
 from nddup.errors import NddupError
-from nddup.local import outputs
+from nddup.local import outputs, prune
 from nddup.local.processes import Processes
 from nddup.local.term_counts import take_saved
 from nddup.local.workers import Workers
@@ -86,6 +87,8 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
             return folder.open()
         if says:
             said(says)
+        if not is_compiled(prune.number_ids):
+            said("compiling the kernels: about a minute, once for an installation")
         return _make_all(LocalJob(config, folder, workers, progress), folder, source)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.local import engine
 from nddup.local.workers import Workers
@@ -223,7 +224,7 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
         job.save(
             "clusters",
             tables["clusters"],
-            counts={name: counts[name] for name in _COVERAGES},
+            counts={name: counts[name] for name in _COVERAGES} | {"cut_clusters": _count_cut(clustered.clusters)},
             covered_components=counts["covered_components"],
         )
         job.save("members", tables["members"])
@@ -236,9 +237,15 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
     return clustered, stage.metrics
 
 
+def _count_cut(clusters: pa.Table) -> int:
+    """The clusters whose row holds fewer ids than they have members."""
+    is_cut = pc.greater(clusters["size"], pc.list_value_length(clusters["members"]))
+    return pc.sum(is_cut).as_py() or 0
+
+
 _MEASURED = {"seconds", "shuffle_bytes", "resumed"}
 _FALSE_COUNTS = ("invented_pairs", "most_invented", "bounded_components")
-_COVERAGES = ("covered_clusters", "led_clusters", "cut_clusters")
+_COVERAGES = ("covered_clusters", "led_clusters")
 """What the notes of these tables say, for whoever goes on with them."""
 
 _PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NeedsSparkError
 from nddup.results.check import check_run
-from nddup.run import local_job
 from nddup.run.engines import choose_engine
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
+from nddup.run.local_stages import LocalJob
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.finished_runs import sorted_tables
@@ -68,15 +68,15 @@ def test_spark_finishes_what_the_embedded_engine_began(
     """A run that ends before a table: documents and rejects are taken, the rest is made."""
     config, output = build_config({"output": {"report": False}}, origin="test"), str(tmp_path / "run")
     whole = run_locally([str(pages)], str(tmp_path / "whole"), config)
-    real = local_job.LocalJob.save
+    real = LocalJob.save
 
-    def save(job: local_job.LocalJob, name: str, table: Any, **noted: Any) -> None:  # noqa: ANN401
+    def save(job: LocalJob, name: str, table: Any, **noted: Any) -> None:  # noqa: ANN401
         if name == stopped:
             raise KeyboardInterrupt
         real(job, name, table, **noted)
 
     with monkeypatch.context() as patched:
-        patched.setattr(local_job.LocalJob, "save", save)
+        patched.setattr(LocalJob, "save", save)
         with pytest.raises(KeyboardInterrupt):
             run_locally([str(pages)], output, config)
     made = run_job(spark, [str(pages)], output, config, resume=True)
