@@ -1,14 +1,13 @@
-"""Near-duplicate document clusters you can trust, on Apache Spark.
+"""Near-duplicate document clusters you can trust: in memory on one machine, on Apache Spark beyond it.
 
-The pipeline, top to bottom. Each arrow is a function in `nddup.spark`; each name on the right is a table whose schema
-is in `nddup.tables`.
+The pipeline, top to bottom. Each name on the right is a table whose schema is in `nddup.tables`. Each arrow is a step
+of both engines: a module of `nddup.local` over arrays, and of `nddup.spark` over DataFrames, which call the same pure
+functions. `nddup.run.pipeline` (Spark) and `nddup.run.local_job` tell the order of a whole run.
 
-    files      --read-->       chunks      the bytes of each record
-    chunks     --sketch-->     records     sketch of each document, or the reason why there is none
+    files      --scan-->       records     sketch of each document, or the reason why there is none
     records    --collapse-->   documents   doc_id, source, record, group, sketch        and rejects
-    documents  --divide-->     postings    which sketch holds which feature, pruned
-    postings   --match-->      matches     near-duplicate sketches
-    matches    --lead-->       matches     where a family is too large for its pairs
+    documents  --prune-->      postings    which sketch holds which feature
+    postings   --match-->      matches     near-duplicate sketches; of families too large for their pairs, by leaders
     matches    --expand-->     pairs       near-duplicate documents
     matches    --graph-->      graph       components, kept nodes
     graph      --mine-->       clusters    maximal sets of near-duplicates              and members
@@ -19,7 +18,8 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     reading, sketching, matching, mining, verifying     the mathematics, without Spark
     scanning                                            from files to Arrow batches, in any worker, without Spark
     settings, explaining                                what a run can be told, and what that means
-    spark                                               the stages over DataFrames, lazy
+    local                                               the steps in memory, without Spark
+    spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
     storage, run                                        a run, from inputs to report: the packages that act
     results, commands                                   what is done with a finished run; a module for each command
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Load Spark only when it is asked for: the pure packages and `--help` do without it."""
+    """Load what a run takes only when it is asked for: `--help` does without it."""
     if name == "find_duplicates":
         from nddup.run.find_duplicates import find_duplicates  # noqa: PLC0415
 
