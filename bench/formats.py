@@ -26,9 +26,9 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
+from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.state import Job
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts
 from nddup.scanning.whole_files import StoredFile, read_file

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.recording import BUILD, drop, record, show
 from nddup.matching.threshold import Threshold
-from nddup.run.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
+from nddup.run.on_spark.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
 from nddup.run.session import start_session
 from nddup.spark.pairing import match, prune
 from nddup.spark.pairing.compared import matches_of

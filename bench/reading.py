@@ -18,9 +18,9 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
+from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.state import Job
 from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import HEAD_BYTES, find_files
 from nddup.scanning.sketch_records import SketchRecords

@@ -2,7 +2,7 @@
 
 The pipeline, top to bottom. Each name on the right is a table whose schema is in `nddup.tables`. Each arrow is a step
 of both engines: a module of `nddup.local` over arrays, and of `nddup.spark` over DataFrames, which call the same pure
-functions. `nddup.run.pipeline` (Spark) and `nddup.run.local_job` tell the order of a whole run.
+functions. `nddup.run.on_spark.pipeline` (Spark) and `nddup.run.local_job` tell the order of a whole run.
 
     files      --scan-->       records     sketch of each document, or the reason why there is none
     records    --collapse-->   documents   doc_id, source, record, group, sketch        and rejects

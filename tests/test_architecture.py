@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
     "tables": set(),
-    "settings": GROUND | {"matching", "sketching"},
+    "settings": GROUND | {"matching", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
     "spark.reading": {"scanning", "spark"},

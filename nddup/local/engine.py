@@ -21,8 +21,8 @@ from nddup.local.collapse import Nodes, collapse, name_nodes
 from nddup.local.expand import expand
 from nddup.local.false_components import count_false_components, list_false_components
 from nddup.local.graph import Graph, build_graph
+from nddup.local.heavy_families import lead
 from nddup.local.keep_list import list_kept
-from nddup.local.led_families import lead
 from nddup.local.match import Matches, match
 from nddup.local.mine_components import mine
 from nddup.local.outputs import count_parts

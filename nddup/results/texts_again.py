@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from nddup.storage.inputs import reopen_inputs
+from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.storage.spark_folder import SparkFolder
 
 

@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
-from nddup.run.documents import take_documents
-from nddup.run.pairing import find_pairs
+from nddup.run.on_spark.documents import take_documents
+from nddup.run.on_spark.inputs import config_of, reopen_inputs
+from nddup.run.on_spark.pairing import find_pairs
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.state import Job, persisted
 from nddup.scanning.read_again import Texts
 from nddup.settings.derive import found_exactly
 from nddup.settings.load import build_config
@@ -26,7 +27,6 @@ from nddup.settings.schema import Config
 from nddup.spark.evaluating import edit_pairs as stage
 from nddup.spark.reading.shown_texts import name_texts
 from nddup.storage.files import Storage
-from nddup.storage.inputs import config_of, reopen_inputs
 from nddup.storage.session_tables import MemoryStore
 from nddup.storage.spark_folder import SparkFolder
 

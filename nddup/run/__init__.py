@@ -1,6 +1,5 @@
 """A run, from inputs to report: the package that acts. Imports everything but `results`, `commands` and `cli`.
 
-On Spark: `job` is a whole run; `pipeline` is the order of its stages; `documents`, `pairing` and `clustering` are the
-order within them, over `Job.save` in `state`. In memory: `local_job` and `local_stages`. `engines` chooses between them;
-`stage`, `lineage`, `limits` and `measures` are of both.
+On Spark: `job` is a whole run, `on_spark.pipeline` the order of its stages. In memory: `local_job` and `local_stages`.
+`engines` chooses between them; `stage`, `lineage`, `limits` and `measures` are of both.
 """

@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame
 
 from nddup.metrics import RunMetrics
 from nddup.run.measures import metrics_of
-from nddup.run.pipeline import find_clusters
+from nddup.run.on_spark.pipeline import find_clusters
+from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to, settings_for
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.state import Job
 from nddup.settings.schema import Config
 from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS

@@ -10,18 +10,18 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report.folder import report_run
-from nddup.run.kept_documents import write_kept_once
 from nddup.run.lexicon_note import NOTE, note_of
-from nddup.run.lexicons import take_saved
 from nddup.run.limits import require_readable
-from nddup.run.listings import write_context, write_duplicates
 from nddup.run.measures import metrics_of
-from nddup.run.pipeline import find_clusters
+from nddup.run.on_spark.kept_documents import write_kept_once
+from nddup.run.on_spark.lexicons import take_saved
+from nddup.run.on_spark.listings import write_context, write_duplicates
+from nddup.run.on_spark.pipeline import find_clusters
+from nddup.run.on_spark.report_texts import store_texts
+from nddup.run.on_spark.state import Job
 from nddup.run.progress import LogFormat, say
-from nddup.run.report_texts import store_texts
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import settings_of
-from nddup.run.state import Job
 from nddup.scanning.collection import Collection, find_files
 from nddup.settings import derive
 from nddup.settings.schema import Config

@@ -16,7 +16,7 @@ from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
 from nddup.results.show import show_run
-from nddup.run.listings import write_lines
+from nddup.run.on_spark.listings import write_lines
 from nddup.spark import heavy_keys
 from nddup.spark.checking.prove_documents import regroup
 from nddup.spark.clustering.cluster_names import Naming, name_sets

@@ -265,7 +265,7 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
     def fail(*_: object, **__: object) -> DataFrame:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("nddup.run.clustering.graph.build_graph", fail)
+    monkeypatch.setattr("nddup.run.on_spark.clustering.graph.build_graph", fail)
     said = failure(capsys, 1, path, "--output", tmp_path / "out", "--overwrite")
 
     assert said == "the disk is full (NDDUP_DEBUG=1 shows the trace)"

@@ -92,7 +92,7 @@ def test_the_embedded_engine_finishes_what_spark_began(
     """Of a run on Spark that ended in its second stage the documents are taken; a finished one is taken whole."""
     config, output = build_config({}, origin="test"), str(tmp_path / "run")
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.run.pipeline.find_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("nddup.run.on_spark.pipeline.find_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_job(spark, [str(pages)], output, config)
     made = run_locally([str(pages)], output, config, resume=True)

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nddup.results.check import check_run
 from nddup.run import clustering, rounds
-from nddup.run.state import Job
+from nddup.run.on_spark.state import Job
 from nddup.spark.clustering import large_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
 from tests.finished_runs import run_over, sorted_tables, write_texts

@@ -1,7 +1,7 @@
 """The pair graph where its edges are too many for one task: components by star contraction, the keep-list in rounds.
 
 Nodes are named by their `order_key`, which ascends in the order of the keep policy. A round is one function, from edges
-to fewer edges; `nddup.run.rounds` runs rounds until nothing changes.
+to fewer edges; `nddup.run.on_spark.rounds` runs rounds until nothing changes.
 
     matches, nodes  --order_nodes-->  ordered nodes          2 shuffles, one by range
     matches         --name_edges-->   edges of order keys    2 shuffles

@@ -3,8 +3,8 @@
     sketches  --divide-->   postings, features with one holder dropped, grouped by sketch     2 shuffles
     postings  --prune-->    the same after one more round                                     2 shuffles
 
-`nddup.run.pairing` repeats `prune` while it drops enough, and persists between the rounds; stopping after any round is
-exact. All shuffles move blocks (`nddup.spark.blocks`). The arithmetic is in `nddup.matching.prefix_filter`.
+`nddup.run.on_spark.pairing` repeats `prune` while it drops enough, and persists between the rounds; stopping after any
+round is exact. All shuffles move blocks (`nddup.spark.blocks`). The arithmetic is in `nddup.matching.prefix_filter`.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
 from nddup.run.memory import PYTHON_MEMORY
-from nddup.run.state import Job, Saved
+from nddup.run.on_spark.state import Job, Saved
 from nddup.spark.clustering import large_graph
 
 MOST_CONTRACTIONS = 100

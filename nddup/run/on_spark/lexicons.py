@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
 from nddup.run.lexicon_note import NOTE
-from nddup.run.state import Job, Saved
+from nddup.run.on_spark.state import Job, Saved
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.settings import derive

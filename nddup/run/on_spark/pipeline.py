@@ -1,8 +1,8 @@
 """The four stages of a run, in order. This is the place that tells it.
 
-INPUT files --sketch--> documents, rejects    `nddup.run.documents`
-documents   --pairs---> pairs                 `nddup.run.pairing`
-pairs       --clusters-> clusters, members    `nddup.run.clustering`
+INPUT files --sketch--> documents, rejects    `nddup.run.on_spark.documents`
+documents   --pairs---> pairs                 `nddup.run.on_spark.pairing`
+pairs       --clusters-> clusters, members    `nddup.run.on_spark.clustering`
 pairs       --keep----> keep                  `nddup.spark.clustering.keep_list`
 """
 
@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages
-from nddup.run.clustering import Clustered, mine_clusters
-from nddup.run.documents import Sketched, sketch_documents
-from nddup.run.pairing import Paired, find_pairs
-from nddup.run.state import Job
+from nddup.run.on_spark.clustering import Clustered, mine_clusters
+from nddup.run.on_spark.documents import Sketched, sketch_documents
+from nddup.run.on_spark.pairing import Paired, find_pairs
+from nddup.run.on_spark.state import Job
 from nddup.scanning.collection import Collection
 from nddup.spark.clustering import keep_list
 

@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
-from nddup.run.lexicons import Lexicon, find_lexicon
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.measures import Unpaired, skipped_files
+from nddup.run.on_spark.inputs import Inputs
+from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
+from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
-from nddup.run.state import Job, Saved, persisted
 from nddup.scanning.collection import Collection
 from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
@@ -30,7 +31,6 @@ from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.storage.files import Storage
-from nddup.storage.inputs import Inputs
 
 
 @dataclass(frozen=True)

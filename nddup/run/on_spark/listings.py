@@ -6,9 +6,9 @@ stay a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the
 
 from pyspark.sql import DataFrame
 
-from nddup.run.clustering import Clustered
-from nddup.run.documents import Documents
-from nddup.run.state import persisted
+from nddup.run.on_spark.clustering import Clustered
+from nddup.run.on_spark.documents import Documents
+from nddup.run.on_spark.state import persisted
 from nddup.spark import exports
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import STAGES, RunFolder

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import PairsMetrics
-from nddup.run.documents import Documents
-from nddup.run.rounds import Matches, Rounds, contract
-from nddup.run.state import Job, Saved
+from nddup.run.on_spark.documents import Documents
+from nddup.run.on_spark.rounds import Matches, Rounds, contract
+from nddup.run.on_spark.state import Job, Saved
 from nddup.settings import derive
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.recipe import level_of

@@ -5,8 +5,8 @@ the run's folder. What else is wanted later is read again from the inputs, after
 """
 
 from nddup.metrics import TextsMetrics
-from nddup.run.pipeline import Found
-from nddup.run.state import Job, Saved
+from nddup.run.on_spark.pipeline import Found
+from nddup.run.on_spark.state import Job, Saved
 from nddup.scanning.text_choice import Choice, choose_documents
 from nddup.spark.reading.shown_texts import list_shown
 

@@ -6,9 +6,9 @@ from pyspark.sql import functions as F
 from nddup.errors import NddupError
 from nddup.metrics import StageMetrics
 from nddup.run.lineage import made_of
-from nddup.run.pipeline import Found
+from nddup.run.on_spark.pipeline import Found
+from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to
-from nddup.run.state import Job
 from nddup.scanning.read_again import Contents
 from nddup.spark.exports import as_xml
 from nddup.spark.reading.scan import key_contents
