@@ -19,7 +19,6 @@ setup: ## bring .venv up to date with everything that developing needs
 setup-run:
 	@scripts/setup.sh run
 
-demo: export SPARK_SUBMIT_OPTS ?= $(SHORT_LIVED)
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 

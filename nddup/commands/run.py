@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.run.progress import say, start_logging  # noqa: PLC0415
 
     start_logging(options.log_format)
-    choice = choose_engine(options.inputs, config, master=options.master)
+    choice = choose_engine(options.inputs, options.output, config, master=options.master)
     how = {
         "overwrite": options.overwrite,
         "resume": options.resume,

@@ -1,4 +1,6 @@
 """The steps of a run in memory on one machine, without a JVM: the same tables as those of `nddup.spark`.
 
-May import the pure rooms, `tables` and `settings`; never pyspark. Start with `engine`, which tells the order.
+May import the pure rooms, `tables` and `settings`; never pyspark. `engine` tells the order of the steps; a step has the
+name of its counterpart in `nddup.spark`, and tests/local/test_engines.py compares them. `nddup.run.local_job` calls the
+stages of `nddup.run.local_stages`, and these call `engine`.
 """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 
 MOST_VALUES = 1 << 30
-"""Of one list array: its offsets have 31 bits."""
+"""Most values in one list array, whose offsets have 31 bits."""
 
 TAKEN = 1 << 20
 """Strings that are copied into one chunk: some 60 MB of ids."""

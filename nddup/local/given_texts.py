@@ -1,4 +1,4 @@
-"""Documents given as a table, in the order of their ids, as `nddup.spark.reading.given_texts` numbers them."""
+"""Given texts in the order of their ids, as `number_texts` in `nddup.spark.reading.scan` numbers them."""
 
 import numpy as np
 import pyarrow as pa

@@ -26,7 +26,7 @@ LINES = 10_000
 """Lines, or features, that are spelled at a time."""
 
 CHARACTERS = 20_000
-"""Of a text that a report shows; what follows is not stored."""
+"""Most characters stored of a text for the report; the rest is cut."""
 
 
 def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def matching(self) -> Rule:
-        """How pairs are found. Where one sketch contains another, or candidates are pairs unseen, none is led."""
+        """How pairs are found. There are no leaders for containment, nor where candidates are not verified."""
         kind, threshold = self.kind, self.threshold
         is_led = not threshold.is_containment and self.config.sketch.verify and kind.is_mined
         levels = self.config.sketch.size if kind.finder == "levels" else 0

@@ -49,7 +49,7 @@ class Processes:
         return cls([Connection(ours.detach()) for ours, _ in pairs], first)
 
     def close(self) -> None:
-        """Let them end: they do when the connection does."""
+        """Close the connections; each worker then exits."""
         for connection in self.connections:
             connection.close()
         try:

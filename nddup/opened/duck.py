@@ -99,7 +99,7 @@ class DuckRun(FinishedRun):
 
 
 def _literal(path: str) -> str:
-    """A path as an SQL string that stands for this one file: wildcards of a pattern stand for themselves in brackets.
+    """A path as an SQL literal that matches this file only: glob wildcards are escaped with brackets.
 
     Example:
         >>> _literal("/it's/a[1]*.parquet")

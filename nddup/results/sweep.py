@@ -140,7 +140,7 @@ def _run_points(  # noqa: PLR0913 - as `run_sweep`
 def _run(spark: SparkSession, inputs: list[str], folder: str, config: Config) -> dict[str, Any]:
     """One run, without Spark where it can do without."""
     master = None if str(spark.sparkContext.master).startswith("local") else str(spark.sparkContext.master)
-    if choose_engine([*inputs, folder], config, master=master).engine == "local":
+    if choose_engine(inputs, folder, config, master=master).engine == "local":
         return run_locally(inputs, folder, config)
     return run_job(spark, inputs, folder, config)
 

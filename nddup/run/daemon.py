@@ -3,7 +3,7 @@
 Loading numba and its compiled kernels costs a process some 1.5 s of CPU. Workers are forked from one daemon an
 executor, so it is paid once there, not in each worker. Workers collect garbage after each task; of what was loaded
 there is none, but looking through it took a tenth of a second each time, so it is frozen. Spark starts this module
-instead of its own daemon where `spark.python.daemon.module` names it; any job runs as well without.
+instead of its own daemon where `spark.python.daemon.module` names it; jobs also run without it.
 
 All Python tasks of the application have these workers, other people's too. So nothing that goes wrong with loading may
 reach them: it is loaded behind `preload`, and a worker that lacks something loads it itself.
@@ -24,7 +24,8 @@ STDOUT, STDERR = 1, 2
 def preload(load: Callable[[], object]) -> None:
     """Call `load`, whatever comes of it: an error goes to standard error, and so does all it prints.
 
-    Standard output is where Spark reads the daemon's port: a byte before it, and no Python task of the executor runs.
+    Spark reads the daemon's port from standard output: if anything is written before it, no Python task of the executor
+    can run.
     """
     out = os.dup(STDOUT)
     os.dup2(STDERR, STDOUT)

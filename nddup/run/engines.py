@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from nddup.errors import ConfigError, NeedsSparkError
+from nddup.redaction import drop_login
 from nddup.run.memory import machine_memory
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
@@ -33,18 +34,20 @@ class Choice(NamedTuple):
     why: str
 
 
-def choose_engine(inputs: Sequence[str], config: Config, *, master: str | None) -> Choice:
+def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master: str | None) -> Choice:
     """The engine that the settings ask for; of `auto`, the embedded one wherever it can do the work.
 
     Args:
         inputs: INPUT paths.
+        output: the run's folder.
         config: of the run.
         master: `--master`, if given.
 
     Raises:
         ConfigError: where `local` is asked for and something else needs Spark.
     """
-    reason = _needs_spark(inputs, config, master)
+    lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
+    reason = _needs_spark([*inputs, output, *lexicon], config, master)
     if config.engine == "spark":
         return Choice("spark", "as asked")
     if config.engine == "local":
@@ -100,7 +103,7 @@ def estimate_memory(inputs: Sequence[str]) -> int:
     return int(needed)
 
 
-def _needs_spark(inputs: Sequence[str], config: Config, master: str | None) -> str | None:
+def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> str | None:
     """What only Spark can do of what is asked; None if nothing."""
     if is_submitted():
         return "spark-submit started it"
@@ -110,5 +113,5 @@ def _needs_spark(inputs: Sequence[str], config: Config, master: str | None) -> s
         return f"{min(config.spark)} is given"
     if config.clusters.miner == "fpgrowth":
         return "clusters.miner is fpgrowth, which is Spark's"
-    remote = [path for path in inputs if not is_local(path)]
-    return f"{remote[0]} is not a file of this machine" if remote else None
+    remote = [path for path in paths if not is_local(path)]
+    return f"{drop_login(remote[0])} is not a path of this machine" if remote else None

@@ -56,7 +56,7 @@ def find_duplicates(
 
     Returns:
         The tables of a run. `record` is the rank of the id. Those of Spark, without `checkpoint`, lie on the executors'
-        disks until the session ends: an executor that is lost takes its share along, and the call, or a later reading,
+        disks until the session ends: if an executor is lost, so is its part of the tables, and the call or a later read
         fails. The settings of the session are as they were, also after a failure; meanwhile they are those of the run.
 
     Raises:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 UNSET_BYTES = 1 << 30
-"""Of a worker on a cluster that does not say: what `docs/operations.md` asks for."""
+"""Memory assumed for a worker where the cluster sets none, as `docs/operations.md` recommends."""
 
 LOCAL_SHARE = 4
-"""On one machine a worker has one part in so many of its memory; the Java machine has the most of the rest."""
+"""On one machine a worker may use 1/LOCAL_SHARE of the memory; the JVM takes most of the rest."""
 
 PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}

@@ -23,7 +23,7 @@ RUNTIME = {
     # Cells with ends of 32 bits: what the blocks of `nddup.spark.blocks` are made with. It reads the wider as well.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
-"""Set on any session a job runs in, also one made by spark-submit; who sets one of them himself has his way."""
+"""Set on every session a job runs in, also one made by spark-submit; a value that the user has set is kept."""
 
 START = {"spark.redaction.string.regex": IN_PLANS}
 """Set on a session that does not run yet."""

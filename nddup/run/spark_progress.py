@@ -20,7 +20,7 @@ class SparkProgress(Progress):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Shown]:
-        """As `Progress.stage`; at its end Spark's UI says what it said before."""
+        """As `Progress.stage`; afterwards the previous job description is restored."""
         context = self._spark.sparkContext
         outside, self._stage = context.getLocalProperty(DESCRIPTION), name
         try:

@@ -21,7 +21,7 @@ class Stage(Generic[M]):
         self.notes: list[str] = []
 
     def done(self, metrics: M, *notes: str) -> None:
-        """The stage counted this; `notes` are for people who watch."""
+        """Record what the stage counted; `notes` are shown to the user."""
         self.metrics = metrics
         self.notes += notes
 

@@ -31,7 +31,7 @@ DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
 """Endings of names at which Spark's text source decodes, whatever the file holds."""
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
-"""The head of a page: nothing is told from its bytes."""
+"""The head of every HTML page: its bytes need not be examined."""
 
 
 class Files(Protocol):

@@ -255,8 +255,17 @@ def test_collections_with_nothing_to_find_give_empty_tables(
     assert (tmp_path / "out" / "duplicates.txt").read_text() == ""
 
 
-def test_a_failed_run_leaves_nothing_that_looks_finished(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("engine", "broken"),
+    [("local", "nddup.local.engine.build_graph"), ("spark", "nddup.run.on_spark.clustering.graph.build_graph")],
+)
+def test_a_failed_run_leaves_nothing_that_looks_finished(  # noqa: PLR0913, PLR0917 - fixtures
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    engine: str,
+    broken: str,
 ) -> None:
     """A stage that breaks while a finished run is replaced: neither the old run nor the new one is a result."""
     path = write_rows(tmp_path / "a.jsonl", LINES)
@@ -265,8 +274,8 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
     def fail(*_: object, **__: object) -> DataFrame:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("nddup.run.on_spark.clustering.graph.build_graph", fail)
-    said = failure(capsys, 1, path, "--output", tmp_path / "out", "--overwrite")
+    monkeypatch.setattr(broken, fail)
+    said = failure(capsys, 1, path, "--output", tmp_path / "out", "--overwrite", "--engine", engine)
 
     assert said == "the disk is full (NDDUP_DEBUG=1 shows the trace)"
     assert not (tmp_path / "out" / "_COMPLETE").exists()

@@ -120,13 +120,14 @@ def test_the_engine_is_the_embedded_one_where_it_can_do_the_work(pages: Path, mo
     for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
 
-    def chosen(*inputs: str, master: str | None = None, **settings: Any) -> str:  # noqa: ANN401
-        return choose_engine(inputs or [str(pages)], build_config(settings, origin="test"), master=master).engine
+    def chosen(*inputs: str, output: str = "out", master: str | None = None, **settings: Any) -> str:  # noqa: ANN401
+        config = build_config(settings, origin="test")
+        return choose_engine(inputs or [str(pages)], output, config, master=master).engine
 
     assert chosen() == chosen(pages.as_uri()) == chosen(engine="local") == "local"
     assert chosen(engine="spark") == chosen(master="local[2]") == chosen("s3a://bucket/pages") == "spark"
     assert chosen(spark={"spark.driver.memory": "2g"}) == chosen(clusters={"miner": "fpgrowth"}) == "spark"
-    assert chosen(local={"memory": "100MB"}) == "spark"
+    assert chosen(output="hdfs:///out") == chosen(local={"memory": "100MB"}) == "spark"
     with pytest.raises(ConfigError, match=r"engine: local, but --master is given"):
         chosen(engine="local", master="yarn")
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")

@@ -2,12 +2,14 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from nddup.errors import ConfigError
+from nddup.reading.formats import FORMATS
 from nddup.settings.load import load_config
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, InputConfig
 from nddup.settings.sizes import parse_size
 from tests.places import ROOT
 
@@ -92,6 +94,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "support": None,
         },
         "keep": {"policy": "longest"},
+        "engine": "auto",
+        "local": {"memory": None, "processes": None},
         "output": {"kept": "none", "context": False, "report": True, "texts": 2_000, "texts_read": 4 << 30},
         "spark": {},
     }
@@ -149,10 +153,10 @@ def test_cluster_configuration_reserves_memory_for_python() -> None:
         ("output.zzz=1", "--set: output.zzz: unknown key; expected one of kept"),
         (
             "zzz.zzz=1",
-            "--set: zzz: unknown key; expected one of input, shingle, sketch, lexicon, pairs, clusters, keep",
+            "--set: zzz: unknown key; expected one of engine, input, shingle, sketch, lexicon, pairs, clusters, keep",
         ),
         ("pairs", "--set pairs: expected section.key=value"),
-        ("pairs=0.9", "--set pairs: expected section.key=value, a section is one of input, shingle"),
+        ("pairs=0.9", "--set pairs: expected section.key=value, a section is one of engine, input, shingle"),
         ("=0.9", "--set : expected section.key=value"),
     ],
 )
@@ -369,3 +373,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "none.yaml")
 
     assert refusal(path=path) == f"{path}: cannot read the configuration (No such file or directory)"
+
+
+def test_every_format_can_be_asked_for() -> None:
+    """The names that `input.format` takes are those of the formats."""
+    (names, _) = get_args(InputConfig.model_fields["format"].annotation)
+
+    assert set(get_args(names)) == set(FORMATS)

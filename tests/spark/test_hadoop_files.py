@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_pat
         spark, inputs, str(output), build_config({"input": {"max_unreadable": 2}}, origin="test"), resume=True
     )
     sketched = metrics["stages"]["sketch"]
-    assert "records" in sketched["resumed"]
+    assert sketched["resumed"] == ["documents", "rejects"]
     assert sketched["rejected"]["unreadable"] == 2
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from nddup.results.check import check_run
-from nddup.run import clustering, rounds
+from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.spark.clustering import large_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
@@ -76,7 +76,7 @@ def test_in_rounds_the_tables_are_the_same(
 
     A limit of 150 edges is under what there is, and over what the round leaves.
     """
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
@@ -91,7 +91,7 @@ def test_in_shares_the_tables_are_the_same(
 ) -> None:
     """Both components in shares of nine, from a graph made in rounds, all of the keep-list too."""
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
@@ -112,7 +112,7 @@ def test_components_keep_their_names_in_any_number_of_partitions(
 
     monkeypatch.setattr(large_graph, "order_nodes", scattered)
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost: 150)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 

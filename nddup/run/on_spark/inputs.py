@@ -22,7 +22,7 @@ from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
 
 CHARACTERS = 20_000
-"""Of a text that a report shows; what follows is not stored."""
+"""Most characters stored of a text for the report; the rest is cut."""
 
 
 @dataclass(frozen=True)
