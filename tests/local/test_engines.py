@@ -17,7 +17,7 @@ from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import RESULTS
-from tests.local.collections import make_texts, write_lines
+from tests.local.edited_texts import make_texts, write_lines
 
 CHOICES: dict[str, dict[str, Any]] = {
     "min-s": {},

@@ -18,7 +18,7 @@ from nddup.scanning.collection import find_files
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 from tests.local.breaking import Breaking
-from tests.local.collections import make_texts, write_lines
+from tests.local.edited_texts import make_texts, write_lines
 from tests.places import ROOT
 
 SAMPLES = ROOT / "samples"

@@ -16,7 +16,7 @@ from nddup.run.local_stages import LocalJob
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.finished_runs import sorted_tables
-from tests.local.collections import make_texts, write_lines
+from tests.local.edited_texts import make_texts, write_lines
 
 ENGINES_OWN = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
 """What `metrics.json` says of an engine, not of a collection."""

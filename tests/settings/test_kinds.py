@@ -48,5 +48,6 @@ def test_what_is_not_given_follows_the_kind() -> None:
     bands = bands_of(config)
 
     assert recipe_of(config).permutation == "datasketch"
-    assert threshold_of(config).size == -128
+    assert threshold_of(config).size == 128
+    assert threshold_of(config).by_slots
     assert bands.bands * bands.rows <= 128
