@@ -29,7 +29,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "matching": GROUND,
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
-    "tables": set(),
+    "table_types": set(),
+    "working_tables": {"table_types"},
+    "tables": {"working_tables"},
     "settings": GROUND | {"matching", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
@@ -53,7 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
-    "errors", "redaction", "metrics", "arrays", "tables", "settings", "explaining", "local", "opened", "report",
+    "errors", "redaction", "metrics", "arrays", "table_types", "working_tables", "tables",
+    "settings", "explaining", "local", "opened", "report",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

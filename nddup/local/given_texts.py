@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local.columns import one_chunk
-from nddup.tables import TEXTS
+from nddup.working_tables import TEXTS
 
 SOURCE = "dataframe"
 

@@ -20,7 +20,8 @@ from nddup.scanning.read_again import Contents, Texts
 from nddup.scanning.rules import TextRule
 from nddup.scanning.text_choice import EACH, LARGEST
 from nddup.spelling import FIRST, LAST, escaped, spell_document
-from nddup.tables import PARTS, STORED_TEXTS
+from nddup.tables import STORED_TEXTS
+from nddup.working_tables import PARTS
 
 LINES = 10_000
 """Lines, or features, that are spelled at a time."""

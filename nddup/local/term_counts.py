@@ -15,7 +15,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.scanning.local_paths import local_path
 from nddup.sketching.words.word_sketches import WordRule
-from nddup.tables import LEXICON, TERMS
+from nddup.working_tables import LEXICON, TERMS
 
 NOTE = "lexicon.json"
 COUNTED = ("counted", "occurrences", "commonest")

@@ -11,7 +11,8 @@ from nddup.errors import NddupError
 from nddup.opened.finished_run import FinishedRun
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
-from nddup.tables import RESULTS, Table
+from nddup.table_types import Table
+from nddup.tables import RESULTS
 
 MEMORY = "25%"
 """Of the machine's memory, or of the container's. What does not fit is written to the folder for temporary files."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from nddup import tables
+from nddup import tables, working_tables
 from nddup.redaction import clean
 
 logger = logging.getLogger("nddup")
@@ -20,7 +20,7 @@ REFRESH_SECONDS = 0.3
 LONGEST = 500
 """Letters of an error in a line."""
 
-DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RESULTS).items()} | {
+DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
     "clusters": "mine maximal sets of near-duplicates",
@@ -28,7 +28,7 @@ DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RE
     "output": "write the kept documents themselves",
     "frequent": "list frequent sets of small components",
     "kept": "read the kept documents again and write them",
-    "postings": tables.POSTINGS.doing,
+    "postings": working_tables.POSTINGS.doing,
 }
 """What is being done in a stage, or in a step that is no table; tables have their own words."""
 

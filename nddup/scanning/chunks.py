@@ -11,7 +11,7 @@ from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import too_large
 from nddup.scanning.found import Found
-from nddup.tables import CHUNKS
+from nddup.working_tables import CHUNKS
 
 
 class _Row(NamedTuple):

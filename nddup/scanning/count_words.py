@@ -13,7 +13,8 @@ from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import TextRule
 from nddup.scanning.text_buffers import text_buffers
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.tables import TERMS, Table
+from nddup.table_types import Table
+from nddup.working_tables import TERMS
 
 MOST_ROWS = 100_000
 """Rows of a batch."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
-from nddup.tables import Table
+from nddup.table_types import Table
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -15,7 +15,8 @@ from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import TextRule
-from nddup.tables import CONTENTS, FOUND_TEXTS, Table
+from nddup.table_types import Table
+from nddup.working_tables import CONTENTS, FOUND_TEXTS
 
 
 @dataclass(frozen=True)

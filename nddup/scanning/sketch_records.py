@@ -23,7 +23,8 @@ from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
 from nddup.sketching.words.word_sketches import sketcher_of
-from nddup.tables import RECORDS, TYPES, Table
+from nddup.table_types import TYPES, Table
+from nddup.working_tables import RECORDS
 
 
 class _Row(NamedTuple):

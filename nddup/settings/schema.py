@@ -3,8 +3,10 @@
 from fractions import Fraction
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from nddup.settings.output_schema import LocalConfig, OutputConfig
+from nddup.settings.section import Section
 from nddup.settings.sizes import MOST_BYTES, parse_size
 
 LANGUAGES = (
@@ -15,19 +17,7 @@ LANGUAGES = (
 """The languages of `nddup.sketching.words.stemming`, repeated here because that module loads the libraries."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @field_validator("*")
-    @classmethod
-    def _fits_a_table(cls, value: object) -> object:
-        """Refuse numbers that a 64-bit column of Spark cannot hold."""
-        if isinstance(value, int) and abs(value) >= 1 << 63:
-            raise ValueError("expected a number of fewer than 19 digits")
-        return value
-
-
-class InputConfig(_Section):
+class InputConfig(Section):
     """How records and their fields are found. Keys that are not set are detected from the head of each file."""
 
     format: (
@@ -75,7 +65,7 @@ class InputConfig(_Section):
         return size
 
 
-class ShingleConfig(_Section):
+class ShingleConfig(Section):
     """What a feature is. Longer shingles coincide less often by accident, and each edit changes more of them."""
 
     length: int = Field(5, ge=1, le=1000, description="tokens per shingle; changing one word changes so many shingles")
@@ -83,7 +73,7 @@ class ShingleConfig(_Section):
     unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a single character")
 
 
-class SketchConfig(_Section):
+class SketchConfig(Section):
     """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
     A key that is not given follows the kind; a key that the kind does not use is refused.
@@ -120,7 +110,7 @@ class SketchConfig(_Section):
     )
 
 
-class LexiconConfig(_Section):
+class LexiconConfig(Section):
     """The kinds `lexicon`, `i-match` and `keywords`: what a word stands for, and which words describe a document."""
 
     languages: list[str] = Field(
@@ -145,7 +135,7 @@ class LexiconConfig(_Section):
         return value
 
 
-class PairsConfig(_Section):
+class PairsConfig(Section):
     """When two documents are near-duplicates."""
 
     measure: Literal["resemblance", "overlap", "containment"] = Field(
@@ -193,7 +183,7 @@ class PairsConfig(_Section):
         return Fraction(repr(self.threshold))
 
 
-class ClustersConfig(_Section):
+class ClustersConfig(Section):
     """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
 
     mode: Literal["all", "cover", "partition", "components"] = Field(
@@ -234,7 +224,7 @@ class ClustersConfig(_Section):
         return self
 
 
-class KeepConfig(_Section):
+class KeepConfig(Section):
     """Which of several near-duplicates stays."""
 
     policy: Literal["longest", "first-id", "first", "shortest-url"] = Field(
@@ -242,48 +232,7 @@ class KeepConfig(_Section):
     )
 
 
-class OutputConfig(_Section):
-    """What is written besides the tables."""
-
-    kept: Literal["none", "jsonl", "parquet", "xml"] = Field(
-        "none", description="write the kept documents themselves, in this form"
-    )
-    context: bool = Field(
-        default=False, description="write context.fimi: a feature a line, as the doc_keys of the documents that hold it"
-    )
-    report: bool = Field(default=True, description="write report/index.html, the run as a page")
-    texts: int = Field(
-        2_000, ge=0, description="how many documents' texts are stored for the report, 20,000 characters each"
-    )
-    texts_read: int | str = Field(
-        4 << 30, description="stored bytes of the files that may be read again for these texts"
-    )
-
-    @field_validator("texts_read")
-    @classmethod
-    def _bytes(cls, value: int | str) -> int:
-        return parse_size(value)
-
-
-class LocalConfig(_Section):
-    """The embedded engine: one machine, no JVM."""
-
-    memory: int | str | None = Field(
-        None,
-        description="what a run may take; by default three quarters of the machine's memory. A collection that needs"
-        " more is left to Spark",
-    )
-    processes: int | None = Field(
-        None, ge=1, le=1024, description="worker processes and threads; by default the cores there are"
-    )
-
-    @field_validator("memory")
-    @classmethod
-    def _bytes(cls, value: int | str | None) -> int | None:
-        return None if value is None else parse_size(value)
-
-
-class Config(_Section):
+class Config(Section):
     """Everything a job can be told."""
 
     engine: Literal["auto", "local", "spark"] = Field(

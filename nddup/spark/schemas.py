@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from nddup import tables
+from nddup import table_types, tables, working_tables
 from nddup.errors import SchemaError
 
 _TYPES: dict[str, T.DataType] = {
@@ -30,7 +30,7 @@ def table(text: str) -> T.StructType:
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in pairs])
 
 
-def schema_of(declared: tables.Table) -> T.StructType:
+def schema_of(declared: table_types.Table) -> T.StructType:
     """The Spark schema of a table; the meanings of its columns travel as their comments."""
     return T.StructType(
         [
@@ -50,31 +50,31 @@ MEMBERS = schema_of(tables.MEMBERS)
 KEEP = schema_of(tables.KEEP)
 FALSE_COMPONENTS = schema_of(tables.FALSE_COMPONENTS)
 STORED_TEXTS = schema_of(tables.STORED_TEXTS)
-CHUNKS = schema_of(tables.CHUNKS)
-FILES = schema_of(tables.FILES)
-CONTENTS = schema_of(tables.CONTENTS)
-SHOWN = schema_of(tables.SHOWN)
-FOUND_TEXTS = schema_of(tables.FOUND_TEXTS)
-TEXTS = schema_of(tables.TEXTS)
-RECORDS = schema_of(tables.RECORDS)
-OFFSETS = schema_of(tables.OFFSETS)
-NODES = schema_of(tables.NODES)
-TERMS = schema_of(tables.TERMS)
-LEXICON = schema_of(tables.LEXICON)
-SKETCHES = schema_of(tables.SKETCHES)
-POSTINGS = schema_of(tables.POSTINGS)
-COMPARED = schema_of(tables.COMPARED)
-MATCHES = schema_of(tables.MATCHES)
-CONNECTIONS = schema_of(tables.CONNECTIONS)
-HEAVY = schema_of(tables.HEAVY)
-FAMILIES = schema_of(tables.FAMILIES)
-GRAPH = schema_of(tables.GRAPH)
-ORDERED = schema_of(tables.ORDERED)
-PAIR_EDGES = schema_of(tables.PAIR_EDGES)
-STARS = schema_of(tables.STARS)
-REMOVED = schema_of(tables.REMOVED)
-SETS = schema_of(tables.SETS)
-NAMED = schema_of(tables.NAMED)
+CHUNKS = schema_of(working_tables.CHUNKS)
+FILES = schema_of(working_tables.FILES)
+CONTENTS = schema_of(working_tables.CONTENTS)
+SHOWN = schema_of(working_tables.SHOWN)
+FOUND_TEXTS = schema_of(working_tables.FOUND_TEXTS)
+TEXTS = schema_of(working_tables.TEXTS)
+RECORDS = schema_of(working_tables.RECORDS)
+OFFSETS = schema_of(working_tables.OFFSETS)
+NODES = schema_of(working_tables.NODES)
+TERMS = schema_of(working_tables.TERMS)
+LEXICON = schema_of(working_tables.LEXICON)
+SKETCHES = schema_of(working_tables.SKETCHES)
+POSTINGS = schema_of(working_tables.POSTINGS)
+COMPARED = schema_of(working_tables.COMPARED)
+MATCHES = schema_of(working_tables.MATCHES)
+CONNECTIONS = schema_of(working_tables.CONNECTIONS)
+HEAVY = schema_of(working_tables.HEAVY)
+FAMILIES = schema_of(working_tables.FAMILIES)
+GRAPH = schema_of(working_tables.GRAPH)
+ORDERED = schema_of(working_tables.ORDERED)
+PAIR_EDGES = schema_of(working_tables.PAIR_EDGES)
+STARS = schema_of(working_tables.STARS)
+REMOVED = schema_of(working_tables.REMOVED)
+SETS = schema_of(working_tables.SETS)
+NAMED = schema_of(working_tables.NAMED)
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

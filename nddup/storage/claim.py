@@ -61,6 +61,22 @@ class Files(Protocol):
         """Remove a file; nothing if it is not there."""
 
 
+class FolderFiles(Files, Protocol):
+    """What a run's folder asks of a file system: `nddup.storage.files`, and `local_files` without Spark."""
+
+    def is_within(self, path: str, folder: str) -> bool:
+        """Whether a path is a folder or lies in it."""
+
+    def children(self, path: str) -> list[str]:
+        """The names in a folder."""
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """The bytes of each file in a folder; empty where there is no folder."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, with those it lies in."""
+
+
 class Claim:
     """The claim of one run on a folder.
 

@@ -26,13 +26,13 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.redaction import hide_settings
 from nddup.scanning.input_files import RUN
 from nddup.sketching.sketch_format import FULL_FORMAT
-from nddup.storage.claim import PREFIX, Claim, Files, Say
+from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
@@ -51,22 +51,6 @@ TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "met
 
 LAYOUT = 1
 """Version of the folder's layout."""
-
-
-class FolderFiles(Files, Protocol):
-    """What a run's folder asks of a file system: `nddup.storage.files`, and `local_files` without Spark."""
-
-    def is_within(self, path: str, folder: str) -> bool:
-        """Whether a path is a folder or lies in it."""
-
-    def children(self, path: str) -> list[str]:
-        """The names in a folder."""
-
-    def sizes(self, path: str) -> dict[str, int]:
-        """The bytes of each file in a folder; empty where there is no folder."""
-
-    def make_folder(self, path: str) -> None:
-        """Make a folder, with those it lies in."""
 
 
 class RunFolder:

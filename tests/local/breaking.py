@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from nddup.reading.formats import FileHead
 from nddup.scanning.found import Batches, Found
-from nddup.tables import RECORDS, Table
+from nddup.table_types import Table
+from nddup.working_tables import RECORDS
 
 
 @dataclass(frozen=True)

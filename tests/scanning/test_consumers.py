@@ -28,7 +28,7 @@ from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.schema import InputConfig
 from nddup.sketching.recipe import Recipe
 from nddup.sketching.words.lexicon import LexiconRule
-from nddup.tables import TEXTS
+from nddup.working_tables import TEXTS
 
 LIMITS = Limits(max_record=2_000, max_expansion=200)
 RULE = SketchRule(Recipe(), TextRule())

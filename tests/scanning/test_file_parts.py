@@ -17,7 +17,7 @@ from nddup.scanning.collection import Entry
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import cut_file, find_separator, read_part
 from nddup.scanning.whole_files import StoredFile, read_file
-from nddup.tables import CHUNKS
+from nddup.working_tables import CHUNKS
 from tests.scanning.small_files import WHOLE, cut, head_of
 
 MAX_RECORD = 10_000

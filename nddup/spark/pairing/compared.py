@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup import tables
+from nddup import working_tables
 from nddup.spark.schemas import COMPARED, CONNECTIONS, MATCHES, require
 
 COUNTERS = ("candidates", "cut_features", "cut_postings")
@@ -34,12 +34,12 @@ def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArra
     """
     rows = len(next(iter(columns.values())))
     laid = [pa.repeat(what, rows)]
-    for name, kind in zip(tables.COMPARED.names[1:], tables.COMPARED.arrow.types[1:], strict=True):
+    for name, kind in zip(working_tables.COMPARED.names[1:], working_tables.COMPARED.arrow.types[1:], strict=True):
         if name in columns:
             laid.append(pa.array(columns[name], kind))
         else:
             laid.append(pa.repeat(0, rows) if name in COUNTERS else pa.nulls(rows, kind))
-    return tables.COMPARED.batch(laid)
+    return working_tables.COMPARED.batch(laid)
 
 
 def matches_of(compared: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup import tables
+from nddup import working_tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
@@ -157,4 +157,4 @@ def _match_rows(led: Led, nodes: NDArray[np.int64]) -> pa.RecordBatch:
     ends = nodes[led.pairs]
     columns = (ends.min(axis=1), ends.max(axis=1), led.overlap.astype(np.int32), led.resemblance)
     no_containment = pa.nulls(len(ends), pa.float64())
-    return tables.MATCHES.batch([*map(pa.array, columns), no_containment, no_containment])
+    return working_tables.MATCHES.batch([*map(pa.array, columns), no_containment, no_containment])

@@ -1,0 +1,58 @@
+"""What a table is declared by: its columns, their Arrow types and meanings. `spark.schemas` derives Spark's types."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+TYPES: dict[str, pa.DataType] = {
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "array<long>": pa.list_(pa.int64()),
+    "array<int>": pa.list_(pa.int32()),
+    "array<string>": pa.list_(pa.string()),
+}
+"""The types a column may have, under the names that Spark's SQL gives them."""
+
+
+class Column(NamedTuple):
+    """A column: its name, its type (a key of `TYPES`), and what its values mean."""
+
+    name: str
+    type: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: what a row is, its columns in order, and what is being done while it is made (for progress)."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    doing: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return pa.schema([(column.name, TYPES[column.type]) for column in self.columns])
+
+    def batch(self, values: Sequence[pa.Array]) -> pa.RecordBatch:
+        """A batch of this table from its columns in order."""
+        return pa.RecordBatch.from_arrays(list(values), names=self.names)
+
+
+def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
+    """A working table from `name type` pairs separated by commas; its meaning covers the columns."""
+    pairs = (column.split() for column in columns.split(","))
+    return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)

@@ -1,0 +1,183 @@
+"""The working tables of a run, declared once. They live under its `_stages` folder or in memory, and may change."""
+
+from nddup.table_types import working
+
+CHUNKS = working(
+    "chunks",
+    "value binary, source string, split long, ends_open boolean",
+    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. In a"
+    " split that `ends_open` the last chunk is the last of its file, with no separator behind it.",
+)
+FILES = working(
+    "files",
+    "path string, source string, compression string, most long, size long, task int, content binary",
+    "Files that are read from their start, each by one task. `most` is how many bytes it may expand to, `size` how many"
+    " it has as stored. `content` is null where the worker is to open the file; else the rows of a file, in order, hold"
+    " its bytes between line ends.",
+)
+CONTENTS = working(
+    "contents",
+    "source string, split long, seq long, content string, line string",
+    "The content of a record as text, its markup kept; `line` is the line of JSON lines it came in.",
+)
+SHOWN = working(
+    "shown",
+    "turn int, cluster_id string, size int, place int, doc_id string, source string, content_fingerprint binary",
+    "A document of a cluster that the report may show: clusters of a lower turn come first, `place` is from 1.",
+)
+FOUND_TEXTS = working(
+    "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
+)
+TEXTS = working(
+    "given_texts",
+    "doc_id string, url string, text string, source string, split long, seq long",
+    "Documents given as a DataFrame: text already decoded, numbered within their partition.",
+)
+RECORDS = working(
+    "records",
+    "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
+    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>,"
+    " signature array<long>, reason string, detail string, excerpt string",
+    "One row a record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
+    " `n_replaced` the undecodable places of its text.",
+    "read, parse, strip and sketch every record",
+)
+OFFSETS = working(
+    "offsets",
+    "source string, split long, before_in_file long, before long",
+    "How many records stand before each split, in its file and in the collection.",
+    "count the records before each part of a file",
+)
+PARTS = working(
+    "parts",
+    "source string, split long, before long",
+    "How many records of the collection stand before each part of a file that the embedded engine read.",
+)
+NODES = working(
+    "nodes",
+    "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
+    " content_fingerprint binary, n long",
+    "One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."
+    " `weight` is the size of the sketch times what one id stands for: who can contain whom. `n` documents"
+    " have the sketch.",
+    "order the documents by the keep policy",
+)
+TERMS = working(
+    "terms",
+    "term string, feature long, occurrences long, documents long",
+    "The terms of a collection: id, how often each occurs, and in how many documents.",
+    "count the terms of the collection",
+)
+LEXICON = working(
+    "lexicon",
+    "term string, feature long, occurrences long, documents long",
+    "The terms whose frequency lies in the interval; saved with the run, for other runs to take.",
+    "choose the terms that describe documents",
+)
+SKETCHES = working("sketches", "node long, sketch array<long>", "The distinct, non-empty sketches.")
+POSTINGS = working(
+    "postings",
+    "target int, node binary, feature binary, holders binary, bound binary",
+    "Blocks of columns (int64, uint64, int32, int32): the features that pruning left, grouped by node.",
+    "prune features that can be in no pair",
+)
+COMPARED = working(
+    "compared",
+    "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
+    " containment_b double, candidates long, cut_features long, cut_postings long",
+    "All that one pass over the candidates leaves. `what` says what a row is. `pair`: a row of MATCHES. `link`: two"
+    " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
+    " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",
+    "compare sketches that share a rare feature",
+)
+MATCHES = working(
+    "matches",
+    "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double",
+    "Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind"
+    " shows none.",
+    "compare heavy families with their kept documents",
+)
+CONNECTIONS = working(
+    "connections",
+    "node_a long, node_b long, is_link boolean",
+    "What joins sketches to families: matches, and links between heavy sketches.",
+)
+HEAVY = working(
+    "heavy",
+    "node long",
+    "Heavy sketches: more than `pairs.max_postings` sketches have one of their prefix features, or one of their keys.",
+    "find the sketches with too many likely pairs",
+)
+FAMILIES = working(
+    "families",
+    "node long, family long",
+    "The sketches of heavy families, which are those that hold a heavy sketch. No near-duplicate pair leaves a family.",
+    "connect the heavy sketches to families",
+)
+GRAPH = working(
+    "graph",
+    "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
+    " duplicate_of long, resemblance double, best string, leader int, rank int, by_leaders boolean,"
+    " share int",
+    "One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the"
+    " components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep"
+    " policy, `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own."
+    " `by_leaders`: its family is heavy, so it is clustered around leaders. `share`: of a large component, the part"
+    " whose task has it as a pivot.",
+    "components of the pair graph, and who is kept",
+)
+ORDERED = working(
+    "ordered",
+    "order_key long, node long, group string, best string, by_leaders boolean",
+    "Of a graph too large for one task: its nodes in the order of the keep policy, which is that of `order_key`."
+    " `best` is the first document of a node; `by_leaders` as in GRAPH.",
+)
+PAIR_EDGES = working(
+    "edges", "first long, second long, resemblance double", "Its edges, between order keys, first < second."
+)
+STARS = working(
+    "stars",
+    "first long, second long",
+    "A graph contracted in rounds until each component is a star: its least node is the first end of each edge.",
+)
+REMOVED = working("removed", "order_key long", "Nodes removed in a round of the keep-list.")
+SETS = working(
+    "sets",
+    "ordinal long, positions array<int>, support int, coverage string",
+    "A cluster as positions of nodes in component `ordinal`.",
+    "mine maximal sets of each component",
+)
+NAMED = working(
+    "named",
+    "what string, set_id binary, doc_id string, cluster_id string, first_id string, support int, size int,"
+    " members array<string>, component string, coverage string",
+    "All that one pass over the members in order leaves. `what` says what a row is. `member`: a document `doc_id` of"
+    " the set. `cluster`: a row of CLUSTERS, with the document that the policy prefers as `first_id`. A set of one"
+    " document has no cluster. Columns that a kind of row does not have are null.",
+    "name the clusters by their members",
+)
+
+WORKING = {
+    "compared": COMPARED,
+    "covered": SETS,
+    "edges": PAIR_EDGES,
+    "families": FAMILIES,
+    "family_stars": STARS,
+    "graph": GRAPH,
+    "heavy": HEAVY,
+    "lexicon": LEXICON,
+    "listed": SETS,
+    "matches": MATCHES,
+    "named": NAMED,
+    "nodes": NODES,
+    "offsets": OFFSETS,
+    "ordered": ORDERED,
+    "parts": PARTS,
+    "records": RECORDS,
+    "removed": REMOVED,
+    "sets": SETS,
+    "stars": STARS,
+    "terms": TERMS,
+    "undecided": PAIR_EDGES,
+}
+"""The working tables that a run keeps, by name; of tables made in rounds, the name before the number of the round."""
