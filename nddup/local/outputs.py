@@ -18,16 +18,13 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.found import Limits
 from nddup.scanning.read_again import Contents, Texts
 from nddup.scanning.rules import TextRule
-from nddup.scanning.text_choice import EACH, LARGEST
+from nddup.scanning.text_choice import CHARACTERS, EACH, LARGEST
 from nddup.spelling import FIRST, LAST, escaped, spell_document
 from nddup.tables import STORED_TEXTS
 from nddup.working_tables import PARTS
 
 LINES = 10_000
 """Lines, or features, that are spelled at a time."""
-
-CHARACTERS = 20_000
-"""Most characters stored of a text for the report; the rest is cut."""
 
 
 def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:

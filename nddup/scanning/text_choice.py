@@ -8,6 +8,9 @@ from typing import Any
 LARGEST = 100
 """Largest clusters whose texts come before those of the sample."""
 
+CHARACTERS = 20_000
+"""Most characters stored of a text for the report; the rest is cut."""
+
 EACH = 8
 """Documents of a cluster whose text is stored."""
 

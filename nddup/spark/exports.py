@@ -10,12 +10,8 @@ of one byte that the text contains anyway. The writer puts `end` after each row.
 has one `end` too many, which is its last byte.
 """
 
-import base64
-import codecs
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from xml.sax.saxutils import escape
 
 import numpy as np
 import pyarrow as pa
@@ -23,19 +19,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, require
+from nddup.spelling import ESCAPES, FIRST, LAST, spell_document
 
 Batches = Iterator[pa.RecordBatch]
-
-FIRST = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<romip:dataset xmlns:romip="http://www.romip.ru/data/common"><collection>nddup</collection>'
-)
-LAST = "</romip:dataset>"
-ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-"""Characters of an id that are escaped in `duplicates.txt`; all others are written as they are."""
-
-NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold; in an id or an address they become U+FFFD."""
 
 
 def as_xml(kept: DataFrame) -> DataFrame:
@@ -164,24 +150,12 @@ def _xml_lines(batches: Batches) -> Batches:
     has_any = False
     for batch in batches:
         rows = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "url", "content")), strict=True)
-        lines = [_document(doc_id, url, content) for doc_id, url, content in rows]
+        lines = [spell_document(doc_id, url, content) for doc_id, url, content in rows]
         if lines:
             yield _values(lines if has_any else [FIRST, *lines])
             has_any = True
     if has_any:
         yield _values([LAST])
-
-
-def _document(doc_id: str, url: str | None, content: str) -> str:
-    """One document as a line of ROMIP XML."""
-    data = base64.b64encode(codecs.BOM_UTF8 + content.encode()).decode()
-    address = "" if url is None else f"<docURL>{_text(url)}</docURL>"
-    return f'<document><docID>{_text(doc_id)}</docID>{address}<content encoding="base64">{data}</content></document>'
-
-
-def _text(value: str) -> str:
-    """A value as XML text."""
-    return escape(NO_XML.sub("\ufffd", value))
 
 
 def _values(lines: list[str]) -> pa.RecordBatch:

@@ -13,8 +13,8 @@ from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
 from nddup.run.job import run_job
-from nddup.run.on_spark.inputs import CHARACTERS, reopen_inputs
-from nddup.scanning.text_choice import choose_documents
+from nddup.run.on_spark.inputs import reopen_inputs
+from nddup.scanning.text_choice import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
 from nddup.spark.reading.shown_texts import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table

@@ -12,6 +12,7 @@ from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.found import Consumer, Limits
 from nddup.scanning.read_again import Texts
 from nddup.scanning.rules import TextRule
+from nddup.scanning.text_choice import CHARACTERS
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
@@ -20,9 +21,6 @@ from nddup.spark.reading.scan import scan
 from nddup.spark.reading.shown_texts import name_texts
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
-
-CHARACTERS = 20_000
-"""Most characters stored of a text for the report; the rest is cut."""
 
 
 @dataclass(frozen=True)
