@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nddup.local.collapse import Nodes
 from nddup.local.match import Matches
-from nddup.mining.components import label_components
+from nddup.mining.components import label_components, number_shares
 from nddup.mining.independent_set import keep_first
 
 SHARE_NODES = 20_000
@@ -121,17 +121,3 @@ def build_graph(
         overlaps=matches.overlap[by_place],
         shares=np.where(is_led, -1, shares),
     )
-
-
-def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
-    """The share of each node, or -1 where its component is not cut; a node goes along with its leader.
-
-    Args:
-        leaders: (n,), positions of the leaders in their components.
-        sizes: (n,), of the components.
-        share_nodes: about as many nodes as a share has; None: no component is cut.
-    """
-    if share_nodes is None:
-        return np.full(len(leaders), -1)
-    shares = -(-sizes.astype(np.int64) // share_nodes)
-    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)

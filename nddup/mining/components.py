@@ -71,3 +71,20 @@ def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDA
     for node in range(nodes):
         sizes[node] = sizes[above[node]]
     return ordinals, positions, sizes
+
+
+def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
+    """The share of each node, or -1 where its component is not cut.
+
+    A node goes along with its leader: a near-duplicate of both is most likely there too.
+
+    Args:
+        leaders: (n,), positions of the leaders in their components.
+        sizes: (n,), of the components.
+        share_nodes: about as many nodes as a share has; None: no component is cut.
+    """
+    if share_nodes is None:
+        return np.full(len(leaders), -1)
+
+    shares = -(-sizes.astype(np.int64) // share_nodes)
+    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)

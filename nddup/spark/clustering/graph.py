@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.mining.components import Components, label_components
+from nddup.mining.components import Components, label_components, number_shares
 from nddup.mining.edges import Cost, Edges
 from nddup.mining.independent_set import Kept, keep_first
 from nddup.mining.maximality_filter import fits_budget
@@ -266,23 +266,6 @@ def _found_rows(solved: _Solved, rows: slice, share_nodes: int | None) -> pa.Rec
             "share": pa.array(share, mask=share < 0),
         }
     )
-
-
-def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
-    """The share of each node, or -1 where its component is not cut.
-
-    A node goes along with its leader: a near-duplicate of both is most likely there too.
-
-    Args:
-        leaders: (n,), positions of the leaders in their components.
-        sizes: (n,), of the components.
-        share_nodes: about as many nodes as a share has; None: no component is cut.
-    """
-    if share_nodes is None:
-        return np.full(len(leaders), -1)
-
-    shares = -(-sizes.astype(np.int64) // share_nodes)
-    return np.where(shares > 1, leaders * shares // np.maximum(sizes, 1), -1)
 
 
 def _assign_fits(sizes: NDArray[np.int32], by_leaders: NDArray[np.bool_], assignment: Assignment) -> NDArray[np.int32]:
