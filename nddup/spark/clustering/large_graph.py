@@ -224,7 +224,7 @@ def _find_nearest(edges: DataFrame, gone: DataFrame) -> DataFrame:
 
 
 def _number_share(leader: Column, share_nodes: int | None) -> Column:
-    """The share of a node, int, as `nddup.mining.components.number_shares` gives it; null where its component is not cut."""
+    """The share of a node, int, as `components.number_shares` gives it; null where its component is not cut."""
     if share_nodes is None:
         return F.lit(None).cast("int")
 
