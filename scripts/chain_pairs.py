@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from nddup.mining.components import label_components
-from nddup.reading.list_entries import read_lines
-from nddup.reading.reference_lists import guess_layout
+from nddup.reading.reference_lists.entries import read_lines
+from nddup.reading.reference_lists.layouts import guess_layout
 
 
 def main() -> int:

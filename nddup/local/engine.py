@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.local.cluster_names import name_sets
-from nddup.local.collapse import Nodes, collapse, name_nodes
-from nddup.local.expand import expand
-from nddup.local.false_components import count_false_components, list_false_components
-from nddup.local.graph import Graph, build_graph
-from nddup.local.heavy_families import lead
-from nddup.local.keep_list import list_kept
-from nddup.local.match import Matches, match
-from nddup.local.mine_components import mine
+from nddup.local.clustering.cluster_names import name_sets
+from nddup.local.clustering.false_components import count_false_components, list_false_components
+from nddup.local.clustering.graph import Graph, build_graph
+from nddup.local.clustering.keep_list import list_kept
+from nddup.local.clustering.mine_components import mine
 from nddup.local.outputs import count_parts
+from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
+from nddup.local.pairing.expand import expand
+from nddup.local.pairing.heavy_families import lead
+from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
-from nddup.local.read_records import read_records
-from nddup.local.workers import Workers
+from nddup.local.reading.read_records import read_records
+from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import Config
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.local.columns import one_chunk, ragged_of
-from nddup.local.workers import Workers
+from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Limits
 from nddup.scanning.read_again import Contents, Texts

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from nddup.local.graph import SHARE_NODES
-from nddup.local.match import Rule
-from nddup.local.problems import MiningRule
+from nddup.local.clustering.graph import SHARE_NODES
+from nddup.local.clustering.problems import MiningRule
+from nddup.local.pairing.match import Rule
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.scanning.found import Limits

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from nddup.metrics import RunMetrics
-from nddup.reading.reference_lists import Layout
+from nddup.reading.reference_lists.layouts import Layout
 from nddup.redaction import drop_login
 from nddup.results.evaluation import FORMAT, Band, nice_step, numbers, resemblance_curve, score_curve
 from nddup.results.reference_file import Reading, open_reference

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists import Kind, Layout, LayoutError, first_lines, guess_layout
+from nddup.reading.reference_lists.layouts import Kind, Layout, LayoutError, first_lines, guess_layout
 from nddup.reading.streams import compression_of, expand_head
 from nddup.storage.files import Storage
 

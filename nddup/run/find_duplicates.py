@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.local.given_texts import number_texts
-from nddup.local.workers import Workers
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics, Stages
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of

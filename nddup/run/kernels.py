@@ -5,8 +5,8 @@ import pyarrow as pa
 
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
-from nddup.local.given_texts import number_texts
-from nddup.local.workers import Workers
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
 from nddup.matching import prefix_filter
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold

@@ -8,10 +8,11 @@ import pyarrow.compute as pc
 
 from nddup.arrays import is_compiled
 from nddup.errors import NddupError
-from nddup.local import outputs, prune
-from nddup.local.processes import Processes
-from nddup.local.term_counts import take_saved
-from nddup.local.workers import Workers
+from nddup.local import outputs
+from nddup.local.pairing import prune
+from nddup.local.reading.processes import Processes
+from nddup.local.reading.term_counts import take_saved
+from nddup.local.reading.workers import Workers
 from nddup.metrics import (
     StageMetrics,
     Stages,

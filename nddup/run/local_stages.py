@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local import engine
-from nddup.local.workers import Workers
+from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.run.engines import memory_of, require_memory
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable

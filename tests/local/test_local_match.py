@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.local.match import Rule, match
-from nddup.local.workers import Workers
+from nddup.local.pairing.match import Rule, match
+from nddup.local.reading.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.verifying import definitions, near_pairs
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from nddup.errors import NddupError
-from nddup.local import processes, scan, workers
-from nddup.local.given_texts import number_texts
 from nddup.local.plan import Plan
-from nddup.local.processes import is_worth_it
-from nddup.local.read_records import read_records
-from nddup.local.workers import Workers
+from nddup.local.reading import processes, scan, workers
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.processes import is_worth_it
+from nddup.local.reading.read_records import read_records
+from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import find_files
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
@@ -80,8 +80,9 @@ def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "a.jsonl", make_texts())
     program = (
         "import sys\n"
-        "from nddup.local import engine, worker\n"
-        "from nddup.local.workers import Workers\n"
+        "from nddup.local import engine\n"
+        "from nddup.local.reading import worker\n"
+        "from nddup.local.reading.workers import Workers\n"
         "from nddup.scanning.collection import find_files\n"
         "from nddup.settings.schema import Config\n"
         "from nddup.storage.local_storage import LocalStorage\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.list_entries import Lists, lines_of, read_lines
-from nddup.reading.reference_lists import Layout, LayoutError, first_lines, guess_layout
+from nddup.reading.reference_lists.entries import Lists, lines_of, read_lines
+from nddup.reading.reference_lists.layouts import Layout, LayoutError, first_lines, guess_layout
 from nddup.results.evaluation import csv_line, nice_step, resemblance_curve, score_curve
 from nddup.verifying.pair_counts import Agreement, count_pairs
 

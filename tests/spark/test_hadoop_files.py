@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.errors import NddupError
-from nddup.reading.reference_lists import guess_layout
+from nddup.reading.reference_lists.layouts import guess_layout
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import StoppedError
 from nddup.run.job import run_job

@@ -5,7 +5,7 @@
     entries  --list_groups-->    groups       each membership once
     entries  --expand_groups-->  reference
 
-The layout of the file was detected from its first lines (`nddup.reading.reference_lists`).
+The layout of the file was detected from its first lines (`nddup.reading.reference_lists.layouts`).
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import NddupError
-from nddup.reading.list_entries import Lists, lines_of, read_lines
-from nddup.reading.reference_lists import Layout
+from nddup.reading.reference_lists.entries import Lists, lines_of, read_lines
+from nddup.reading.reference_lists.layouts import Layout
 from nddup.reading.streams import Expanded, StoppedError
 from nddup.spark.reading.hadoop_files import WholeFile, list_files, open_row, rows_of
 from nddup.spark.schemas import require, table

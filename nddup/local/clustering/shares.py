@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
-from nddup.local.collapse import Nodes
-from nddup.local.graph import Graph
-from nddup.local.problems import MiningRule, problem_of
-from nddup.local.workers import Workers
+from nddup.local.clustering.graph import Graph
+from nddup.local.clustering.problems import MiningRule, problem_of
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.reading.workers import Workers
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.local.collapse import Nodes
-from nddup.local.match import Matches
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.match import Matches
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
 from nddup.mining.leaders import follow_leaders

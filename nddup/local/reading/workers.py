@@ -13,8 +13,8 @@ from typing import Self, cast
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.local.processes import FEW_BYTES, Processes
-from nddup.local.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
+from nddup.local.reading.processes import FEW_BYTES, Processes
+from nddup.local.reading.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 

@@ -1,4 +1,4 @@
-"""Lists of duplicates made by others: read the lines of a list whose layout is known (`reference_lists`).
+"""Lists of duplicates made by others: read the lines of a list whose layout is known (`layouts`).
 
 lines_of       a stream of bytes -> lines
 read_lines     lines -> Lists: pairs with their scores, or groups
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nddup.reading.reference_lists import (
+from nddup.reading.reference_lists.layouts import (
     DELIMITERS,
     ENDS,
     MEMBERS,

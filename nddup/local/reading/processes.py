@@ -1,6 +1,6 @@
 """Worker processes that read and sketch files: started early, forked from one that has loaded everything.
 
-The first process of `nddup.local.worker` imports what reading takes, and forks the others, so that all of them cost
+The first process of `nddup.local.reading.worker` imports what reading takes, and forks the others, so that all of them cost
 one start. It has one thread: a process with several must not be forked, and this one may be a notebook. Only the
 standard library is imported here, so that the workers load while the caller still does.
 """
@@ -15,7 +15,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-START = "import sys; sys.path.append(sys.argv[1]); from nddup.local.worker import serve; serve(sys.argv[2:])"
+START = "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(sys.argv[2:])"
 """What the first process runs: the package need not be installed where this process found it."""
 
 FEW_BYTES = 8 << 20

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.local.collapse import Nodes
 from nddup.local.columns import take
-from nddup.local.match import Matches
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.match import Matches
 from nddup.matching.threshold import Threshold
 from nddup.tables import PAIRS
 

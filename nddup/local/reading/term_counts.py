@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from nddup.errors import CapacityError, ConfigError
 from nddup.local.plan import Plan
-from nddup.local.workers import Workers
+from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import Terms
 from nddup.scanning.local_paths import local_path

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nddup.arrays import take_rows
-from nddup.local.collapse import Nodes
-from nddup.local.graph import Graph
+from nddup.local.clustering.graph import Graph
+from nddup.local.pairing.collapse import Nodes
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem
 

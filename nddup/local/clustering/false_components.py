@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from nddup.local.collapse import Nodes
+from nddup.local.clustering.graph import Graph
 from nddup.local.columns import take
-from nddup.local.graph import Graph
+from nddup.local.pairing.collapse import Nodes
 from nddup.tables import FALSE_COMPONENTS
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.local.collapse import Nodes
-from nddup.local.match import Matches
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.match import Matches
 from nddup.mining.components import label_components, number_shares
 from nddup.mining.independent_set import keep_first
 

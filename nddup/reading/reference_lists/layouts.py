@@ -1,7 +1,7 @@
 """Lists of duplicates made by others: recognise the layout of such a file from its first lines.
 
     first_lines    first bytes -> first lines
-    guess_layout   first lines -> Layout; `list_entries` then reads the lines
+    guess_layout   first lines -> Layout; `entries` then reads the lines
 
 A list is UTF-8, with one entry per line, in one of these forms:
 

@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 import numpy as np
 import pyarrow as pa
 
-from nddup.local.scan import PartOfFile, SpooledTexts, Task, WholeFiles
-from nddup.local.start_up import spare_pandas
+from nddup.local.reading.scan import PartOfFile, SpooledTexts, Task, WholeFiles
+from nddup.local.reading.start_up import spare_pandas
 from nddup.reading import markup, page_limits
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits

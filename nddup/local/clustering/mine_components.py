@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.local.collapse import Nodes
-from nddup.local.graph import Graph
-from nddup.local.problems import MiningRule, problem_of
-from nddup.local.shares import mine_spread
-from nddup.local.workers import Workers
+from nddup.local.clustering.graph import Graph
+from nddup.local.clustering.problems import MiningRule, problem_of
+from nddup.local.clustering.shares import mine_spread
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.reading.workers import Workers
 from nddup.mining.cluster_modes import find_sets
 from nddup.mining.itemsets import Itemsets
 

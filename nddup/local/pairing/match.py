@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
-from nddup.local.prune import Pruned, prune
-from nddup.local.workers import Workers
+from nddup.local.pairing.prune import Pruned, prune
+from nddup.local.reading.workers import Workers
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold

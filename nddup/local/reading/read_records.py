@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from nddup.local.columns import ragged_of
 from nddup.local.plan import Plan
-from nddup.local.scan import in_collection_order
-from nddup.local.term_counts import find_lexicon
-from nddup.local.workers import Workers
+from nddup.local.reading.scan import in_collection_order
+from nddup.local.reading.term_counts import find_lexicon
+from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.schema import Config

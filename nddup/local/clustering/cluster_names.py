@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.local.collapse import Nodes
+from nddup.local.clustering.graph import Graph
+from nddup.local.clustering.mine_components import Sets
 from nddup.local.columns import lists_of, one_chunk, take
-from nddup.local.graph import Graph
-from nddup.local.mine_components import Sets
+from nddup.local.pairing.collapse import Nodes
 from nddup.tables import CLUSTERS, MEMBERS
 
 NAMED_MODES = ("partition", "components")
