@@ -24,7 +24,7 @@ from nddup.reading.bounded_parts import count_parts
 from nddup.reading.containers import container_head
 from nddup.reading.detect import read_head
 from nddup.run.daemon import load_kernels
-from nddup.scanning.collection import Entry
+from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import scan_files
@@ -127,7 +127,7 @@ def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
     path.write_bytes(make_file(kind, filling, size))
     front = make_file(kind, CASES[kind][2][0], 100)
     head = container_head(front, path.name, None, OPTIONS) or read_head(front)
-    entry = Entry(InputFile(str(path), "a", path.stat().st_size, 0), "", -1)
+    entry = ListedFile(InputFile(str(path), "a", path.stat().st_size, 0), "", -1)
 
     gc.collect()
     pa.default_memory_pool().release_unused()

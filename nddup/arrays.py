@@ -1,9 +1,9 @@
 """Ragged arrays, grouping and numbering of keys, and `compiled`, which compiles every kernel of the package.
 
 A kernel is a plain Python function of NumPy arrays and numbers. `compiled` turns it into machine code at its first call
-and keeps the result on disk, so only the first process of an installation waits for it (1-7 s per kernel). If the
-folder of the package is not writable, numba uses the user's cache folder. Set NUMBA_CACHE_DIR on a cluster whose
-workers have neither.
+and keeps the result on disk (`nddup.kernel_cache`), so only the first process of an installation waits for it (1-7 s
+per kernel). If the folder of the package is not writable, numba uses the user's cache folder. Set NUMBA_CACHE_DIR on a
+cluster whose workers have neither.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.kernel_cache import digest_sources, kept_by_sources
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -23,12 +25,15 @@ HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
-    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+    with kept_by_sources():
+        return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
 
 
 def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher
     """Whether an earlier process of this installation compiled a kernel, and left it on the disk."""
-    return any(Path(kernel.stats.cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
+    function = kernel.py_func
+    name = f"*.{function.__name__}-*-{digest_sources(function.__module__)}.*.nbi"
+    return any(Path(kernel.stats.cache_path).glob(name))
 
 
 class Ragged(NamedTuple):

@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
     "redaction": set(),
     "metrics": {"errors"},
-    "arrays": set(),
+    "kernel_cache": set(),
+    "arrays": {"kernel_cache"},
     "reading": GROUND,
     "sketching": GROUND,
     "scanning": GROUND | {"reading", "sketching", "tables"},
@@ -55,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
-    "errors", "redaction", "metrics", "arrays", "table_types", "working_tables", "tables",
+    "kernel_cache", "errors", "redaction", "metrics", "arrays", "table_types", "working_tables", "tables",
     "settings", "explaining", "local", "opened", "report",
 }  # fmt: skip
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from nddup.arrays import compiled
 from nddup.mining.bitsets import Bits, add_slot, count_all, keep_outside, list_slots, remove_slot
-from nddup.mining.found_sets import Found, Limits, add_found, empty_found, is_past
+from nddup.mining.found_sets import FoundSets, SearchLimits, add_found, empty_found, is_past
 from nddup.mining.neighbourhoods import Neighbourhood, find_later, make_lookup, visit_neighbourhood, write_row
 from nddup.mining.packed_component import Component
 from nddup.mining.search_tree import Node, Scratch, make_scratch, make_stack, node_at, step
 
 
 @compiled
-def mine_closed(component: Component, least: int, limits: Limits) -> Found:
+def mine_closed(component: Component, least: int, limits: SearchLimits) -> FoundSets:
     """
     Find the closed sets of items with at least `least` common transactions, one item alone included.
 
@@ -47,7 +47,9 @@ def mine_closed(component: Component, least: int, limits: Limits) -> Found:
 
 
 @compiled
-def search_closed(neighbourhood: Neighbourhood, later: Bits, least: int, found: Found, limits: Limits) -> Found:
+def search_closed(
+    neighbourhood: Neighbourhood, later: Bits, least: int, found: FoundSets, limits: SearchLimits
+) -> FoundSets:
     """Add every closed set whose first member is the pivot; stops soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, least, scratch)
@@ -62,7 +64,7 @@ def search_closed(neighbourhood: Neighbourhood, later: Bits, least: int, found: 
 
 
 @compiled
-def close(neighbourhood: Neighbourhood, node: Node, found: Found, scratch: Scratch) -> Found:
+def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: Scratch) -> FoundSets:
     """Add the closure of a node, unless it was found before, and branch on all candidates that are left."""
     support = count_all(node.common)
     keep_outside(node.branches, node.branches)

@@ -28,7 +28,7 @@ from nddup.mining.bitsets import (
     keep_outside,
     list_slots,
 )
-from nddup.mining.found_sets import SETS, WORK, Found, Limits, add_found, empty_found, is_past
+from nddup.mining.found_sets import SETS, WORK, FoundSets, SearchLimits, add_found, empty_found, is_past
 from nddup.mining.neighbourhoods import (
     Neighbourhood,
     count_visit,
@@ -46,7 +46,7 @@ class Cover(NamedTuple):
     component: Component
     uncovered: Bits  # the words of the pair graph with the pairs that no set holds yet
     min_support: int
-    limits: Limits
+    limits: SearchLimits
 
 
 class GrowingSet(NamedTuple):
@@ -90,7 +90,7 @@ def begin(neighbourhood: Neighbourhood, growing: GrowingSet, second: int) -> Non
 
 
 @compiled
-def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: Found) -> Found:
+def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: FoundSets) -> FoundSets:
     """Add sets until each pair of the pivot with one of `later`, a part of its row of the graph, lies in one."""
     component, n_words = cover.component, neighbourhood.neighbours.size
     first = component.word_offsets[neighbourhood.pivot]
@@ -126,7 +126,7 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: F
 
 
 @compiled
-def mark_covered(component: Component, found: Found, uncovered: Bits) -> None:
+def mark_covered(component: Component, found: FoundSets, uncovered: Bits) -> None:
     """Clear in `uncovered` all pairs inside the set found last."""
     last = found.counts[SETS] - 1
     start = found.ends[last - 1] if last > 0 else 0
@@ -141,7 +141,7 @@ def mark_covered(component: Component, found: Found, uncovered: Bits) -> None:
 
 
 @compiled
-def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: int, limits: Limits) -> Found:
+def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: int, limits: SearchLimits) -> FoundSets:
     """
     Cover every pair of a component whose first document is one of `pivots` and whose common features meet its own tau.
 

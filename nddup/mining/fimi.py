@@ -35,7 +35,7 @@ TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
 PRIME = np.uint64(0x100000001B3)
 """Multiplier of FNV-1a."""
 ITEMS, LINES, IN_LINE = 0, 1, 2
-"""What `Lexicon.counts` holds: distinct items; line feeds; items of the line that is not finished."""
+"""What `ItemNames.counts` holds: distinct items; line feeds; items of the line that is not finished."""
 
 
 class FimiContext(NamedTuple):
@@ -45,7 +45,7 @@ class FimiContext(NamedTuple):
     names: list[bytes]  # by item number, ascending by length and bytes
 
 
-class Lexicon(NamedTuple):
+class ItemNames(NamedTuple):
     """The items seen so far, in arrays with room for one more block."""
 
     table: NDArray[np.int32]  # open addressing: item numbers or -1, at most half of them taken
@@ -72,7 +72,7 @@ def read_fimi(path: Path) -> FimiContext:
         One pass. Memory: 4 bytes for every item of every line and 8 a line, twice while they are put together;
         the names, some 100 bytes an item; and 50 MB.
     """
-    lexicon = Lexicon(
+    lexicon = ItemNames(
         np.full(16, -1, np.int32),
         np.empty(0, np.uint64),
         np.empty(0, np.int64),
@@ -120,7 +120,7 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def make_room(lexicon: Lexicon, size: int) -> Lexicon:
+def make_room(lexicon: ItemNames, size: int) -> ItemNames:
     """Return the same items with room for those of one more block of `size` bytes."""
     table, hashes, ends, last_line, pool, counts, seed = lexicon
     count = int(counts[ITEMS])
@@ -138,7 +138,7 @@ def make_room(lexicon: Lexicon, size: int) -> Lexicon:
 
     if used + size > pool.size:
         pool = np.concatenate((pool[:used], np.empty(max(size, used), np.uint8)))
-    return Lexicon(table, hashes, ends, last_line, pool, counts, seed)
+    return ItemNames(table, hashes, ends, last_line, pool, counts, seed)
 
 
 @compiled
@@ -152,7 +152,7 @@ def fill_table(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
 
 
 @compiled
-def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64, lexicon: Lexicon) -> int:
+def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64, lexicon: ItemNames) -> int:
     """Find the number of the item spelled `data[start:end]`; a new one gets the next."""
     table, hashes, ends, last_line, pool, counts, _ = lexicon
     slot = np.int64(mixed & np.uint64(table.size - 1))
@@ -179,7 +179,7 @@ def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64,
 
 
 @compiled
-def split_block(data: NDArray[np.uint8], lexicon: Lexicon) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def split_block(data: NDArray[np.uint8], lexicon: ItemNames) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """
     Split a block of whole items.
 
@@ -217,7 +217,7 @@ def split_block(data: NDArray[np.uint8], lexicon: Lexicon) -> tuple[NDArray[np.i
     return items[:n_items].copy(), lengths[:n_lines].copy()
 
 
-def order_names(lexicon: Lexicon) -> tuple[list[bytes], NDArray[np.int32]]:
+def order_names(lexicon: ItemNames) -> tuple[list[bytes], NDArray[np.int32]]:
     """Order the items by the length of their names, then by bytes: the names so, and the new number of each item."""
     count = int(lexicon.counts[ITEMS])
     ends = lexicon.ends[:count].tolist()

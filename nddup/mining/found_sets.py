@@ -10,10 +10,10 @@ from nddup.mining.bitsets import Bits, list_slots
 from nddup.mining.neighbourhoods import Neighbourhood
 
 SETS, ROWS, WORK = 0, 1, 2
-"""What `Found.counts` holds: sets, member rows, and the work of the search (`itemsets.mine_component`)."""
+"""What `FoundSets.counts` holds: sets, member rows, and the work of the search (`itemsets.mine_component`)."""
 
 
-class Found(NamedTuple):
+class FoundSets(NamedTuple):
     """Sets found so far, with room for more: set i is `members[ends[i - 1]:ends[i]]`."""
 
     ends: NDArray[np.int64]
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     counts: NDArray[np.int64]  # shape (3,)
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """Exact limits of one search."""
 
     sets: int
@@ -31,13 +31,13 @@ class Limits(NamedTuple):
 
 
 @compiled
-def empty_found() -> Found:
+def empty_found() -> FoundSets:
     """Start with nothing found and little room."""
-    return Found(np.empty(16, np.int64), np.empty(256, np.int32), np.empty(16, np.int32), np.zeros(3, np.int64))
+    return FoundSets(np.empty(16, np.int64), np.empty(256, np.int32), np.empty(16, np.int32), np.zeros(3, np.int64))
 
 
 @compiled
-def make_room(found: Found, size: int) -> Found:
+def make_room(found: FoundSets, size: int) -> FoundSets:
     """Return the same sets with room for one more of `size` members, at least doubled when full."""
     ends, members, supports, counts = found
     if counts[SETS] == ends.size:
@@ -51,13 +51,13 @@ def make_room(found: Found, size: int) -> Found:
         members = np.empty(2 * (found.members.size + size), np.int32)
         for i in range(counts[ROWS]):
             members[i] = found.members[i]
-    return Found(ends, members, supports, counts)
+    return FoundSets(ends, members, supports, counts)
 
 
 @compiled
 def add_found(
-    found: Found, neighbourhood: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]
-) -> Found:
+    found: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]
+) -> FoundSets:
     """Add the pivot and `members` as one set, ascending; the sets may move to more room. `slots` is scratch."""
     size = list_slots(members, slots)
     found = make_room(found, size + 1)
@@ -86,6 +86,6 @@ def add_found(
 
 
 @compiled
-def is_past(counts: NDArray[np.int64], limits: Limits) -> bool:
+def is_past(counts: NDArray[np.int64], limits: SearchLimits) -> bool:
     """Tell whether sets, member rows or work are past their limit."""
     return bool(counts[SETS] > limits.sets or counts[ROWS] > limits.rows or counts[WORK] > limits.work)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.mining.closed_sets import mine_closed
-from nddup.mining.found_sets import ROWS, SETS, WORK, Found, Limits
+from nddup.mining.found_sets import ROWS, SETS, WORK, FoundSets, SearchLimits
 from nddup.mining.frequent_pairs import find_pairs
 from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
 from nddup.mining.maximal_sets import mine_pivots
 from nddup.mining.packed_component import Component, make_component
-from nddup.mining.transactions import Context, Rows, number_rows, take_rows, transpose_context
+from nddup.mining.transactions import Context, ItemRows, number_rows, take_rows, transpose_context
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def mine_context(
     rows = list_rows(context, counts >= support, support, shortest=1 if closed else 2)
     groups, n_groups = number_rows(rows.offsets, rows.transactions)
     component = relate_rows(take_rows(rows, np.unique(groups, return_index=True)[1]), support)
-    limits = Limits(limit, NO_LIMIT, NO_LIMIT)
+    limits = SearchLimits(limit, NO_LIMIT, NO_LIMIT)
     if closed:
         found = expand_groups(mine_closed(component, support, limits), groups, rows.items)
         found = drop_root(found, context.offsets.size - 1)
@@ -85,7 +85,7 @@ def mine_context(
     return choose_sets(found, unpaired, counts, min_size, limit)
 
 
-def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *, shortest: int) -> Rows:
+def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *, shortest: int) -> ItemRows:
     """The transactions of each frequent item that still has enough of them, rare items first.
 
     Transactions of fewer than `shortest` frequent items are left out before. The search looks at the neighbours after
@@ -96,19 +96,19 @@ def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *,
     return take_rows(rows, np.argsort(np.diff(rows.offsets), kind="stable"))
 
 
-def relate_rows(rows: Rows, least: int) -> Component:
+def relate_rows(rows: ItemRows, least: int) -> Component:
     """Make the problem of the miners: the rows as sketches, all bounds `least`, the pairs with as many in common."""
     m = rows.items.size
     edges = find_pairs(rows.offsets, rows.transactions, rows.n_transactions, least)
     return make_component(rows.offsets, rows.transactions, rows.n_transactions, np.full(m, least, np.int32), edges)
 
 
-def add_lone_rows(found: Found, component: Component) -> Found:
+def add_lone_rows(found: FoundSets, component: Component) -> FoundSets:
     """Add the rows without a neighbour to the maximal sets: each stands for one item, or for several equal ones."""
     n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     lone = np.flatnonzero(np.diff(component.word_offsets) == 0)
     supports = np.diff(component.feature_offsets)[lone]
-    return Found(
+    return FoundSets(
         np.append(found.ends[:n_sets], n_rows + 1 + np.arange(lone.size)),
         np.append(found.members[:n_rows], lone.astype(np.int32)),
         np.append(found.supports[:n_sets], supports.astype(np.int32)),
@@ -116,7 +116,7 @@ def add_lone_rows(found: Found, component: Component) -> Found:
     )
 
 
-def expand_groups(found: Found, groups: NDArray[np.int64], items: NDArray[np.int32]) -> Found:
+def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np.int32]) -> FoundSets:
     """
     Replace every member by the items whose rows equal its own.
 
@@ -140,10 +140,10 @@ def expand_groups(found: Found, groups: NDArray[np.int64], items: NDArray[np.int
 
     owners = np.repeat(np.arange(n_sets), np.diff(offsets[ends], prepend=0))
     in_order = expanded[np.lexsort((expanded, owners))].astype(np.int32)
-    return Found(offsets[ends], in_order, found.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
+    return FoundSets(offsets[ends], in_order, found.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
 
 
-def drop_root(found: Found, n_transactions: int) -> Found:
+def drop_root(found: FoundSets, n_transactions: int) -> FoundSets:
     """Leave out the set of the items that every transaction holds, unless it is the only one found.
 
     It is the closure of no item at all, and all other closed sets contain it.
@@ -153,11 +153,11 @@ def drop_root(found: Found, n_transactions: int) -> Found:
     stays = (found.supports < n_transactions) | (n_sets == 1)
     members = found.members[np.repeat(stays, sizes)]
     ends = np.cumsum(sizes[stays])
-    return Found(ends, members, found.supports[stays], np.array([ends.size, members.size, 0]))
+    return FoundSets(ends, members, found.supports[stays], np.array([ends.size, members.size, 0]))
 
 
 def choose_sets(
-    found: Found, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
+    found: FoundSets, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
 ) -> Mined:
     """Add the frequent items that are in no pair, leave out what is past the limit or too small, and order the rest."""
     sizes = np.append(np.diff(found.ends, prepend=0), np.ones(unpaired.size, np.int64))
@@ -171,5 +171,5 @@ def choose_sets(
     is_chosen = (sizes >= min_size) & (np.arange(sizes.size) < limit)
     members = members[np.repeat(is_chosen, sizes)]
     ends = np.cumsum(sizes[is_chosen])
-    chosen = Found(ends, members, supports[is_chosen], np.array([ends.size, members.size, 0]))
+    chosen = FoundSets(ends, members, supports[is_chosen], np.array([ends.size, members.size, 0]))
     return Mined(sort_canonically(chosen, "all"), sizes.size <= limit)

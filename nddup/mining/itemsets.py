@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import number_keys
 from nddup.mining.cover import cover_pairs
-from nddup.mining.found_sets import ROWS, SETS, Found, Limits, is_past
+from nddup.mining.found_sets import ROWS, SETS, FoundSets, SearchLimits, is_past
 from nddup.mining.maximal_sets import mine_pivots
 from nddup.mining.packed_component import Component, make_component
 
@@ -102,7 +102,7 @@ def mine_component(
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     m = bounds.size
-    limits = Limits(
+    limits = SearchLimits(
         max_sets + 4 * m,
         max_members + 400 * m,
         2_000_000 + 100 * m if max_nodes is None else max_nodes,
@@ -112,7 +112,7 @@ def mine_component(
     if not is_past(found.counts, limits):
         return sort_canonically(found, "all")
 
-    limits = Limits(COVER_SHARE * limits.sets, COVER_SHARE * limits.rows, COVER_SHARE * limits.work)
+    limits = SearchLimits(COVER_SHARE * limits.sets, COVER_SHARE * limits.rows, COVER_SHARE * limits.work)
     found = cover_pairs(component, np.arange(m), min_support, limits)
     if not is_past(found.counts, limits):
         return sort_canonically(found, "pairs")
@@ -157,7 +157,7 @@ def mine_share(
         ValueError: as `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
-    limits = Limits(max_sets, max_members, max_nodes)
+    limits = SearchLimits(max_sets, max_members, max_nodes)
     found = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
     return None if is_past(found.counts, limits) else sort_canonically(found, "all")
 
@@ -196,7 +196,7 @@ def cover_component(
         ValueError: as `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
-    limits = Limits(max_sets, max_members, max_nodes)
+    limits = SearchLimits(max_sets, max_members, max_nodes)
     seeds = np.arange(bounds.size) if pivots is None else np.unique(pivots).astype(np.int64)
     found = cover_pairs(component, seeds, min_support, limits)
     return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
@@ -224,7 +224,7 @@ def gather_component(
     return make_component(feature_offsets, numbers, n_features, bounds, pairs)
 
 
-def sort_canonically(found: Found, coverage: str) -> Itemsets:
+def sort_canonically(found: FoundSets, coverage: str) -> Itemsets:
     """Order sets lexicographically by their members."""
     n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     ends, members = found.ends[:n_sets], found.members[:n_rows]

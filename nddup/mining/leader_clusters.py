@@ -19,7 +19,7 @@ from nddup.arrays import Ragged, compiled
 from nddup.matching.compare import resemblance_parts
 from nddup.matching.threshold import Rule
 from nddup.mining.bitsets import FULL, ONE, Bits, count_all, count_common
-from nddup.mining.found_sets import Found
+from nddup.mining.found_sets import FoundSets
 from nddup.mining.itemsets import Itemsets, sort_canonically
 
 OPEN = 64
@@ -101,7 +101,7 @@ def cut_stars(
     rows = members[np.lexsort((members, owners))].astype(np.int32)
     ends = np.cumsum(np.bincount(owners, minlength=heads.size + lone.size)).astype(np.int64)
     supports = np.append(fitted.supports, overlap[lone])
-    return sort_canonically(Found(ends, rows, supports, np.array([ends.size, rows.size, 0])), "documents")
+    return sort_canonically(FoundSets(ends, rows, supports, np.array([ends.size, rows.size, 0])), "documents")
 
 
 def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ from nddup.mining.bitsets import (
     list_slots,
     remove_slot,
 )
-from nddup.mining.found_sets import SETS, WORK, Found, Limits, add_found, empty_found, is_past
+from nddup.mining.found_sets import SETS, WORK, FoundSets, SearchLimits, add_found, empty_found, is_past
 from nddup.mining.neighbourhoods import (
     Neighbourhood,
     count_visit,
@@ -156,7 +156,7 @@ def is_rejected(neighbourhood: Neighbourhood, node: Node, tau: int, scratch: Scr
 
 
 @compiled
-def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: Found, scratch: Scratch) -> Found:
+def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: FoundSets, scratch: Scratch) -> FoundSets:
     """Choose what to branch on below a node, and add the accepted set if it is maximal."""
     fewest = find_dominant(neighbourhood, node, tau, node.branches, scratch)
     if fewest == 0:
@@ -174,7 +174,9 @@ def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: Found, scr
 
 
 @compiled
-def search_pivot(neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, found: Found, limits: Limits) -> Found:
+def search_pivot(
+    neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, found: FoundSets, limits: SearchLimits
+) -> FoundSets:
     """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, pivot_bound, scratch)
@@ -190,7 +192,7 @@ def search_pivot(neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, fo
 
 
 @compiled
-def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
+def note_largest(found: FoundSets, first: int, largest: NDArray[np.int64]) -> None:
     """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
     for i in range(first, found.counts[SETS]):
         start = found.ends[i - 1] if i > 0 else 0
@@ -204,7 +206,9 @@ def note_largest(found: Found, first: int, largest: NDArray[np.int64]) -> None:
 
 
 @compiled
-def is_inside(component: Component, pivot: int, later: Bits, found: Found, which: int, seen: NDArray[np.int64]) -> bool:
+def is_inside(
+    component: Component, pivot: int, later: Bits, found: FoundSets, which: int, seen: NDArray[np.int64]
+) -> bool:
     """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
     if which < 0:
         return False
@@ -223,7 +227,7 @@ def is_inside(component: Component, pivot: int, later: Bits, found: Found, which
 
 
 @compiled
-def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: int, limits: Limits) -> Found:
+def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: int, limits: SearchLimits) -> FoundSets:
     """
     Search some pivots; the counts tell whether a limit was passed.
 

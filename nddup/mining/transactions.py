@@ -26,7 +26,7 @@ class Context(NamedTuple):
     n_items: int
 
 
-class Rows(NamedTuple):
+class ItemRows(NamedTuple):
     """Items by their transactions: row i is of item `items[i]`."""
 
     items: NDArray[np.int32]
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     n_transactions: int
 
 
-def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> Rows:
+def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> ItemRows:
     """
     Turn transactions into rows by item, without infrequent items and what they leave too short.
 
@@ -54,7 +54,7 @@ def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, short
     offsets, transactions, n_transactions = scatter_transactions(
         context.offsets, context.items, number, items.size, shortest
     )
-    return Rows(items, offsets, transactions, n_transactions)
+    return ItemRows(items, offsets, transactions, n_transactions)
 
 
 @compiled
@@ -101,12 +101,12 @@ def scatter_transactions(
     return ends, transactions, count
 
 
-def take_rows(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
+def take_rows(rows: ItemRows, chosen: NDArray[np.int64]) -> ItemRows:
     """Take some rows, in the order given."""
     lengths = np.diff(rows.offsets)[chosen]
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     at = np.repeat(rows.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
-    return Rows(rows.items[chosen], offsets, rows.transactions[at], rows.n_transactions)
+    return ItemRows(rows.items[chosen], offsets, rows.transactions[at], rows.n_transactions)
 
 
 @compiled

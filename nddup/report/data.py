@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics, StageMetrics
-from nddup.report.shown import LENGTHS, Shown
+from nddup.report.shown import LENGTHS, Content
 from nddup.report.summary import headline, notes
 
 CLUSTERS_EACH = 10_000
@@ -39,7 +39,7 @@ OPEN = 1 << 62
 Chunk = tuple[str, Any]
 
 
-def chunks(shown: Shown) -> Iterator[Chunk]:
+def chunks(shown: Content) -> Iterator[Chunk]:
     """All chunks of a report: (name, value that JSON can hold)."""
     places, texts = _texts(shown.texts)
     cells = _bounds(shown.cells, len(shown.clusters))
@@ -57,7 +57,7 @@ def chunks(shown: Shown) -> Iterator[Chunk]:
         yield f"texts-{number}", rows
 
 
-def _summary(shown: Shown, text_chunks: int, name_chunks: int) -> dict[str, Any]:
+def _summary(shown: Content, text_chunks: int, name_chunks: int) -> dict[str, Any]:
     """The chunk `summary`."""
     metrics = shown.metrics
     settings, sketch = metrics.settings, metrics.stages.sketch
@@ -179,7 +179,7 @@ def _texts(texts: pa.Table) -> tuple[dict[str, tuple[int, int]], list[list[list[
 
 
 def _columns(
-    shown: Shown, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
+    shown: Content, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
 ) -> dict[str, list[Any]]:
     """The columns of the list of clusters.
 
@@ -211,7 +211,7 @@ def _columns(
     }
 
 
-def _names(shown: Shown, listed: list[int]) -> list[tuple[int, list[str]]]:
+def _names(shown: Content, listed: list[int]) -> list[tuple[int, list[str]]]:
     """For each chunk its first cluster, and of each of its clusters the ids and addresses of the documents as lines."""
     lines = [
         f"{doc_id}\n{url}" if url else doc_id
@@ -229,7 +229,7 @@ def _names(shown: Shown, listed: list[int]) -> list[tuple[int, list[str]]]:
 
 
 def _members(
-    shown: Shown, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
+    shown: Content, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
 ) -> Iterator[Chunk]:
     """For each cluster its component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
     components = shown.clusters["component"].to_pylist()

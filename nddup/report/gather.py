@@ -1,7 +1,7 @@
 """What a report shows, gathered from the tables of a finished run: bounded, whatever the size of the run.
 
 Counts are of all rows. Of the clusters at most `MOST_CLUSTERS` come here, of their documents `MOST_LISTED`, of the
-pairs among these `MOST_CELLS`; what was left out is in `Shown.bounds`, and the page says it.
+pairs among these `MOST_CELLS`; what was left out is in `Content.bounds`, and the page says it.
 """
 
 import json
@@ -24,7 +24,7 @@ from nddup.report.shown import (
     LISTED_EACH,
     MATRIX_EACH,
     TEXTS,
-    Shown,
+    Content,
     list_cells,
     list_documents,
 )
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     find_texts: FindTexts
 
 
-def gather(run: FinishedRun, asked: Asked | None = None) -> Shown:
+def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     """Read what the report shows.
 
     Args:
@@ -73,7 +73,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Shown:
     if asked is not None:
         missing = _asked_documents(run, clusters, names, texts, asked.clusters)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
-    return Shown(
+    return Content(
         path=drop_login(run.path),
         metrics=run.metrics,
         clusters=clusters,

@@ -58,7 +58,7 @@ TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
 
 
 @dataclass(frozen=True)
-class Shown:
+class Content:
     """The whole content of a report.
 
     Attributes:

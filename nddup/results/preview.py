@@ -11,7 +11,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from nddup.reading.outcomes import Record, Reject
-from nddup.scanning.collection import Collection, Entry, Files, Group, find_files
+from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.rules import TextRule
@@ -64,7 +64,7 @@ def _heading(collection: Collection) -> str:
     return f"{len(collection.listing.files):,} files, {size / 1e6:,.1f} MB: {told or 'none can be read'}\n"
 
 
-def _describe(files: Files, entry: Entry, group: Group, config: Config) -> str:
+def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
     """The paragraph of one file."""
     file, head = entry.file, group.head
     declared = head.format
@@ -86,7 +86,7 @@ def _describe(files: Files, entry: Entry, group: Group, config: Config) -> str:
     return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
 
 
-def _read_first(files: Files, entry: Entry, group: Group, config: Config) -> list[Record | Reject]:
+def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
     """The first records of a file; of one that is not local, those in its first bytes."""
     file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False

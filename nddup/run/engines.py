@@ -27,14 +27,14 @@ BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
 pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
 
 
-class Choice(NamedTuple):
+class EngineChoice(NamedTuple):
     """The engine of a run, and why."""
 
     engine: Literal["local", "spark"]
     why: str
 
 
-def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master: str | None) -> Choice:
+def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master: str | None) -> EngineChoice:
     """The engine that the settings ask for; of `auto`, the embedded one wherever it can do the work.
 
     Args:
@@ -49,20 +49,20 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
     lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
     reason = _needs_spark([*inputs, output, *lexicon], config, master)
     if config.engine == "spark":
-        return Choice("spark", "as asked")
+        return EngineChoice("spark", "as asked")
     if config.engine == "local":
         if reason is not None:
             raise ConfigError(f"engine: local, but {reason}; leave it out, or give --engine spark")
-        return Choice("local", "as asked")
+        return EngineChoice("local", "as asked")
     if reason is not None:
-        return Choice("spark", reason)
+        return EngineChoice("spark", reason)
 
     needed, given = estimate_memory(inputs), memory_of(config)
     if needed > given:
-        return Choice(
+        return EngineChoice(
             "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
         )
-    return Choice("local", "the inputs are on this machine and fit its memory")
+    return EngineChoice("local", "the inputs are on this machine and fit its memory")
 
 
 def memory_of(config: Config) -> int:

@@ -28,7 +28,7 @@ from nddup.run.measures import metrics_of
 from nddup.run.progress import LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection, find_files
-from nddup.scanning.text_choice import Choice, choose_documents
+from nddup.scanning.text_choice import TextChoice, choose_documents
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
@@ -147,7 +147,7 @@ def _store_texts(job: LocalJob, reader: outputs.Reader, sketched: Sketched, foun
     """Leave the table `texts`: the files of the documents that are chosen are read again."""
     noted = job.find("texts")
     if noted is None:
-        options, choice = job.config.output, Choice({}, [], 0)
+        options, choice = job.config.output, TextChoice({}, [], 0)
         if options.texts:
             sizes = {file.source: file.size for file in reader.collection.listing.files}
             sampled = options.texts // 2

@@ -36,7 +36,7 @@ LogFormat = Literal["text", "json"]
 
 
 @dataclass
-class Shown:
+class StageNotes:
     """What the caller of a stage adds to its line: notes for people, facts for the line in JSON."""
 
     notes: list[str] = field(default_factory=list)
@@ -58,9 +58,9 @@ class Progress:
         self._step = ""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Shown]:
+    def stage(self, name: str) -> Iterator[StageNotes]:
         """Show that `name` runs, then how long it took and what its caller added."""
-        shown, started = Shown(), time.monotonic()
+        shown, started = StageNotes(), time.monotonic()
         self.describe(name)
         done = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(name, started, done), daemon=True)

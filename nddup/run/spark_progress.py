@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from nddup.run.progress import LogFormat, Progress, Shown, bar, doing
+from nddup.run.progress import LogFormat, Progress, StageNotes, bar, doing
 
 DESCRIPTION = "spark.job.description"
 
@@ -19,7 +19,7 @@ class SparkProgress(Progress):
         self._stage = ""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Shown]:
+    def stage(self, name: str) -> Iterator[StageNotes]:
         """As `Progress.stage`; afterwards the previous job description is restored."""
         context = self._spark.sparkContext
         outside, self._stage = context.getLocalProperty(DESCRIPTION), name

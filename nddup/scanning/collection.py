@@ -79,7 +79,7 @@ class InputOptions(Protocol):
         """The longest record, in bytes."""
 
 
-class Entry(NamedTuple):
+class ListedFile(NamedTuple):
     """A file, its compression (empty for none), and where it ends open: `streams.find_open_end`, -1 if not cut."""
 
     file: InputFile
@@ -93,7 +93,7 @@ class Group:
 
     head: FileHead
     is_whole: bool
-    files: tuple[Entry, ...]
+    files: tuple[ListedFile, ...]
 
 
 @dataclass(frozen=True)
@@ -158,19 +158,19 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     return Collection(groups, tuple((file.source, found.reason, found.detail) for file, found in unread), listing)
 
 
-def _group(looked: Iterable[tuple[FileHead, Entry]]) -> tuple[Group, ...]:
+def _group(looked: Iterable[tuple[FileHead, ListedFile]]) -> tuple[Group, ...]:
     """Files with equal heads together, apart those that are read from their start."""
-    groups: dict[tuple[FileHead, bool], list[Entry]] = {}
+    groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
     for head, entry in looked:
         is_whole = entry.compression != "" or not can_cut(entry.file.path, head)
         groups.setdefault((head, is_whole), []).append(entry)
     return tuple(Group(head, is_whole, tuple(entries)) for (head, is_whole), entries in groups.items())
 
 
-def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[FileHead, Entry] | Unread:
+def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[FileHead, ListedFile] | Unread:
     """The head of one file and how it is stored. Never raises for what is in the file."""
     if file.size and is_page(file.source) and options.format in (None, "html"):
-        return PAGE, Entry(file, "", -1)
+        return PAGE, ListedFile(file, "", -1)
     try:
         raw = files.read_head(file.path, RAW_HEAD_BYTES)
         compression = compression_of(raw)
@@ -180,7 +180,7 @@ def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[File
 
         is_cut = not compression and can_cut(file.path, head)
         open_end = _open_end(files, file, raw, head, int(options.max_record)) if is_cut else -1
-        return head, Entry(file, compression, open_end)
+        return head, ListedFile(file, compression, open_end)
     except NoRecordsError as error:
         return Unread("no records", str(error))
     except FormatError as error:

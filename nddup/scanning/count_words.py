@@ -21,7 +21,7 @@ MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Terms:
+class WordCounter:
     """Partial counts: the terms of all records of a task. The engine sums them by (term, feature).
 
     A term may be in several rows, because a task with very many distinct words counts in parts. Every record that can

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded
-from nddup.scanning.collection import Entry
+from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, Limits, in_batches
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
@@ -30,7 +30,7 @@ class FilePart(NamedTuple):
     end: int
 
 
-def scan_files(entries: Iterable[Entry], head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
+def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
     """The rows of whole files: of any format, compressed or not.
 
     Args:
@@ -54,7 +54,7 @@ def scan_files(entries: Iterable[Entry], head: FileHead, consumer: Consumer, lim
     yield from consumer.batches(read_files(files, head, limits.max_record), head)
 
 
-def cut_file(entry: Entry, size: int) -> list[FilePart]:
+def cut_file(entry: ListedFile, size: int) -> list[FilePart]:
     """The parts of a plain file, `size` bytes each, the last one shorter; none of an empty file.
 
     Example:

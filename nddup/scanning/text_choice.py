@@ -16,7 +16,7 @@ EACH = 8
 
 
 @dataclass(frozen=True)
-class Choice:
+class TextChoice:
     """Documents whose text is stored: doc_id -> (source, fingerprint of the content); the clusters they are of."""
 
     documents: Mapping[str, tuple[str, bytes]]
@@ -25,7 +25,7 @@ class Choice:
     """Clusters left out because their files would pass the bytes that are read again."""
 
 
-def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int, most_bytes: int) -> Choice:
+def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int, most_bytes: int) -> TextChoice:
     """Take whole clusters in their order while documents and files last.
 
     Args:
@@ -57,4 +57,4 @@ def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int
         documents |= found
         files = wider
         taken.append(cluster)
-    return Choice(documents, taken, beyond)
+    return TextChoice(documents, taken, beyond)

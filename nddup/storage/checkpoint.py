@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from nddup.storage.files import Storage
-from nddup.storage.session_tables import Kept
+from nddup.storage.session_tables import EarlierTable
 
 
 class CheckpointStore:
@@ -43,7 +43,7 @@ class CheckpointStore:
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
+    ) -> EarlierTable | None:
         """Nothing: the folder begins empty."""
         del name, schema, settings, reads
         return None

@@ -42,7 +42,7 @@ GONE = "its process is gone"
 Say = Callable[[str], object]
 
 
-class Files(Protocol):
+class ClaimFiles(Protocol):
     """What is asked of a file system; `nddup.storage.files.Storage` gives it."""
 
     def exists(self, path: str) -> bool:
@@ -61,7 +61,7 @@ class Files(Protocol):
         """Remove a file; nothing if it is not there."""
 
 
-class FolderFiles(Files, Protocol):
+class FolderFiles(ClaimFiles, Protocol):
     """What a run's folder asks of a file system: `nddup.storage.files`, and `local_files` without Spark."""
 
     def is_within(self, path: str, folder: str) -> bool:
@@ -88,7 +88,7 @@ class Claim:
     """
 
     def __init__(
-        self, files: Files, folder: str, *, beat: float = BEAT_SECONDS, silence: float = SILENCE_SECONDS
+        self, files: ClaimFiles, folder: str, *, beat: float = BEAT_SECONDS, silence: float = SILENCE_SECONDS
     ) -> None:
         self._files, self._folder, self._beat, self._silence = files, folder, beat, silence
         self._name = PREFIX + secrets.token_hex(8)

@@ -16,7 +16,7 @@ ROWS = 1 << 17
 """Of a row group: some 200 MB of sketches."""
 
 
-class Found(NamedTuple):
+class EarlierTable(NamedTuple):
     """A table of an earlier attempt, and what its note says of it."""
 
     table: pa.Table
@@ -52,11 +52,11 @@ class LocalFolder(RunFolder):
     def __init__(self, path: str) -> None:
         super().__init__(LocalStorage(), path)
 
-    def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Found | None:
+    def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> EarlierTable | None:
         """A table as an earlier attempt of either engine left it, if this one would make the same."""
         if not self.has(name, settings=settings, reads=reads):
             return None
-        return Found(self.read(name), self._note(name)["counted"])
+        return EarlierTable(self.read(name), self._note(name)["counted"])
 
     def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
         """What is noted of a table that `find` would find, without reading it."""

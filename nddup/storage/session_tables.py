@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 
 @dataclass(frozen=True)
-class Kept:
+class EarlierTable:
     """A table of an earlier attempt, and what was counted while it was made."""
 
     table: DataFrame
@@ -22,7 +22,7 @@ class Store(Protocol):
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
+    ) -> EarlierTable | None:
         """The table as an earlier attempt left it, if this one would make the same; None if it is to be made."""
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
@@ -45,7 +45,7 @@ class MemoryStore:
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
+    ) -> EarlierTable | None:
         """Nothing: a session begins empty."""
         del name, schema, settings, reads
         return None

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from nddup.spark.schemas import local_table, schema_of
 from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
-from nddup.storage.session_tables import Kept
+from nddup.storage.session_tables import EarlierTable
 from nddup.tables import RESULTS
 
 
@@ -22,7 +22,7 @@ class SparkFolder(RunFolder):
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> Kept | None:
+    ) -> EarlierTable | None:
         """As `Store.find`: its note has the fingerprint, and its files are those that the note names.
 
         A table that was dropped counts as there while all that was made of it is there; it is given back empty.
@@ -33,7 +33,7 @@ class SparkFolder(RunFolder):
         note = self._note(name)
         is_there = not note.get("dropped")
         table = self._read(self._place(name), schema) if is_there else local_table(self._spark, schema)
-        return Kept(table, note["counted"])
+        return EarlierTable(table, note["counted"])
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """As `Store.write`: Parquet. One action."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from nddup.metrics import RunMetrics
 from nddup.report.data import chunks
-from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Shown, list_cells, list_documents
+from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Content, list_cells, list_documents
 from nddup.report.write import write_report
 from nddup.settings.schema import Config
 
@@ -45,7 +45,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetri
     return RunMetrics.read(metrics)
 
 
-def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Shown:  # noqa: ANN401 - fields of Shown
+def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Content:  # noqa: ANN401 - fields of Shown
     """What a report shows of a run with these clusters, the first document of each kept, all pairs at 0.9.
 
     Larger clusters must come first. Every document that has a text has it stored.
@@ -107,7 +107,7 @@ def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Shown:  #
         "lengths": [(100, len(docs))],
         "rejects": [],
     }
-    return Shown(**{**fields, **more})
+    return Content(**{**fields, **more})
 
 
 def many_clusters(number: int) -> list[list[Document]]:
@@ -123,7 +123,7 @@ def many_clusters(number: int) -> list[list[Document]]:
     ]
 
 
-def write_to(folder: Path, shown: Shown) -> str:
+def write_to(folder: Path, shown: Content) -> str:
     """Write a report into a folder; the address of its page."""
 
     def put(name: str, text: str) -> None:

@@ -17,7 +17,7 @@ import zstandard
 
 from nddup.errors import ConfigError, NddupError
 from nddup.scanning.collection import Collection, Group, find_files
-from nddup.scanning.count_words import Terms
+from nddup.scanning.count_words import WordCounter
 from nddup.scanning.found import Consumer, Found, Limits
 from nddup.scanning.given_texts import read_texts
 from nddup.scanning.input_files import InputFile, Listing, distinct_sources
@@ -37,7 +37,7 @@ CONSUMERS: tuple[Consumer, ...] = (
     SketchRecords(RULE),
     Contents(None),
     Texts(TextRule()),
-    Terms(WORDS, TextRule()),
+    WordCounter(WORDS, TextRule()),
 )
 TEXT = {n: " ".join(f"word{(n * 7 + i) % 11}" for i in range(9)) for n in range(12)}
 
@@ -125,14 +125,14 @@ def test_every_format_gives_the_same_sketches_and_words(tmp_path: Path, name: st
 
     (tmp_path / name).write_bytes(formats()[name])
     records = scan_whole(group, SketchRecords(RULE))
-    terms = scan_whole(group, Terms(WORDS, TextRule()))
+    terms = scan_whole(group, WordCounter(WORDS, TextRule()))
     (tmp_path / name).write_bytes(lines())
 
     expected = scan_whole(plain, SketchRecords(RULE))
     assert [row["sketch"] for row in records] == [row["sketch"] for row in expected]
     assert [(row["source"], row["split"], row["seq"]) for row in records] == [(name, 0, n) for n in TEXT]
     assert all(row["reason"] is None for row in records)
-    assert sorted(map(str, terms)) == sorted(map(str, scan_whole(plain, Terms(WORDS, TextRule()))))
+    assert sorted(map(str, terms)) == sorted(map(str, scan_whole(plain, WordCounter(WORDS, TextRule()))))
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda consumer: type(consumer).__name__)
@@ -148,7 +148,7 @@ def test_the_parts_of_a_file_give_the_rows_of_the_whole(tmp_path: Path, name: st
         row for part in cut_file(entry, 200) for row in rows_of(scan_part(part, group.head, consumer, LIMITS), consumer)
     ]
 
-    if isinstance(consumer, Terms):
+    if isinstance(consumer, WordCounter):
         assert sum_of(parts) == sum_of(whole)
     else:
         places = {"split": 0, "seq": 0}
@@ -190,7 +190,11 @@ def test_words_are_counted_in_documents_of_enough_tokens(tmp_path: Path) -> None
     data = b'{"id": "1", "text": "a b a"}\n{"id": "2", "text": "b"}\n{"id": "3", "text": "b c"}\n'
     [group] = find(tmp_path, {"a.jsonl": data}).groups
 
-    assert sum_of(scan_whole(group, Terms(WORDS, TextRule(), min_tokens=2))) == {"a": (2, 1), "b": (2, 2), "c": (1, 1)}
+    assert sum_of(scan_whole(group, WordCounter(WORDS, TextRule(), min_tokens=2))) == {
+        "a": (2, 1),
+        "b": (2, 2),
+        "c": (1, 1),
+    }
 
 
 def test_rejects_have_their_reasons(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject
 from nddup.reading.streams import find_open_end
 from nddup.scanning.chunks import parse_chunks
-from nddup.scanning.collection import Entry
+from nddup.scanning.collection import ListedFile
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import cut_file, find_separator, read_part
 from nddup.scanning.whole_files import StoredFile, read_file
@@ -83,7 +83,7 @@ def test_the_parts_of_a_file_give_its_records(tmp_path: Path, name: str) -> None
     for length in (len(WHOLE[name]), len(WHOLE[name]) - 5):
         data = WHOLE[name][:length]
         (tmp_path / "a").write_bytes(data)
-        entry = Entry(InputFile(str(tmp_path / "a"), "a", length, 0), "", -1)
+        entry = ListedFile(InputFile(str(tmp_path / "a"), "a", length, 0), "", -1)
         expected = read_from_start(data, head)
 
         for size in range(1, length + 1):
@@ -99,7 +99,7 @@ def test_a_record_that_is_too_long_is_a_reject_of_its_part(tmp_path: Path) -> No
     lines = [b'{"id": "1", "text": "a"}', b'{"id": "2", "text": "' + b"b" * 500 + b'"}', b'{"id": "3", "text": "c"}']
     data = b"\n".join(lines)
     (tmp_path / "a").write_bytes(data)
-    entry = Entry(InputFile(str(tmp_path / "a"), "a", len(data), 0), "", -1)
+    entry = ListedFile(InputFile(str(tmp_path / "a"), "a", len(data), 0), "", -1)
 
     for size in (7, 100, 1000):
         found = [one.record for part in cut_file(entry, size) for one in read_part(part, head, 100)]

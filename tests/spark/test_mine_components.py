@@ -24,7 +24,7 @@ from nddup.spark.clustering.mine_components import (
     mine_by_pivot,
     name_items,
 )
-from nddup.spark.clustering.problems import Sets, gather_problems
+from nddup.spark.clustering.problems import SetRows, gather_problems
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, SETS, SKETCHES, local_table
 
 SIZE = 20
@@ -304,7 +304,7 @@ def test_an_item_has_room_for_what_it_names() -> None:
 def test_very_many_sets_of_a_component_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow counts the values of a list column with 31 bits."""
     monkeypatch.setattr("nddup.spark.clustering.problems.VALUES_PER_BATCH", 4)
-    sets = Sets()
+    sets = SetRows()
     sets.add(np.int64(7), np.array([2, 2, 3]), np.arange(7), np.array([9, 8, 7], np.int32), "all")
 
     batches = list(sets.release())

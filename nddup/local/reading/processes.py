@@ -1,7 +1,7 @@
 """Worker processes that read and sketch files: started early, forked from one that has loaded everything.
 
-The first process of `nddup.local.reading.worker` imports what reading takes, and forks the others, so that all of them cost
-one start. It has one thread: a process with several must not be forked, and this one may be a notebook. Only the
+The first process of `nddup.local.reading.worker` imports what reading takes, and forks the others, so that all of them
+cost one start. It has one thread: a process with several must not be forked, and this one may be a notebook. Only the
 standard library is imported here, so that the workers load while the caller still does.
 """
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from nddup.local.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
-from nddup.scanning.collection import Collection, Entry
+from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, Limits
 from nddup.scanning.given_texts import read_texts
 from nddup.scanning.local_files import FilePart, cut_file, scan_files, scan_part
@@ -46,7 +46,7 @@ class WholeFiles:
     """Files that are read from their start, and share a head."""
 
     head: FileHead
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedFile, ...]
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from nddup.errors import CapacityError, ConfigError
 from nddup.local.plan import Plan
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
-from nddup.scanning.count_words import Terms
+from nddup.scanning.count_words import WordCounter
 from nddup.scanning.local_paths import local_path
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.working_tables import LEXICON, TERMS
@@ -46,7 +46,7 @@ def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) ->
     if saved is not None:
         table, counted = take_saved(saved, words)
     else:
-        consumer = Terms(words.lexicon, plan.text, plan.config.input.min_tokens)
+        consumer = WordCounter(words.lexicon, plan.text, plan.config.input.min_tokens)
         terms = sum_terms(workers.scan(source, consumer, plan.limits))
         occurrences = terms["occurrences"].to_numpy()
         commonest = int(occurrences.max(initial=0))

@@ -20,7 +20,7 @@ from nddup.metrics import LexiconMetrics
 from nddup.run.lexicon_note import NOTE
 from nddup.run.on_spark.state import Job, Saved
 from nddup.scanning.collection import Collection
-from nddup.scanning.count_words import Terms
+from nddup.scanning.count_words import WordCounter
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.sketching.words.word_sketches import WordRule
@@ -61,7 +61,7 @@ def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
 
 def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) -> Saved:
     """LEXICON of the collection itself: the terms that are neither too rare nor too frequent in it."""
-    consumer = Terms(words.lexicon, text_rule(job.config), job.config.input.min_tokens)
+    consumer = WordCounter(words.lexicon, text_rule(job.config), job.config.input.min_tokens)
     if isinstance(source, DataFrame):
         counted = scan_texts(source, consumer)
     else:

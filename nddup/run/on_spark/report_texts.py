@@ -7,7 +7,7 @@ the run's folder. What else is wanted later is read again from the inputs, after
 from nddup.metrics import TextsMetrics
 from nddup.run.on_spark.pipeline import Found
 from nddup.run.on_spark.state import Job, Saved
-from nddup.scanning.text_choice import Choice, choose_documents
+from nddup.scanning.text_choice import TextChoice, choose_documents
 from nddup.spark.reading.shown_texts import list_shown
 
 
@@ -28,7 +28,7 @@ def _read_chosen(job: Job, found: Found) -> Saved:
     if inputs is None:
         raise ValueError("documents of a DataFrame are not read again")
 
-    choice = Choice({}, [], 0)
+    choice = TextChoice({}, [], 0)
     if options.texts:
         clustered, documents = found.clustered, found.sketched.documents.table
         shown = list_shown(clustered.clusters, clustered.members, documents, sampled=options.texts // 2)

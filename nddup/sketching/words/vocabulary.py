@@ -57,7 +57,7 @@ class Written(NamedTuple):
     places: NDArray[np.int64]
 
 
-class Progress(NamedTuple):
+class Position(NamedTuple):
     """How far `number_words` has come: the next text and byte, the tokens so far, the words in the table."""
 
     text: int
@@ -103,8 +103,8 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
     table: NDArray[np.uint32],
     words: tuple[NDArray[np.uint64], NDArray[np.int32]],
     found: Written,
-    progress: Progress,
-) -> Progress:
+    progress: Position,
+) -> Position:
     """Number the tokens of texts; a word that is not in the table is added with the next number.
 
     Args:
@@ -159,7 +159,7 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
             number = numbers[slot]
             if number == FREE:
                 if count == places.shape[0]:
-                    return Progress(d, begin, written, count)
+                    return Position(d, begin, written, count)
                 places[count, 0] = begin
                 places[count, 1] = i
                 keys[slot] = key
@@ -170,7 +170,7 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
             written += 1
 
     offsets[bounds.size - 1] = written
-    return Progress(bounds.size - 1, bounds[-1], written, count)
+    return Position(bounds.size - 1, bounds[-1], written, count)
 
 
 class _Lower(dict[int, int]):
@@ -217,10 +217,10 @@ class Vocabulary:
         places = np.empty((self._keys.size // 2, 2), np.int64)
         found = Written(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places)
         known = self._count
-        progress = Progress(0, int(bounds[0]), 0, known)
+        progress = Position(0, int(bounds[0]), 0, known)
         while True:
             words = self._keys, self._numbers
-            progress = Progress(*number_words(data, bounds, WORD_TABLE, words, found, progress))
+            progress = Position(*number_words(data, bounds, WORD_TABLE, words, found, progress))
             if progress.text == bounds.size - 1:
                 break
             self._keys, self._numbers = grow_table(*words)

@@ -25,7 +25,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
-from nddup.spark.clustering.problems import PIVOT, Batches, Sets, cut_lists, read_problems
+from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
 from nddup.spark.schemas import SETS, table
 
 LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
@@ -128,7 +128,7 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
 def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
     """SETS of the components of one partition that are the pivot miner's."""
     problems = read_problems(with_rows(batches), threshold)
-    sets = Sets()
+    sets = SetRows()
     for index in np.flatnonzero(problems.fits == PIVOT):
         problem = problems.component(int(index))
         found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
@@ -188,7 +188,7 @@ def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) 
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
 
-    sets = Sets()
+    sets = SetRows()
     for index in np.flatnonzero(high > low):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)

@@ -190,7 +190,7 @@ def cut_lists(sizes: NDArray[np.int64], values: NDArray[np.generic]) -> Iterator
         yield rows, pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[low : low + offsets[-1]]))
 
 
-class Sets:
+class SetRows:
     """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
 
     def __init__(self) -> None:

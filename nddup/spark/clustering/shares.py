@@ -39,7 +39,7 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.clustering.problems import Batches, Sets, group_rows
+from nddup.spark.clustering.problems import Batches, SetRows, group_rows
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 OVER = "over"
@@ -162,7 +162,7 @@ def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partiti
 
 def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Share], Itemsets | None]) -> Batches:
     """SETS of the shares of one partition; `find` gives None for a share that passes its budget."""
-    sets = Sets()
+    sets = SetRows()
     for share in _read_shares(with_rows(batches), threshold):
         found = find(share)
         if found is None:

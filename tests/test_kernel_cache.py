@@ -1,0 +1,44 @@
+"""Kernels are compiled again when anything they were compiled from has changed, in whatever file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HELPER = "from nddup.arrays import compiled\nfrom made.constants import STEP\n\n\n@compiled\ndef add(x: int) -> int:\n"
+CALLER = """
+from nddup.arrays import compiled, is_compiled
+from made import helper
+
+
+@compiled
+def call(x: int) -> int:
+    return helper.add(x)
+"""
+
+
+def answer(folder: Path) -> tuple[bool, int]:
+    """In a new process: whether the calling kernel was found compiled, and what it gives for 1."""
+    program = "from made.caller import call, is_compiled; print(is_compiled(call), call(1))"
+    path = f"{Path(__file__).resolve().parents[1]}:{folder}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    found, value = done.stdout.split()
+    return found == "True", int(value)
+
+
+def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(tmp_path: Path) -> None:
+    """Numba alone looks at the file of the kernel only, and would go on with the old code."""
+    package = tmp_path / "made"
+    package.mkdir()
+    for name, text in {"__init__": "", "constants": "STEP = 1\n", "helper": f"{HELPER}    return x + STEP\n"}.items():
+        (package / f"{name}.py").write_text(text)
+    (package / "caller.py").write_text(CALLER)
+    assert answer(tmp_path) == (False, 2)
+    assert answer(tmp_path) == (True, 2)
+
+    (package / "helper.py").write_text(f"{HELPER}    return 10 * x + STEP\n")
+    assert answer(tmp_path) == (False, 11)
+    (package / "constants.py").write_text("STEP = 5\n")
+    assert answer(tmp_path) == (False, 15)
+    assert answer(tmp_path) == (True, 15)
