@@ -34,7 +34,7 @@ class Plan:
     @property
     def levels(self) -> int:
         """s, where the modulus of a sketch follows the document's length; else 0."""
-        return self.config.sketch.size if self.kind.estimate == "levels" else 0
+        return derive.levels_of(self.config)
 
     @property
     def text(self) -> TextRule:

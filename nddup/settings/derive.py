@@ -246,3 +246,8 @@ def _about_bands(config: Config) -> list[str]:
     except ValueError as error:
         return [str(error)]
     return []
+
+
+def levels_of(config: Config) -> int:
+    """s, where the modulus of a sketch follows the document's length; else 0."""
+    return config.sketch.size if kind_of(config.sketch).estimate == "levels" else 0

@@ -4,25 +4,20 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nddup.errors import CapacityError, ConfigError
+from nddup.errors import ConfigError
 from nddup.local.plan import Plan
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import WordCounter
 from nddup.scanning.local_paths import local_path
+from nddup.sketching.words.lexicon import COUNTED, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.working_tables import LEXICON, TERMS
 
 NOTE = "lexicon.json"
-COUNTED = ("counted", "occurrences", "commonest")
-"""What the note says of the collection: distinct terms, their occurrences, those of the commonest term."""
-
-MOST_TERMS = 10_000_000
-"""Terms of a lexicon: it travels to every worker, 8 bytes a term."""
 
 
 class Lexicon(NamedTuple):
@@ -53,9 +48,7 @@ def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) ->
         least, most = words.lexicon.interval(commonest)
         table = terms.filter(pa.array((occurrences >= least) & (occurrences <= most)))
         counted = {"counted": len(terms), "occurrences": int(occurrences.sum()), "commonest": commonest}
-    if len(table) > MOST_TERMS:
-        raise CapacityError(f"more than {MOST_TERMS:,} words in the lexicon; raise lexicon.low")
-    ids = np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes()
+    ids = sort_ids(table["feature"].to_numpy())
     return Lexicon(table, ids, {f"lexicon_{name}": number for name, number in counted.items()})
 
 

@@ -10,12 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.errors import ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
 from nddup.run.lexicon_note import NOTE
 from nddup.run.on_spark.state import Job, Saved
@@ -23,17 +22,12 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.count_words import WordCounter
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.sketching.words.lexicon import COUNTED, MOST_TERMS, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan, scan_texts
 from nddup.spark.reading.term_counts import choose_terms, sum_terms
 from nddup.storage.files import Storage
-
-COUNTED = ("counted", "occurrences", "commonest")
-"""What the note says of the collection: distinct terms, their occurrences, those of the commonest term."""
-
-MOST_TERMS = 10_000_000
-"""Terms of a lexicon: it travels to every task, 8 bytes a term."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +75,7 @@ def ids_of(kept: DataFrame) -> bytes:
     Raises:
         CapacityError: if they are too many.
     """
-    ids = kept.select("feature").limit(MOST_TERMS + 1).toArrow().column("feature").to_numpy().view(np.uint64)
-    if ids.size > MOST_TERMS:
-        raise CapacityError(f"more than {MOST_TERMS:,} words in the lexicon; raise lexicon.low")
-    return np.sort(ids).tobytes()
+    return sort_ids(kept.select("feature").limit(MOST_TERMS + 1).toArrow().column("feature").to_numpy())
 
 
 def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[DataFrame, dict[str, Any]]:

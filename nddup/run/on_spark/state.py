@@ -62,7 +62,7 @@ class Job:
     @property
     def levels(self) -> int:
         """s, where the modulus of a sketch follows the document's length; else 0."""
-        return self.config.sketch.size if self.kind.estimate == "levels" else 0
+        return derive.levels_of(self.config)
 
     @property
     def task_memory(self) -> int:

@@ -20,12 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
+from nddup.errors import CapacityError
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
 from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of_terms
 from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
 
 TERM_FORMAT: Final = 1
 """Raise it whenever a term gets another id: saved lexicons would then hold other words."""
+
+COUNTED: Final = ("counted", "occurrences", "commonest")
+"""What is noted of the collection: distinct terms, their occurrences, those of the commonest term."""
+
+MOST_TERMS: Final = 10_000_000
+"""Terms of a lexicon: it travels to every worker, 8 bytes a term."""
 
 
 @dataclass(frozen=True)
@@ -144,3 +151,14 @@ def count_terms(
                 if counts[2, term] != text:
                     counts[2, term] = text
                     counts[1, term] += 1
+
+
+def sort_ids(ids: NDArray[np.int64]) -> bytes:
+    """The ids of a lexicon's terms, (n,), as bytes of ascending uint64.
+
+    Raises:
+        CapacityError: if they are more than `MOST_TERMS`.
+    """
+    if len(ids) > MOST_TERMS:
+        raise CapacityError(f"more than {MOST_TERMS:,} words in the lexicon; raise lexicon.low")
+    return np.sort(ids.view(np.uint64)).tobytes()
