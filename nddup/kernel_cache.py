@@ -1,36 +1,50 @@
-"""Where the machine code of a kernel is kept: under a name that holds every source it was compiled from.
+"""Where the machine code of a kernel is kept: under a name that tells what it was compiled from.
 
 numba compares the file of a kernel with what it has cached, and no other file. A kernel compiles what it calls into
 itself, though, and takes the constants of other modules as they are, so after an update of only those it would go on
-with the old code. Here the name of a cached kernel holds a digest of its module and of all modules of the package which
-that one imports, directly or not. What was compiled from other sources is not found, and compiled again.
+with the old code. Here the name of a cached kernel holds a digest of its module, of the constants that the module
+imports, and of the modules from which it takes kernels and types. What was compiled from anything else is not found,
+and compiled again.
 """
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numba import config
 from numba.core import caching
-
-# Only imports of the module itself: what a function imports later depends on the order of calls.
-_IMPORTS = re.compile(r"^(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 
 
 @cache
 def digest_sources(module: str) -> str:
-    """A digest of the sources of a loaded module and of all it imports from its own package, 16 hexadecimal digits."""
-    reached, waiting = {module}, [module]
-    while waiting:
-        further = _imports_of(waiting.pop()) - reached
-        reached |= further
-        waiting += further
-    sources = "".join(f"{name} {hashlib.sha256(_source_of(name)).hexdigest()}\n" for name in sorted(reached))
-    return hashlib.sha256(sources.encode()).hexdigest()[:16]
+    """A digest of what the kernels of a module are compiled from, 16 hexadecimal digits.
+
+    It is taken at the first kernel of a module, when all imports above it are done. A module without kernels was loaded
+    before those that import it.
+    """
+    loaded = sys.modules[module]
+    source = loaded.__loader__.get_data(loaded.__file__)  # type: ignore[union-attr]  # also in a zip archive
+    names = sorted(name for name in vars(loaded) if not name.startswith("__"))
+    taken = "".join(f"{name} {_digest_value(vars(loaded)[name], module)}\n" for name in names)
+    return hashlib.sha256(source + taken.encode()).hexdigest()[:16]
+
+
+def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a module holds
+    """What tells a value of a module from another that a kernel could be compiled with; empty where no kernel sees it."""
+    package = module.partition(".")[0]
+    if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(value.tobytes()).hexdigest()
+
+    is_seen = hasattr(value, "py_func") or hasattr(value, "_fields") or isinstance(value, ModuleType)
+    origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    return digest_sources(origin) if is_seen and origin != module and origin.startswith(f"{package}.") else ""
 
 
 @contextmanager
@@ -42,22 +56,6 @@ def kept_by_sources() -> Iterator[None]:
         yield
     finally:
         config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
-
-
-def _source_of(module: str) -> bytes:
-    """The source of a loaded module; it may be in a zip archive."""
-    loaded = sys.modules[module]
-    return bytes(loaded.__loader__.get_data(loaded.__file__))  # type: ignore[union-attr]
-
-
-@cache
-def _imports_of(module: str) -> set[str]:
-    """The loaded modules of its own package that a module imports."""
-    found = set()
-    for source, names, plain in _IMPORTS.findall(_source_of(module).decode()):
-        found |= {plain or source, *(f"{source}.{name}" for name in re.findall(r"\w+", names))}
-    package = module.partition(".")[0]
-    return {name for name in found if name.startswith(f"{package}.") and name in sys.modules}
 
 
 class _BySources:

@@ -1,4 +1,4 @@
-"""Files that are not cut at a separator: WARC, CSV, Parquet, and HTML pages that are files of their own.
+"""Files that are not cut at a separator: WARC, CSV, Parquet, and pages and texts that are files of their own.
 
     container_head    first bytes and name of a file -> its head, or None for any other format
     read_container    an open file -> its records, one by one
@@ -22,14 +22,18 @@ from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import cut_warc, parse_warc
 from nddup.reading.xml_structure import table_format
 
-CONTAINERS = ("warc", "csv", "parquet", "html")
+CONTAINERS = ("warc", "csv", "parquet", "html", "text")
 PAGE_BYTES = 4096
 """Bytes of a file in which the root of a page is looked for."""
 
 _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
+_OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
+"""The start of JSON lines or XML, which no header of a table begins with: what a file holds counts, not its name."""
+
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
+_TEXT_NAME = re.compile(r"\.(txt|text|md|markdown|rst)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?$")
 
 
@@ -63,7 +67,7 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
         return "parquet", "begins with PAR1"
     if head.startswith(b"WARC/"):
         return "warc", "begins with WARC/"
-    if _TABLE_NAME.search(name):
+    if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"
     if _PAGE_NAME.search(name):
         return "html", "its name"
@@ -92,6 +96,16 @@ def _past_blanks(head: bytes, at: int) -> int:
 def is_page(name: str) -> bool:
     """Whether the name of a file alone says that it is a page, so that its head need not be read."""
     return _PAGE_NAME.search(name) is not None
+
+
+def is_text_name(name: str) -> bool:
+    """Whether a file is named as a text is; such files are documents where a collection holds nothing else."""
+    return _TEXT_NAME.search(name) is not None
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file, expanded, are no text: a zero byte among them, and no mark of UTF-16 or 32."""
+    return b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
 
 
 def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:
@@ -148,11 +162,11 @@ def read_container(
     elif kind == "csv":
         yield from read_csv(stream, head, max_record)
     else:
-        yield _read_page(stream, head, source, max_record)
+        yield _read_file(stream, head, source, max_record)
 
 
-def _read_page(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:
-    """A page. Its id is its path; its URL is the address from which a mirror makes such a path."""
+def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:
+    """A page or a text. Its id is its path; the URL of a page is the address from which a mirror makes such a path."""
     data = b""
     try:
         while len(data) <= max_record and (piece := stream.read(PIECE)):
@@ -163,5 +177,5 @@ def _read_page(stream: Expanded, head: FileHead, source: str, max_record: int) -
         return Reject("too large", "more than input.max_record bytes", "", source)
 
     host, slash, _ = source.partition("/")
-    url = f"http://{source}" if slash and _HOST.fullmatch(host) else None
+    url = f"http://{source}" if head.format.kind == "html" and slash and _HOST.fullmatch(host) else None
     return Record(source, url, (data,), head.format.is_markup)

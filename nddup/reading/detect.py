@@ -77,7 +77,7 @@ def read_head(
 
     shape = scan(text)
     if not shape.elements:
-        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}")
+        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text takes each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
     if given and FORMATS[name].has_own_charset:  # only now known: the setting is for the content, not for the file
         encoding, mark = file_encoding(head, None)

@@ -23,6 +23,7 @@ from nddup.run.progress import LogFormat, say
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.first_records import note_ids
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.files import Storage
@@ -80,8 +81,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
-        if says:
-            said(says)
+        for line in (says, note_ids(storage, source.files)):
+            if line:
+                said(line)
         job = Job(spark, config, folder, SparkProgress(spark, form=log_format))
         return _make_all(job, folder, source)
 

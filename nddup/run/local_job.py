@@ -28,6 +28,7 @@ from nddup.run.measures import metrics_of
 from nddup.run.progress import LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.first_records import note_ids
 from nddup.scanning.text_choice import TextChoice, choose_documents
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
@@ -86,8 +87,9 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
-        if says:
-            said(says)
+        for line in (says, note_ids(storage, source.files)):
+            if line:
+                said(line)
         if not is_compiled(prune.number_ids):
             said("compiling the kernels: about a minute, once for an installation")
         return _make_all(LocalJob(config, folder, workers, progress), folder, source)

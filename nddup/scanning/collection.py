@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.containers import CONTAINERS, container_head, is_page
+from nddup.reading.containers import CONTAINERS, container_head, is_binary, is_page, is_text_name
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
+from nddup.scanning.first_records import require_paths
 from nddup.scanning.input_files import InputFile, Listing
 
 HEAD_BYTES = 1 << 18
@@ -32,6 +33,9 @@ DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
 """The head of every HTML page: its bytes need not be examined."""
+
+TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; nothing else is there")
+"""The head of every text, where the files of a collection are texts only."""
 
 
 class Files(Protocol):
@@ -114,6 +118,11 @@ class Collection:
                     groups.append(Group(group.head, group.is_whole or is_named, files))
         return replace(self, groups=tuple(groups))
 
+    @property
+    def files(self) -> list[tuple[InputFile, FileHead]]:
+        """Every file that is read, with its head, in the order of the groups."""
+        return [(entry.file, group.head) for group in self.groups for entry in group.files]
+
     def only(self, sources: set[str]) -> "Collection":
         """The same without the files not named; no file is left that cannot be read."""
         kept = [
@@ -124,11 +133,15 @@ class Collection:
 
 
 class Unread(NamedTuple):
-    """Why a file gives no record; `is_unknown` where a setting may help."""
+    """Why a file gives no record; `is_unknown` where a setting may help.
+
+    `text` is how it would be read as a text, None where it is none.
+    """
 
     reason: str
     detail: str
     is_unknown: bool = False
+    text: ListedFile | None = None
 
 
 def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collection:
@@ -149,12 +162,19 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
         looked = list(threads.map(lambda file: _look_at(files, file, options), listing.files))
     seen = list(zip(listing.files, looked, strict=True))
-    groups = _group(found for _, found in seen if not isinstance(found, Unread))
+    if all(isinstance(found, Unread) for found in looked):
+        # Nothing but texts: each is a document. Beside other files a text may be anything, a licence or a listing.
+        seen = [
+            (file, (TEXT, found.text) if isinstance(found, Unread) and found.text else found) for file, found in seen
+        ]
+    read = [(file, found) for file, found in seen if not isinstance(found, Unread)]
     unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
 
     unknown = next((f"{file.path}: {found.detail}" for file, found in unread if found.is_unknown), None)
-    if unknown and not groups:
+    if unknown and not read:
         raise ConfigError(unknown)
+    require_paths(files, [(file, head) for file, (head, _) in read], id_=options.id, content=options.content)
+    groups = _group(found for _, found in read)
     return Collection(groups, tuple((file.source, found.reason, found.detail) for file, found in unread), listing)
 
 
@@ -184,9 +204,19 @@ def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[File
     except NoRecordsError as error:
         return Unread("no records", str(error))
     except FormatError as error:
-        return Unread("no records", str(error), is_unknown=True)
+        return _not_understood(file, raw, error, options)
     except NddupError as error:
         return Unread("unreadable", str(error))
+
+
+def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Unread:
+    """What to say of a file that begins with `raw` and is of no format."""
+    if is_binary(expand_head(raw, HEAD_BYTES)):
+        return Unread("no records", "binary, skipped: it is of no format that is read", is_unknown=True)
+    is_text = options.format is None and options.record is None and is_text_name(file.source)
+    return Unread(
+        "no records", str(error), is_unknown=True, text=ListedFile(file, compression_of(raw), -1) if is_text else None
+    )
 
 
 def _find_head(files: Files, file: InputFile, raw: bytes, options: InputOptions) -> FileHead | None:

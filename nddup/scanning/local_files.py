@@ -59,7 +59,7 @@ def cut_file(entry: ListedFile, size: int) -> list[FilePart]:
 
     Example:
         >>> from nddup.scanning.input_files import InputFile
-        >>> [part[2:] for part in cut_file(Entry(InputFile("/a", "a", 25, 0), "", -1), 10)]
+        >>> [part[2:] for part in cut_file(ListedFile(InputFile("/a", "a", 25, 0), "", -1), 10)]
         [(0, 10), (10, 20), (20, 25)]
     """
     file = entry.file

@@ -23,7 +23,7 @@ class InputConfig(Section):
     format: (
         Literal[
             "romip", "xml", "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "jsonl",
-            "warc", "html", "csv", "parquet",
+            "warc", "html", "csv", "parquet", "text",
         ]
         | None
     ) = Field(None, description="format of the files")  # fmt: skip

@@ -1,0 +1,153 @@
+"""What the first records of a collection say of the settings, before a run: paths that name nothing, ids that lack.
+
+require_paths    refuse `input.id` and `input.content` where no first record of any file has them
+suggest_id       the field that could be the id, where none was found
+"""
+
+import io
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nddup.errors import ConfigError, NddupError
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.streams import expand_head
+from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan
+from nddup.scanning.input_files import InputFile
+from nddup.scanning.whole_files import StoredFile, read_file
+
+RECORDS, FILES = 100, 100
+"""Records of a file, and files, that are looked at: the first that has the path ends the search."""
+
+START_BYTES = 1 << 18
+"""Expanded bytes of a file in which its first records are looked for; of stored ones, as many."""
+
+WITHOUT_PATHS = ("warc", "html", "text")
+"""Formats whose records say their ids and texts themselves."""
+
+LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
+"""Endings of the names of fields that may be ids."""
+
+
+class Reader(Protocol):
+    """Opens files for an engine (`collection.Files`)."""
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """`size` bytes of a file from a place, as stored; fewer where it ends. Raises NddupError."""
+
+
+def require_paths(
+    reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, id_: str | None, content: str | None
+) -> None:
+    """Refuse a path that the user set, and that no record at the start of any file has.
+
+    Args:
+        reader: opens the files.
+        files: each with its head, in order; the first `FILES` are looked at.
+        id_: `input.id`, None where not set.
+        content: `input.content`.
+
+    Raises:
+        ConfigError: it names the setting, a file, and the fields that its first record has.
+
+    Cost: nothing where neither is set; else the start of files up to the first that has both.
+    """
+    waiting = {name: path for name, path in (("id", id_), ("content", content)) if path}
+    seen = ""
+    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_PATHS), FILES):
+        if not waiting:
+            return
+        found = _found_in(reader, file, head, waiting)
+        if found is not None:
+            waiting = {name: path for name, path in waiting.items() if name not in found}
+            seen = seen or f"{file.source} has {', '.join(fields_of(reader, file, head)) or 'none'}"
+
+    if waiting and seen:
+        name, path = next(iter(waiting.items()))
+        raise ConfigError(f"input.{name}={path}: no record at the start of any file has it; {seen}")
+
+
+def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
+    """Which of the paths, by setting, the first records of a file have; None if the file gives no record to tell."""
+    if head.format.kind == "parquet":
+        columns = fields_of(reader, file, head)
+        return {name for name, path in paths.items() if set(path.split("+")) <= set(columns)} if columns else None
+
+    records = read_first(reader, file, head)
+    if not records:
+        return None
+    has = {"id": any(record.doc_id for record in records), "content": any(isinstance(r, Record) for r in records)}
+    return {name for name, is_there in has.items() if is_there}
+
+
+def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
+    """A line on the first file whose format names an id, but in which none was found; None where all have one."""
+    for file, head in files:
+        if head.format.kind in WITHOUT_PATHS or (head.format.id and head.format.kind != "parquet"):
+            continue
+        fields = fields_of(reader, file, head)
+        if head.format.kind == "parquet" and (head.format.id or first_of(ID_NAMES, fields)):
+            continue
+        likely = [name for name in fields if name.lower().lstrip("@").endswith(LIKE_IDS)]
+        address = head.format.url or first_of(URL_NAMES, fields)
+        named = next(iter([address] if address else likely), None)
+        hint = f"; perhaps input.id={named}" if named else f" (its fields: {', '.join(fields)}); input.id names one"
+        return f"{file.source}: no id found, using file#record{hint}"
+    return None
+
+
+def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record | Reject]:
+    """The records in the first bytes of a file, `RECORDS` at most, but for one that these bytes cut. Not of Parquet."""
+    raw = reader.read_part(file.path, 0, START_BYTES)
+    start = expand_head(raw, START_BYTES)
+    stored = StoredFile(file.source, "", len(start), partial(io.BytesIO, start))
+    found = [record for record, _ in islice(read_file(stored, head, START_BYTES), RECORDS + 1)]
+    is_whole = len(raw) == file.size and len(start) < START_BYTES
+    return found if is_whole and len(found) <= RECORDS else found[:-1]
+
+
+def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
+    """The names of the fields that the first record of a file has: keys, columns, or children and attributes."""
+    kind = head.format.kind
+    try:
+        if kind == "parquet":
+            return [str(name) for name in _schema_of(reader, file).names]
+        start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES).decode(head.encoding, "replace")
+        if kind == "jsonl":
+            return _keys_of(start)
+        if kind == "csv":
+            return [name.strip(' "') for name in start.splitlines()[0].split(head.separator_text)]
+        shape = scan(start)
+        return shape.fields(next(element.path for element in shape.elements if element.tag == head.tag))
+    except (NddupError, pa.ArrowException, OSError, ValueError, StopIteration, IndexError, struct.error):
+        return []  # a damaged file is told by the run itself
+
+
+def _keys_of(text: str) -> list[str]:
+    """The keys of the first object of JSON lines; of an object in it, its own keys with a dot."""
+    for line in text.split("\n")[:RECORDS]:
+        try:
+            row: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            return [
+                name
+                for key, value in row.items()
+                for name in ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
+            ]
+    return []
+
+
+def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:
+    """The columns of a Parquet file, from its end: the metadata, their length in 4 bytes, and PAR1."""
+    (size,) = struct.unpack("<I", reader.read_part(file.path, file.size - 8, 4))
+    tail = reader.read_part(file.path, max(0, file.size - 8 - size), size + 8)
+    return pq.read_schema(io.BytesIO(b"PAR1" + tail))
