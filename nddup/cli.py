@@ -38,8 +38,26 @@ class _Parser(argparse.ArgumentParser):
     """Wrong usage is one line and exit status 2."""
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"nddup: {clean(message)} (see {self.prog} --help)\n")
+        command = (
+            f"{self.prog} {sys.argv[1]}"
+            if self.prog == "nddup" and sys.argv[1:2] and sys.argv[1] in COMMANDS
+            else self.prog
+        )
+        sys.stderr.write(f"nddup: {clean(message)}{_hint(message)} (see {command} --help)\n")
         sys.exit(2)
+
+
+def _hint(message: str) -> str:
+    """How a setting is given, where an unknown option has the name of one."""
+    from nddup.settings.schema import Config  # noqa: PLC0415 - only wrong usage pays for loading the settings
+
+    name = re.match(r"unrecognized arguments: --([\w-]+)[ =]?(\S*)", message)
+    if name is None:
+        return ""
+    key, value = name[1].replace("-", "_"), name[2]
+    sections = {section: field.annotation for section, field in Config.model_fields.items()}
+    found = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]
+    return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in found[:1])
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -35,7 +35,7 @@ def digest_sources(module: str) -> str:
 
 
 def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a module holds
-    """What tells a value of a module from another that a kernel could be compiled with; empty where no kernel sees it."""
+    """What tells a value of a module from another that a kernel may be compiled with; empty where no kernel sees it."""
     package = module.partition(".")[0]
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
         return repr(value)

@@ -55,6 +55,9 @@ class SketchMetrics(StageMetrics):
     bytes: int = Field(0, description="stored bytes of the files")
     files: int = 0
     skipped_files: list[SkippedFile] = Field(default_factory=list)
+    unread_files: list[SkippedFile] = Field(
+        default_factory=list, description="files of no format that is read, the first 100: a reject each"
+    )
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")

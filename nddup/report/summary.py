@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 
+NAMED_FILES = 3
+"""Files that were not read that a note names."""
+
 
 class Line(NamedTuple):
     """A number of the run, what it counts, and a remark."""
@@ -86,6 +89,10 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     found = []
     if sketch.skipped_files:
         found.append(f"{len(sketch.skipped_files)} files skipped, listed in metrics.json")
+    if sketch.unread_files:
+        named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
+        more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
+        found.append(f"files that gave no record: {', '.join(named)}{more}; each is in rejects/")
     if sketch.undecodable_records:
         found.append(
             f"{sketch.undecodable_records:,} records hold bytes that are no text:"

@@ -15,6 +15,15 @@ WIDTH = 76
 LARGEST = 10
 SHOWN_IDS = 20
 
+COVERAGE = {
+    "all": "all maximal sets of its component are listed",
+    "pairs": "its component is covered by as many maximal sets as hold every pair",
+    "documents": "its component is given by clusters around kept documents",
+    "partition": "a kept document and its duplicates",
+    "components": "a connected component",
+}
+"""What the column `coverage` says of a cluster."""
+
 LARGEST_CLUSTERS = f"""
     SELECT cluster_id, size, support, slice(members, 1, 1) AS members
     FROM clusters ORDER BY size DESC, cluster_id LIMIT {LARGEST}
@@ -95,7 +104,8 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
         raise ConfigError(f"--cluster {cluster}: no such cluster in {run.path}")
 
     row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
-    head = f"cluster {cluster}: {row['size']:,} documents, {row['support']:,} features common to all, {row['coverage']}"
+    common = f"{row['size']:,} documents, {row['support']:,} features common to all"
+    head = f"cluster {cluster}: {common}; {COVERAGE[row['coverage']]}"
     lines = [f"  {'*' if one['representative'] else ' '} {one['doc_id']}  {one['url'] or ''}" for one in members]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
@@ -113,8 +123,10 @@ def _show_document(run: FinishedRun, doc: str) -> str:
         "  kept" if row["kept"] else f"  removed   {row['reason']} of {row['duplicate_of']}",
     ]
     pairs = _ask(run, NEAREST, doc)
+    lines += ["  near      resemblance  common  document"] if pairs else []
     lines += [
-        f"  near      {_spelled(one['resemblance'])}  {one['overlap']:>6}  {one['other']}" for one in pairs[:SHOWN_IDS]
+        f"            {_spelled(one['resemblance']):>11}  {one['overlap']:>6,}  {one['other']}"
+        for one in pairs[:SHOWN_IDS]
     ]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
@@ -133,8 +145,8 @@ def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
 
 
 def _spelled(resemblance: float | None) -> str:
-    """A resemblance in five characters; kinds that give none have a dash."""
-    return f"{'-':<5}" if resemblance is None else f"{resemblance:.3f}"
+    """A resemblance with three decimals; kinds that give none have a dash."""
+    return "-" if resemblance is None else f"{resemblance:.3f}"
 
 
 def _short(text: str) -> str:

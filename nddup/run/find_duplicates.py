@@ -125,14 +125,28 @@ def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
     return table.to_pandas()
 
 
+def _keys_of(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, or a plain type
+    return list(getattr(section, "model_fields", {}))
+
+
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:
     """Keys with a point as sections."""
     nested: dict[str, Any] = {}
     for key, value in settings.items():
         section, _, name = key.partition(".")
         if not name and not isinstance(value, dict):
+            sections = [known for known, one in Config.model_fields.items() if section in _keys_of(one.annotation)]
+            hint = (
+                f"; {section} is a setting of {sections[0]}: {sections[0]}={{{section!r}: {value!r}}}"
+                if sections
+                else ""
+            )
             raise ConfigError(
-                f"find_duplicates: {section}: expected a section such as {section}={{...}}, got {value!r}"
+                f"find_duplicates: {section}: expected a section such as pairs={{...}}, got {value!r}{hint}"
+            )
+        if section == "output":
+            raise ConfigError(
+                "find_duplicates: output: it writes no folder, the tables are returned; `nddup run` writes one"
             )
         given = ({key: value} if section == "spark" else {name: value}) if name else value
         nested[section] = {**nested.get(section, {}), **given}

@@ -30,4 +30,6 @@ def require_few_rejects(records: int, rejects: int, reasons: Mapping[str, int], 
         NddupError: naming the reasons.
     """
     if limit is not None and rejects > limit * records:
-        raise NddupError(f"{rejects} of {records} records are rejects, more than input.max_rejects {limit}: {reasons}")
+        told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+        allowed = f"input.max_rejects={limit} allows {int(limit * records):,}"
+        raise NddupError(f"{rejects:,} of {records:,} records are rejects ({told}); {allowed}")

@@ -17,7 +17,7 @@ from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMet
 from nddup.run.engines import memory_of, require_memory
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
-from nddup.run.measures import Unpaired, skipped_files
+from nddup.run.measures import Unpaired, measure_files
 from nddup.run.progress import Progress
 from nddup.run.stage import M, Stage, measured
 from nddup.scanning.collection import Collection
@@ -159,14 +159,11 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     counts: Mapping[str, Any],
     lexicon: LexiconMetrics | None,
 ) -> SketchMetrics:
-    listing = source.listing if isinstance(source, Collection) else None
     names = ("files_read_again", "undecodable_records", "undecodable_places", "left_out_shingles")
     return SketchMetrics(
         rows_in={"records": documents + rejects},
         rows_out={"documents": documents, "rejects": rejects},
-        bytes=sum(file.size for file in listing.files) if listing else 0,
-        files=len(listing.files) if listing else 0,
-        skipped_files=skipped_files(listing) if listing else [],
+        **measure_files(source),
         rejected=dict(reasons),
         lexicon=lexicon,
         **{name: counts[name] for name in names},

@@ -1,14 +1,17 @@
 """The metrics of a run, put together from what its stages counted."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nddup.metrics import RunMetrics, SkippedFile, Stages
 from nddup.run.stage import settings_of
-from nddup.scanning.input_files import Listing
+from nddup.scanning.collection import Collection
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
+
+MOST_UNREAD = 100
+"""Files named in `unread_files`; each has its row in `rejects`."""
 
 
 class Unpaired(NamedTuple):
@@ -19,10 +22,18 @@ class Unpaired(NamedTuple):
     equal_sketches: int
 
 
-def skipped_files(listing: Listing) -> list[SkippedFile]:
-    """The files that were not read, each with the reason."""
+def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
+    """What `SketchMetrics` says of the files of a collection; of a table that was given there are none."""
+    if not isinstance(source, Collection):
+        return {}
+    listing = source.listing
     skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)]
-    return [SkippedFile(path=path, why=why) for path, why in skipped]
+    return {
+        "bytes": sum(file.size for file in listing.files),
+        "files": len(listing.files),
+        "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
+        "unread_files": [SkippedFile(path=path, why=why) for path, _, why in source.unread[:MOST_UNREAD]],
+    }
 
 
 def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:

@@ -17,7 +17,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.scanning.first_records import require_paths
-from nddup.scanning.input_files import InputFile, Listing
+from nddup.scanning.input_files import InputFile, Listing, is_note
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file looked at before the run."""
@@ -156,6 +156,9 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
         ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
     """
     listing = files.list_inputs(inputs)
+    notes = [path for path, why in listing.skipped if why == "beside the collection" and is_note(path)]
+    if not listing.files and notes:
+        listing = files.list_inputs(notes)  # a folder of nothing but notes is a collection of them
     if not listing.files:
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 
 RUN = "_RUN.json"
@@ -14,6 +15,22 @@ BESIDE = re.compile(
     re.IGNORECASE,
 )
 """Names of files that stand beside a collection. Inside a folder they are skipped; named on their own they are read."""
+
+
+def is_note(path: str) -> bool:
+    """Whether a file that stands beside a collection is a text that may be a document: Markdown, but no README."""
+    name = path.rpartition("/")[2].lower()
+    return name.endswith(".md") and not name.startswith(
+        ("readme", "license", "licence", "notice", "copying", "changelog")
+    )
+
+
+def missing_input(text: str) -> ConfigError:
+    """The error for an INPUT that is not there; a wildcard that the shell left is named as the reason."""
+    quoted = (
+        "; wildcards are taken literally: leave out the quotes, or name the folder" if set("*?[") & set(text) else ""
+    )
+    return ConfigError(f"INPUT {text}: no such file or folder{quoted}")
 
 
 @dataclass(frozen=True)

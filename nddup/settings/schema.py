@@ -159,7 +159,10 @@ class PairsConfig(Section):
     def _fits_measure(cls, value: float, info: ValidationInfo) -> float:
         if isinstance(value, int):
             if info.data.get("measure") != "overlap":
-                raise ValueError(f"an integer ({value}) is a count, which needs measure overlap; for a share write 1.0")
+                share = value / 100 if 1 < value <= 100 else 1.0  # noqa: PLR2004 - 80 was meant as per cent
+                raise ValueError(
+                    f"an integer ({value}) is a count, which needs measure overlap; for a share write {share}"
+                )
             if value < 1:
                 raise ValueError(f"a count must be at least 1, got {value}")
         elif not 0 < value <= 1:

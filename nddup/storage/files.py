@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
-from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources
+from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources, missing_input
 
 
 class Storage:
@@ -228,7 +228,7 @@ class Storage:
                 return system.getFileStatus(where)
         except Exception as error:
             raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
-        raise ConfigError(f"INPUT {text}: no such file or folder")
+        raise missing_input(text)
 
     def _walk(self, status: Any, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Any]:  # noqa: ANN401
         """Files at or below a status, in name order; hidden ones, those beside a collection and runs: to `skipped`."""

@@ -9,7 +9,7 @@ from stat import S_ISDIR
 from typing import NamedTuple
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources
+from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources, missing_input
 from nddup.scanning.local_paths import local_path, uri_of
 
 __all__ = ["LocalStorage", "local_path"]
@@ -207,7 +207,7 @@ def _status(text: str) -> _Found:
     try:
         return _Found(path, Path(path).stat())
     except FileNotFoundError:
-        raise ConfigError(f"INPUT {text}: no such file or folder") from None
+        raise missing_input(text) from None
     except OSError as error:
         raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
 

@@ -28,7 +28,7 @@ def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
     said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster="f" * 16, doc=None)
 
     assert said.splitlines() == [
-        f"cluster {'f' * 16}: 3 documents, 7 features common to all, all",
+        f"cluster {'f' * 16}: 3 documents, 7 features common to all; all maximal sets of its component are listed",
         "  * a  http://x.org/a",
         "    b  ",
         f"    {ODD}  http://x.org/{ODD}",
@@ -44,8 +44,9 @@ def test_a_document_lists_its_pairs_and_clusters(tmp_path: Path) -> None:
         f"document {ODD}: p.xml#3, 40 tokens, 9 features",
         f"  url       http://x.org/{ODD}",
         "  removed   near of a",
-        "  near      1.000       9  b",
-        "  near      -           7  a",
+        "  near      resemblance  common  document",
+        "                  1.000       9  b",
+        "                      -       7  a",
         f"  cluster   {'f' * 16}  of 3, support 7",
     ]
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
-from nddup.run.measures import Unpaired, skipped_files
+from nddup.run.measures import Unpaired, measure_files
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
@@ -269,13 +269,10 @@ def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | Non
     """What the stage counted."""
     documents, rejects = made.documents, made.rejects
     noted = documents.noted
-    listing = source.listing if isinstance(source, Collection) else None
     return SketchMetrics(
         rows_in={"records": documents.rows + rejects.rows},
         rows_out={"documents": documents.rows, "rejects": rejects.rows},
-        bytes=sum(file.size for file in listing.files) if listing else 0,
-        files=len(listing.files) if listing else 0,
-        skipped_files=skipped_files(listing) if listing else [],
+        **measure_files(source),
         rejected=rejects.noted["reasons"],
         files_read_again=len(noted["read_again"]),
         undecodable_records=noted["undecodable_records"],

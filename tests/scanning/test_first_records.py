@@ -1,0 +1,107 @@
+"""What the first records of a collection say of the settings, before anything is read: on real files of a folder."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.errors import ConfigError
+from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.first_records import note_ids
+from nddup.settings.schema import InputConfig
+from nddup.storage.local_storage import LocalStorage
+
+ROWS = [{"url": f"http://x/{i}", "text": f"some text {i}", "meta": {"body": "b"}} for i in range(3)]
+LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+PAGES = b"<pages>" + b"".join(b"<page><url>u%d</url><text>a text</text></page>" % i for i in range(3)) + b"</pages>"
+
+
+def table() -> bytes:
+    said = io.StringIO()
+    csv.writer(said).writerows([["url", "text"], *((row["url"], row["text"]) for row in ROWS)])
+    return said.getvalue().encode()
+
+
+def parquet() -> bytes:
+    said = io.BytesIO()
+    pq.write_table(pa.table({"url": ["u1", "u2"], "text": ["a", "b"]}), said)
+    return said.getvalue()
+
+
+COLLECTIONS = {
+    "a.jsonl": LINES,
+    "a.jsonl.gz": gzip.compress(LINES),
+    "a.csv": table(),
+    "a.parquet": parquet(),
+    "a.xml": PAGES,
+}
+
+
+def find(folder: Path, files: dict[str, bytes], **settings: str) -> Collection:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return find_files(LocalStorage(), [str(folder)], InputConfig(**settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("settings", [{"id": "nope"}, {"content": "nope"}, {"content": "text+nope", "id": "nope"}])
+def test_a_path_that_no_file_has_is_refused(name: str, settings: dict[str, str], tmp_path: Path) -> None:
+    """In one line that names the path and what is there."""
+    with pytest.raises(ConfigError, match=r"nope.*url") as refused:
+        find(tmp_path, {name: COLLECTIONS[name]}, **settings)
+
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_a_path_that_is_there_is_taken_and_one_that_is_not_set_is_named(name: str, tmp_path: Path) -> None:
+    """Without the setting a run says that ids are made up, and which field could be the id."""
+    found = find(tmp_path, {name: COLLECTIONS[name]}, id="url", content="text")
+    assert note_ids(LocalStorage(), found.files) is None
+
+    without = find(tmp_path, {})
+    assert note_ids(LocalStorage(), without.files) == f"{name}: no id found, using file#record; perhaps input.id=url"
+
+
+def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:
+    """The others' records lack it one by one, and are counted."""
+    found = find(tmp_path, {"a.jsonl": LINES, "b.jsonl": b'{"text": "t", "key": "k"}\n'}, id="key")
+
+    assert len(found.files) == 2
+
+
+def test_an_object_is_no_text_and_its_keys_are_named(tmp_path: Path) -> None:
+    """`input.content=meta` meant one of its keys."""
+    with pytest.raises(ConfigError, match=r"input.content=meta: no record .* has it; a.jsonl has url, text, meta.body"):
+        find(tmp_path, {"a.jsonl": LINES}, content="meta")
+
+
+def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
+    """Also of Markdown alone; beside a collection such files are no documents."""
+    texts = find(tmp_path, {"a.txt": b"one text", "b.txt": "тоже".encode("cp1251"), "x.png": b"\x89PNG\0\0"})
+    assert [(file.source, head.format.name) for file, head in texts.files] == [("a.txt", "text"), ("b.txt", "text")]
+    assert [(source, detail.partition(",")[0]) for source, _, detail in texts.unread] == [("x.png", "binary")]
+
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    found = find(notes, {"one.md": b"# One", "two.md": b"two", "README.md": b"about"})
+    assert sorted(file.source for file, _ in found.files) == ["one.md", "two.md"]
+
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    mixed = find(beside, {"a.jsonl": LINES, "note.txt": b"a note"})
+    assert [source for source, _, _ in mixed.unread] == ["note.txt"]
+
+
+def test_content_counts_before_the_name(tmp_path: Path) -> None:
+    """JSON lines and XML in files that are named as tables."""
+    found = find(tmp_path, {"a.csv": LINES, "b.tsv.csv": b'<?xml version="1.0"?>' + PAGES, "c.csv": table()})
+
+    assert {file.source: head.format.name for file, head in found.files} == {
+        "a.csv": "jsonl", "b.tsv.csv": "xml", "c.csv": "csv",
+    }  # fmt: skip
