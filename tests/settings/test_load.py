@@ -212,7 +212,7 @@ def test_an_integer_is_a_count_and_a_point_makes_a_share() -> None:
 @pytest.mark.parametrize(
     ("assignments", "said"),
     [
-        (["pairs.threshold=85"], "an integer (85) is a count, which needs measure overlap; for a share write 1.0"),
+        (["pairs.threshold=85"], "an integer (85) is a count, which needs measure overlap; for a share write 0.85"),
         (["pairs.measure=overlap", "pairs.threshold=0"], "a count must be at least 1, got 0"),
         (["pairs.measure=overlap", "pairs.threshold=-3"], "a count must be at least 1, got -3"),
         (["pairs.threshold=0.0"], "a share must lie in (0, 1], got 0.0; a count is written without a point"),
