@@ -61,6 +61,7 @@ class SketchMetrics(StageMetrics):
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
+    made_up_ids: int = Field(0, description="documents without an id of their own: file#record")
     left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency")
     undecodable_places: int = Field(0, description="places of these records that became U+FFFD")
     lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words")

@@ -93,6 +93,8 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
         found.append(f"files that gave no record: {', '.join(named)}{more}; each is in rejects/")
+    if sketch.made_up_ids:
+        found.append(f"{sketch.made_up_ids:,} documents have no id of their own: theirs is file#record")
     if sketch.undecodable_records:
         found.append(
             f"{sketch.undecodable_records:,} records hold bytes that are no text:"

@@ -141,7 +141,9 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
         metrics = metrics.model_copy(update={"lexicon": LexiconMetrics(terms=len(lexicon), **words)})
         job.save("lexicon", lexicon, **words)
 
-    noted = {name: counts[name] for name in ("undecodable_records", "undecodable_places", "left_out_shingles")}
+    noted = {
+        name: counts[name] for name in ("undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles")
+    }
     sizes = engine.count_sketches(documents)
     job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
     job.save("rejects", rejects, reasons=reasons)
@@ -159,14 +161,14 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     counts: Mapping[str, Any],
     lexicon: LexiconMetrics | None,
 ) -> SketchMetrics:
-    names = ("files_read_again", "undecodable_records", "undecodable_places", "left_out_shingles")
+    names = ("files_read_again", "undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles")
     return SketchMetrics(
         rows_in={"records": documents + rejects},
         rows_out={"documents": documents, "rejects": rejects},
         **measure_files(source),
         rejected=dict(reasons),
         lexicon=lexicon,
-        **{name: counts[name] for name in names},
+        **{name: counts.get(name, 0) for name in names},
     )
 
 

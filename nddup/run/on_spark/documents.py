@@ -164,11 +164,11 @@ def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
     """RECORDS of given texts; where shingles are too common, read a second time without them."""
     found = job.find("records")
     if found is None:
-        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), **collapse.count_replaced())
+        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), **collapse.count_records())
         left_out = _find_common(job, found.table)
         if left_out:
             thinned = scan.scan_texts(texts, SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, **collapse.count_replaced())
+            found = job.write("records", thinned, **collapse.count_records())
         found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
     return _Records(found, None)
 
@@ -188,7 +188,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     limits, files = limits_of(job.config), Storage(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
-        found = job.write("records", records, **collapse.count_replaced())
+        found = job.write("records", records, **collapse.count_records())
         short = {
             row["source"]
             for count in seen
@@ -197,12 +197,12 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
         }
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
-            found = job.write("records", inputs.scan(SketchRecords(rule)), **collapse.count_replaced())
+            found = job.write("records", inputs.scan(SketchRecords(rule)), **collapse.count_records())
 
         left_out = _find_common(job, found.table)
         if left_out:
             thinned = inputs.scan(SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, **collapse.count_replaced())
+            found = job.write("records", thinned, **collapse.count_records())
 
     noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
     return _Records(job.seal("records", found, **noted), inputs)
@@ -277,6 +277,7 @@ def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | Non
         files_read_again=len(noted["read_again"]),
         undecodable_records=noted["undecodable_records"],
         undecodable_places=noted["undecodable_places"],
+        made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
         left_out_shingles=noted["left_out_shingles"],
         lexicon=lexicon.metrics if lexicon else None,
     )

@@ -201,9 +201,13 @@ def count_shingles(records: DataFrame) -> DataFrame:
     return ids.groupBy("id").agg(F.count("*").alias("documents"))
 
 
-def count_replaced() -> dict[str, Column]:
-    """What is counted of RECORDS in passing: records with undecodable bytes, and the places of these bytes."""
-    return {"undecodable_records": F.count_if(F.col("n_replaced") > 0), "undecodable_places": F.sum("n_replaced")}
+def count_records() -> dict[str, Column]:
+    """What is counted of RECORDS in passing: undecodable bytes, the records that hold them, documents without an id."""
+    return {
+        "undecodable_records": F.count_if(F.col("n_replaced") > 0),
+        "undecodable_places": F.sum("n_replaced"),
+        "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
+    }
 
 
 def count_sketches() -> dict[str, Column]:
