@@ -6,7 +6,6 @@ broken. An error is one line on standard error.
 
 import argparse
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,11 +13,8 @@ from typing import Any, NoReturn
 
 from nddup import __version__
 from nddup.commands import COMMANDS
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
-
-UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-"""Spark's message about a file that it cannot read."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -94,30 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1
-        return _fail(f"{_reason(error)} (NDDUP_DEBUG=1 shows the trace)", 1)
+        return _fail(f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)", 1)
 
 
 def _fail(message: str, status: int) -> int:
     sys.stderr.write("nddup: " + " ".join(clean(message).split()) + "\n")
     return status
-
-
-def _reason(error: Any) -> str:  # noqa: ANN401
-    """The one line of a long error that says what happened.
-
-    It is the file that could not be read, the error of a Python worker, or the innermost cause.
-    """
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-
-    file = UNREADABLE.search(" ".join(lines))
-    if file:
-        return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"
-
-    errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
-    said = [line for line in errors if "Traceback (most recent call last)" not in line]
-
-    # An error of a worker holds its trace; the worker's own message is the first line after it.
-    if len(said) < len(errors):
-        return said[0] if said else errors[0]
-    return (causes[-1:] or said or lines or [type(error).__name__])[0]

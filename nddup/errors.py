@@ -1,6 +1,11 @@
 """The errors that nddup raises on purpose. Each is also a subclass of the built-in error a caller would expect."""
 
+import re
+
 from nddup.redaction import clean
+
+_UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
+"""Spark's message about a file that it cannot read."""
 
 
 class NddupError(Exception):
@@ -32,3 +37,24 @@ class NeedsSparkError(NddupError):
 
 class CapacityError(NddupError, RuntimeError):
     """The work exceeds a stated limit of this version. The run stopped; nothing was dropped."""
+
+
+def reason_of(error: BaseException) -> str:
+    """The one line of a long error that says what happened.
+
+    It is the file that could not be read, the error of a Python worker, or the innermost cause.
+    """
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+
+    file = _UNREADABLE.search(" ".join(lines))
+    if file:
+        return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"
+
+    errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
+    said = [line for line in errors if "Traceback (most recent call last)" not in line]
+
+    # An error of a worker holds its trace; the worker's own message is the first line after it.
+    if len(said) < len(errors):
+        return said[0] if said else errors[0]
+    return (causes[-1:] or said or lines or [type(error).__name__])[0]

@@ -3,18 +3,20 @@
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
-from nddup.redaction import IN_PLANS, clean, follow
+from nddup.redaction import IN_PLANS, follow
+from nddup.run.java import class_archive
+from nddup.run.java.heard import heard, why_not_started
+from nddup.run.java.installed import Java, find_java
+from nddup.run.java.options import DEFAULTS, SHORT_LIVED, give_way, is_small, join_options, users_options
+from nddup.storage.machine import is_submitted
 
 RUNTIME = {
     # Arrow batches by bytes, not rows: a record may be 20 MB, a sketch is under 2 KB.
@@ -52,54 +54,72 @@ LOCAL = {
 SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
 """What decides where Spark splits files; the last is the number of cores, where it is not set."""
 
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-USUAL = ("WARNING: Using incubator modules",)
-"""What the Java machine says at every start, whatever it is told: it is not passed on."""
+SMALL = {
+    # Planning and compiling queries is nearly all that a small input costs; the tables are the same.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Set likewise where the inputs are small; before `LOCAL`."""
 
 
-def start_session(*, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+def start_session(*, master: str | None, settings: Mapping[str, str], inputs: Sequence[str] = ()) -> SparkSession:
     """The running session, or a new one.
 
     Args:
         master: where to run; None keeps what spark-submit set, else `local[*]`.
         settings: Spark's own keys; they win over this module's.
+        inputs: the files and folders it is for, where they are known: a session for small ones on this machine starts
+            and plans with less.
 
     Returns:
         A session with `settings_for(settings)` applied.
 
     Raises:
-        ConfigError: if Java is missing, Spark refuses the settings, or one of them is other than `PINNED`.
+        ConfigError: with the deepest cause, if Java is missing or too old, Spark refuses the settings or does not reach
+            the master, or a setting is other than `PINNED`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("nddup")
-    submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-    is_new = not submitted and SparkSession.getActiveSession() is None
     options = {**START, **settings_for(settings)}
-    said: list[str] = []
-    if is_new:
-        where = master or "local[*]"
-        quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-        is_local = where.startswith("local")
-        ours = {DAEMON: OUR_DAEMON} if is_local and DAEMON not in options and workers_find_us() else {}
-        options = {**(LOCAL if is_local else {}), **ours, "spark.master": where, **options}
-        options[JAVA_OPTIONS] = f"{quiet} {options.get(JAVA_OPTIONS, '')}".strip()
-    elif submitted and master:
+    java = find_java()
+    if not is_submitted() and SparkSession.getActiveSession() is None:
+        options = _options_of_new(master or "local[*]", options, java, inputs)
+    elif is_submitted() and master:
         builder = builder.master(master)
     for key, value in options.items():
         builder = builder.config(key, value)
+
+    said: list[str] = []
     try:
-        if is_new and SparkContext._gateway is None:  # noqa: SLF001 - else a Java machine runs already
-            _start_quietly(SparkConf().setAppName("nddup").setAll(list(options.items())), said)
-        spark = builder.getOrCreate()
+        with heard() as said:
+            spark = builder.getOrCreate()
     except Exception as error:
-        reason = _first_line(error)
-        raise ConfigError(f"Spark did not start: {said[0] if said else reason}; it needs Java 17 or newer") from error
+        raise ConfigError(why_not_started(error, said, java)) from error
     for key, value in settings_for(settings).items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
     follow(spark.sparkContext.getConf().getAll())  # secrets that spark-submit or its files set
     return spark
+
+
+def _options_of_new(where: str, given: dict[str, str], java: Java | None, inputs: Sequence[str]) -> dict[str, str]:
+    """The settings of a session that starts here, those of its Java machine among them; what is given wins."""
+    users = users_options(given)
+    for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
+    options = {"spark.master": where}
+    if where.startswith("local"):
+        is_short = bool(inputs) and is_small(inputs)
+        archiving = class_archive.archiving(java, given, users)
+        for_java += [*archiving.options, *(give_way(SHORT_LIVED, users) if is_short else ())]
+        options |= LOCAL | (SMALL if is_short else {})
+        if archiving.makes is not None:
+            options[class_archive.NOTE] = str(archiving.makes)
+        if DAEMON not in given and workers_find_us():
+            options[DAEMON] = OUR_DAEMON
+    return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:
@@ -168,39 +188,6 @@ def shuffled_bytes(spark: SparkSession) -> int:
     store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - the only count without the web UI
     executors = store.executorList(False)  # noqa: FBT003 - the lost ones as well
     return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
-
-
-def _start_quietly(conf: SparkConf, said: list[str]) -> None:
-    """Start the Java machine with its standard error passed through here, without the `USUAL` lines.
-
-    What it says until it has started is left in `said`: if it does not start, the reason.
-    """
-    receiver, sender = os.pipe()
-    started = threading.Event()
-
-    def pass_on() -> None:
-        with os.fdopen(receiver, errors="replace") as lines:
-            for line in lines:
-                if line.startswith(USUAL):
-                    continue
-                if not started.is_set():
-                    said.append(line.strip())
-                else:
-                    sys.stderr.write(clean(line))
-                    sys.stderr.flush()
-
-    thread = threading.Thread(target=pass_on, daemon=True)
-    thread.start()
-    try:
-        gateway = launch_gateway(conf, {"stderr": sender})  # type: ignore[no-untyped-call]
-        SparkContext(conf=conf, gateway=gateway)
-    except Exception:
-        os.close(sender)
-        thread.join(timeout=5)
-        raise
-    os.close(sender)
-    started.set()
-    sys.stderr.write("".join(f"{clean(line)}\n" for line in said))
 
 
 def _first_line(error: Exception) -> str:

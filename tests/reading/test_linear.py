@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.fuzz_samples import WARC
 from bench.fuzz_values import TREC, allowed, seconds, warm_up
-from nddup.cli import _reason
+from nddup.errors import reason_of
 from nddup.reading.charsets import _without_comments, declared_charset
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
@@ -90,7 +90,7 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "digits of a size": (lambda data: parse_size(text(data)), times(b"1")),
     "names of files": (lambda data: BESIDE.fullmatch(text(data)), times(b".sha1") + b"!"),
     "words of an error": (
-        lambda data: _reason(RuntimeError(text(data))), times(b"Encountered error while reading file x.")
+        lambda data: reason_of(RuntimeError(text(data))), times(b"Encountered error while reading file x.")
     ),
 }  # fmt: skip
 

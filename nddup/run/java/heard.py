@@ -1,0 +1,100 @@
+"""What a Java machine says on standard error: kept while it starts, passed on afterwards, and why it did not start."""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nddup.errors import reason_of
+from nddup.redaction import clean
+from nddup.run.java.installed import MODULE, OLDEST, Java
+
+USUAL = ("WARNING: Using incubator modules",)
+"""Said at every start, before any option or logger of Java could silence it: it is not passed on."""
+
+HOW = f"install Java {OLDEST} or newer (Debian: apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME to it"
+STDERR = 2
+
+_EXCEPTION = re.compile(r"^(?:Exception in thread \"[^\"]*\" )?(?:[a-z]\w*\.)+(?:\w+\$)*[A-Z]\w*(?:Exception|Error): ")
+_USELESS = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred", "\tat ", "at ")
+_LOGGED = re.compile(r"^[\d:/ ]*(?:ERROR|WARN|FATAL) [\w.$]+: ")
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Hear what a process started meanwhile says on standard error: its lines so far, without the `USUAL` ones.
+
+    The process keeps this standard error for its life. If the block ends well, all it said and will say is passed on;
+    after an error it is not: the error says it.
+    """
+    said: list[str] = []
+    is_open, one_at_a_time = threading.Event(), threading.Lock()
+    receiver, sender = os.pipe()
+    sys.stderr.flush()
+    before = os.dup(STDERR)
+
+    def listen() -> None:
+        with os.fdopen(receiver, errors="replace") as lines:
+            for line in lines:
+                if line.startswith(USUAL):
+                    continue
+                with one_at_a_time:
+                    if is_open.is_set():
+                        _pass_on(line)
+                    else:
+                        said.append(line.rstrip())
+
+    thread = threading.Thread(target=listen, daemon=True)
+    os.dup2(sender, STDERR)
+    os.close(sender)
+    thread.start()
+    try:
+        yield said
+    except BaseException:
+        os.dup2(before, STDERR)
+        thread.join(timeout=1)  # it ends with the process, if that ends
+        raise
+    finally:
+        os.dup2(before, STDERR)
+        os.close(before)
+    with one_at_a_time:
+        is_open.set()
+        for line in said:
+            _pass_on(f"{line}\n")
+
+
+def why_not_started(error: BaseException, said: list[str], java: Java | None) -> str:
+    """One line for a session that did not start: the deepest cause that is known.
+
+    Args:
+        error: that starting raised.
+        said: what Java said on standard error meanwhile.
+        java: the Java that was to run; None if there is none.
+    """
+    if java is None:
+        return f"Spark did not start: no Java was found; {HOW}"
+    if 0 < java.major < OLDEST:
+        return f"Spark did not start: {java.home} is Java {java.major}; {HOW}"
+    if java.lacks_module:
+        return f"Spark did not start: {java.home} has no module {MODULE}; {HOW}"
+
+    # Where Java itself ended, the error only says that it did; what it said first is the reason.
+    told = [line for line in said if line.strip() and not line.startswith(_USELESS)]
+    if "JAVA_GATEWAY_EXITED" in str(error) and told:
+        return f"Spark did not start: {_plain(told[0])}"
+    return f"Spark did not start: {_plain(reason_of(error))}"
+
+
+def _plain(line: str) -> str:
+    """A line of Java without the classes and the time before the message."""
+    shorter = _LOGGED.sub("", line.strip())
+    while _EXCEPTION.match(shorter):
+        shorter = _EXCEPTION.sub("", shorter)
+    return shorter.removeprefix("Error: ")
+
+
+def _pass_on(line: str) -> None:
+    sys.stderr.write(clean(line))
+    sys.stderr.flush()

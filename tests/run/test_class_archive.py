@@ -1,0 +1,212 @@
+"""The archive of Spark's classes: whose name follows from what, when there is none, and who makes it; no Java runs."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from nddup.run.java import class_archive
+from nddup.run.java.class_archive import NOTHING, Archiving, archive_path, archiving, cache_folder, write_once
+from nddup.run.java.installed import Java, find_java
+
+JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"', 17)
+OUTSIDE = ("NDDUP_CACHE_DIR", "XDG_CACHE_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "JAVA_HOME")
+
+
+@pytest.fixture(autouse=True)
+def spark_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A Spark of one jar, and a cache folder that is not there yet; nothing of this machine's settings."""
+    for name in OUTSIDE:
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    (home / "jars" / "core.jar").write_bytes(b"classes")
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "cache"))
+    return home
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """An empty cache folder."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    return folder
+
+
+def name_now(java: Java = JAVA, users: str = "") -> Path:
+    """Name the archive of these; there is one."""
+    path = archive_path(java, {}, users)
+    assert path is not None
+    return path
+
+
+def test_the_name_changes_with_all_that_java_compares(spark_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another Java, its place, other options, another jar, a jar written again, another Spark: each has its own."""
+    jar = spark_home / "jars" / "core.jar"
+    names = [
+        name_now(),
+        name_now(JAVA._replace(release='JAVA_VERSION="17.0.16"')),
+        name_now(JAVA._replace(home=Path("/other"))),
+        name_now(users="-XX:-UseCompressedOops"),
+    ]
+    assert name_now() == names[0]
+
+    os.utime(jar, ns=(1, 1))
+    names.append(name_now())
+    jar.write_bytes(b"more classes")
+    names.append(name_now())
+    (spark_home / "jars" / "more.jar").write_bytes(b"")
+    names.append(name_now())
+    monkeypatch.setattr(class_archive.pyspark, "__version__", "4.3.1")
+    names.append(name_now())
+
+    assert len(set(names)) == len(names)
+    assert names[0].name.startswith("spark-4.3.0-java-17-")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["-Xshare:off", "-XX:SharedArchiveFile=/a.jsa", "-XX:ArchiveClassesAtExit=/a", "-XX:+AutoCreateSharedArchive"],
+)
+def test_a_users_own_archive_leaves_ours_out(option: str) -> None:
+    """Whoever tells Java about archives is asked nothing more."""
+    assert archiving(JAVA, {}, f"-Da=b {option}") == NOTHING
+    assert archiving(JAVA, {}, "-Da=b") != NOTHING
+
+
+def test_another_class_path_has_no_archive(spark_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Folders of settings, and jars of the user, come before Spark's; and there may be no Java, or no Spark."""
+    assert archiving(None, {}, "") == NOTHING
+    assert archiving(JAVA, {"spark.driver.extraClassPath": "/a.jar"}, "") == NOTHING
+    with monkeypatch.context() as patch:
+        patch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+        assert archiving(JAVA, {}, "") == NOTHING
+    with monkeypatch.context() as patch:
+        patch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "a:b"))
+        assert archiving(JAVA, {}, "") == NOTHING
+    (spark_home / "conf").mkdir()
+    assert archiving(JAVA, {}, "") == NOTHING
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "none"))
+    assert archiving(JAVA, {}, "") == NOTHING
+
+
+def test_it_is_recorded_for_once_and_then_used() -> None:
+    """A session without one records; with one it maps it, and says so by the time of the file."""
+    path = name_now()
+    assert archiving(JAVA, {}, "") == Archiving(["-XX:+RecordDynamicDumpInfo", class_archive.SILENT], path)
+
+    path.write_bytes(b"archive")
+    os.utime(path, (1, 1))
+
+    used = archiving(JAVA, {}, "")
+    assert used.makes is None
+    assert used.options[:2] == [f"-XX:SharedArchiveFile={path}", "-Xshare:auto"]
+    assert time.time() - path.stat().st_mtime < 60
+
+
+def test_where_none_can_be_made_none_is_recorded_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file in place of the folder, a full disk, a Java too old to write one while it runs."""
+    assert archiving(JAVA._replace(major=11), {}, "") == NOTHING
+    with monkeypatch.context() as patch:
+        patch.setattr(class_archive, "FREE_BYTES", 1 << 62)
+        assert archiving(JAVA, {}, "") == NOTHING
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert archiving(JAVA, {}, "") == NOTHING
+
+
+def test_the_cache_folder_is_that_of_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours, then the desktop's if it is absolute, as its standard asks, then `~/.cache`."""
+    monkeypatch.setenv("NDDUP_CACHE_DIR", "/ours")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert cache_folder() == Path("/ours")
+    monkeypatch.delenv("NDDUP_CACHE_DIR")
+    assert cache_folder() == Path("/xdg/nddup")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_folder() == Path("/home/me/.cache/nddup")
+
+
+def test_of_many_makers_each_leaves_a_whole_file(cache: Path) -> None:
+    """While eight write slowly, a reader sees no file or a whole one; of their own folders nothing is left."""
+    path, size, seen = cache / "spark-a.jsa", 1 << 20, set()
+    start = threading.Barrier(9)
+
+    def make(letter: bytes) -> None:
+        def write(file: Path) -> None:
+            with file.open("wb") as stream:
+                start.wait()
+                for _ in range(16):
+                    stream.write(letter * (size // 16))
+                    stream.flush()
+                    time.sleep(0.002)
+
+        write_once(path, write)
+
+    makers = [threading.Thread(target=make, args=(bytes([65 + number]),)) for number in range(8)]
+    for maker in makers:
+        maker.start()
+    start.wait()
+    while any(maker.is_alive() for maker in makers):
+        if path.exists():
+            content = path.read_bytes()
+            seen.add((len(content), len(set(content))))
+        time.sleep(0.001)
+
+    assert seen <= {(size, 1)}
+    assert path.stat().st_size == size
+    assert [entry.name for entry in cache.iterdir()] == [path.name]
+
+
+def test_a_maker_that_fails_leaves_nothing(cache: Path) -> None:
+    """Neither a file nor a folder; one that is there is not made again."""
+    path = cache / "spark-a.jsa"
+
+    def fail(file: Path) -> None:
+        file.write_bytes(b"half")
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        write_once(path, fail)
+    write_once(path, Path.touch)
+    assert list(cache.iterdir()) == []
+
+    path.write_bytes(b"whole")
+    write_once(path, fail)
+    assert path.read_bytes() == b"whole"
+
+
+def test_archives_that_nobody_takes_any_more_are_removed(cache: Path) -> None:
+    """Only ours, only old ones, only when one is made."""
+    old, young, other = (cache / name for name in ("spark-old.jsa", "spark-young.jsa", "other.jsa"))
+    for path in (old, young, other):
+        path.write_bytes(b"archive")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+
+    write_once(cache / "spark-new.jsa", lambda file: file.write_bytes(b"new"))
+
+    assert {path.name for path in cache.iterdir()} == {"spark-young.jsa", "other.jsa", "spark-new.jsa"}
+
+
+def test_java_is_the_one_that_sparks_scripts_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """JAVA_HOME first, also where it has none; then PATH, through links."""
+    home = tmp_path / "jdk-21"
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(program)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    assert find_java() == Java(home, "", 0)
+    (home / "release").write_text('JAVA_VERSION="21.0.2"\nMODULES="java.base"\n')
+    found = find_java()
+    assert found is not None
+    assert (found.major, found.lacks_module) == (21, True)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    assert find_java() is None
