@@ -6,8 +6,6 @@ export LC_ALL := C.UTF-8
 BIN := .venv/bin
 # A shell prefix that finds (or installs) Java and puts it into the environment of the command after it.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
-# A small run ends before Java would gain from compiling twice (docs/operations.md, How large).
-SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC
 DATA ?= ../shared/data/debdocs-dev
 
 help: ## list the targets

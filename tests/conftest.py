@@ -9,10 +9,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from nddup.run.session import start_session
-from scripts.standalone import SHORT_LIVED
 from tests.places import SHARED
-
-os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)  # of every Java machine that a test starts
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("nddup")
@@ -47,16 +44,10 @@ def spark() -> Iterator[SparkSession]:
     session = start_session(
         master="local[2]",
         settings={
-            "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
             "spark.driver.memory": "2g",
-            "spark.ui.enabled": "false",
-            # Hundreds of queries over a few rows: planning and compiling them is all they cost. The command line is
-            # tested in processes of its own with the settings people run.
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         },
+        is_small=True,
     )
     yield session
     session.stop()

@@ -26,9 +26,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each promise; return 1 if one is broken."""
     from nddup.results.check import check_run  # noqa: PLC0415
+    from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={})
+    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
     report = check_run(spark, options.run, max_rejects=options.max_rejects)
     sys.stdout.write(report.text())
     return 0 if report.is_sound else 1

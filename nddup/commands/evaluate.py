@@ -52,6 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
     from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
     from nddup.results.evaluation import describe  # noqa: PLC0415
+    from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     reading = Options(
@@ -61,6 +62,6 @@ def execute(options: argparse.Namespace) -> int:
         score=options.score,
         written=options.rows or WRITTEN,
     )
-    spark = start_session(master=options.master, settings={})
+    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run, options.truth]))
     sys.stdout.write(describe(evaluate_run(spark, options.run, options.truth, reading), options.run))
     return 0

@@ -29,9 +29,10 @@ def execute(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.assignments)
     from nddup.results.preview import preview  # noqa: PLC0415
+    from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
     from nddup.storage.files import Storage  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings=config.spark)
+    spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
     sys.stdout.write(preview(Storage(spark), options.inputs, config))
     return 0

@@ -45,6 +45,9 @@ def execute(options: argparse.Namespace) -> int:
 def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
     """The texts of documents, read again from the inputs of the run. Spark is started only for this."""
     from nddup.results.texts_again import read_texts  # noqa: PLC0415
+    from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
-    return read_texts(start_session(master=options.master, settings={}), options.run, documents)
+    return read_texts(
+        start_session(master=options.master, settings={}, is_small=is_small([options.run])), options.run, documents
+    )

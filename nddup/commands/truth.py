@@ -46,9 +46,10 @@ def execute(options: argparse.Namespace) -> int:
     """Make the list, and print what it holds."""
     from nddup.redaction import drop_login  # noqa: PLC0415
     from nddup.results.truth import make_truth  # noqa: PLC0415
+    from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={})
+    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
     made = make_truth(spark, options.run, options.output, similarity=options.similarity, least=options.candidates,
                       sampled=max(0, options.sample))  # fmt: skip
     sys.stdout.write("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))

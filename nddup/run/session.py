@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from nddup.redaction import IN_PLANS, follow
 from nddup.run.java import class_archive
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
-from nddup.run.java.options import DEFAULTS, SHORT_LIVED, give_way, is_small, join_options, users_options
+from nddup.run.java.options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
 from nddup.storage.machine import is_submitted
 
 RUNTIME = {
@@ -64,13 +64,13 @@ SMALL = {
 """Set likewise where the inputs are small; before `LOCAL`."""
 
 
-def start_session(*, master: str | None, settings: Mapping[str, str], inputs: Sequence[str] = ()) -> SparkSession:
+def start_session(*, master: str | None, settings: Mapping[str, str], is_small: bool = False) -> SparkSession:
     """The running session, or a new one.
 
     Args:
         master: where to run; None keeps what spark-submit set, else `local[*]`.
         settings: Spark's own keys; they win over this module's.
-        inputs: the files and folders it is for, where they are known: a session for small ones on this machine starts
+        is_small: whether all it is for is small (`nddup.run.java.options.is_small`): on this machine it then starts
             and plans with less.
 
     Returns:
@@ -86,7 +86,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], inputs: Se
     options = {**START, **settings_for(settings)}
     java = find_java()
     if not is_submitted() and SparkSession.getActiveSession() is None:
-        options = _options_of_new(master or "local[*]", options, java, inputs)
+        options = _options_of_new(master or "local[*]", options, java, is_small=is_small)
     elif is_submitted() and master:
         builder = builder.master(master)
     for key, value in options.items():
@@ -105,16 +105,15 @@ def start_session(*, master: str | None, settings: Mapping[str, str], inputs: Se
     return spark
 
 
-def _options_of_new(where: str, given: dict[str, str], java: Java | None, inputs: Sequence[str]) -> dict[str, str]:
+def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_small: bool) -> dict[str, str]:
     """The settings of a session that starts here, those of its Java machine among them; what is given wins."""
     users = users_options(given)
     for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     options = {"spark.master": where}
     if where.startswith("local"):
-        is_short = bool(inputs) and is_small(inputs)
         archiving = class_archive.archiving(java, given, users)
-        for_java += [*archiving.options, *(give_way(SHORT_LIVED, users) if is_short else ())]
-        options |= LOCAL | (SMALL if is_short else {})
+        for_java += [*archiving.options, *(give_way(SHORT_LIVED, users) if is_small else ())]
+        options |= LOCAL | (SMALL if is_small else {})
         if archiving.makes is not None:
             options[class_archive.NOTE] = str(archiving.makes)
         if DAEMON not in given and workers_find_us():

@@ -163,19 +163,21 @@ def test_what_is_small_is_on_this_machine_and_short(tmp_path: Path) -> None:
     assert not is_small(["hdfs:///pages"])
 
 
-def test_only_a_session_for_small_inputs_here_is_short_lived(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_a_session_for_small_inputs_here_is_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not where nothing is known of the inputs, nor on a cluster; what is given wins."""
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    key, inputs = "spark.sql.shuffle.partitions", [str(tmp_path)]
+    key = "spark.sql.shuffle.partitions"
 
-    short = _options_of_new("local[2]", {}, None, inputs)
+    short = _options_of_new("local[2]", {}, None, is_small=True)
     assert short[DEFAULTS].endswith(" ".join(SHORT_LIVED))
     assert short.items() >= SMALL.items()
-    unknown = _options_of_new("local[2]", {}, None, [])
-    cluster = _options_of_new("spark://host:7077", {}, None, inputs)
-    given = _options_of_new("local[2]", {key: "7", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, None, inputs)
+    unknown = _options_of_new("local[2]", {}, None, is_small=False)
+    cluster = _options_of_new("spark://host:7077", {}, None, is_small=True)
+    given = _options_of_new(
+        "local[2]", {key: "7", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, None, is_small=True
+    )
 
     assert all(option not in found[DEFAULTS] for found in (unknown, cluster) for option in SHORT_LIVED)
     assert (unknown[key], cluster.get(key), given[key]) == (LOCAL[key], None, "7")

@@ -73,18 +73,18 @@ def why_not_started(error: BaseException, said: list[str], java: Java | None) ->
         said: what Java said on standard error meanwhile.
         java: the Java that was to run; None if there is none.
     """
+    if "JAVA_GATEWAY_EXITED" not in str(error):
+        return f"Spark did not start: {_plain(reason_of(error))}"
+
+    # Java itself did not run, or it ended: the error only says that it did.
     if java is None:
         return f"Spark did not start: no Java was found; {HOW}"
     if 0 < java.major < OLDEST:
         return f"Spark did not start: {java.home} is Java {java.major}; {HOW}"
     if java.lacks_module:
         return f"Spark did not start: {java.home} has no module {MODULE}; {HOW}"
-
-    # Where Java itself ended, the error only says that it did; what it said first is the reason.
     told = [line for line in said if line.strip() and not line.startswith(_USELESS)]
-    if "JAVA_GATEWAY_EXITED" in str(error) and told:
-        return f"Spark did not start: {_plain(told[0])}"
-    return f"Spark did not start: {_plain(reason_of(error))}"
+    return f"Spark did not start: {_plain(told[0]) if told else str(error)}"
 
 
 def _plain(line: str) -> str:
