@@ -23,6 +23,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
+    parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")
+    parser.add_argument("--systems", help="peers: some of them, with commas; all by default")
+    parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
     parser.add_argument(
         "--records", help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000)"
     )

@@ -34,6 +34,7 @@ class Usage:
     Attributes:
         seconds: by the clock, until the program itself ended.
         cpu_seconds: user and system, of all processes.
+        memory: most bytes of memory of all processes at a time, each shared page counted once.
         worker_rss: most bytes of memory held by one Python worker of Spark (pages shared with its parent included).
         workers_rss: most bytes held by all of them at a time, shared pages counted each time.
         disk: most bytes in each watched folder, and in all of them at a time (`all`).
@@ -41,6 +42,7 @@ class Usage:
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    memory: int = 0
     worker_rss: int = 0
     workers_rss: int = 0
     disk: dict[str, int] = field(default_factory=dict)
@@ -51,16 +53,25 @@ def nddup() -> str:
     return str(Path(sys.executable).with_name("nddup"))
 
 
-def run_measured(command: Sequence[str], *, folders: Mapping[str, Path] | None = None, every: float = 0.25) -> Usage:
+def run_measured(
+    command: Sequence[str],
+    *,
+    folders: Mapping[str, Path] | None = None,
+    environment: Mapping[str, str] | None = None,
+    limit: float | None = None,
+    every: float = 0.25,
+) -> Usage:
     """Run a program to its end and measure it.
 
     Args:
         command: program and arguments; its output goes to build/bench/last.log.
         folders: folders whose size is watched, by a name each.
+        environment: variables of the program; None: those of this process.
+        limit: seconds after which the program is ended; None: never.
         every: seconds between two looks at memory and disk.
 
     Raises:
-        ProgramFailedError: with the end of the log, if the status is not 0.
+        ProgramFailedError: with the end of the log, if the status is not 0, or the limit was reached.
     """
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     usage, done = Usage(), threading.Event()
@@ -69,17 +80,24 @@ def run_measured(command: Sequence[str], *, folders: Mapping[str, Path] | None =
     before = _children_cpu()
     started = time.monotonic()
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
         watcher = threading.Thread(target=_watch, args=(process.pid, folders or {}, every, usage, done), daemon=True)
         watcher.start()
-        status = process.wait()
+        try:
+            status = process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            _kill(descendants(process.pid))
+            status = f"ended by force: still running after {limit:.0f} s"
     usage.seconds = time.monotonic() - started
     done.set()
     watcher.join()
     _reap_orphans()
     usage.cpu_seconds = _children_cpu() - before
     if status:
-        raise ProgramFailedError(f"{' '.join(command)}: status {status}\n{log.read_text(errors='replace')[-2000:]}")
+        said = log.read_text(errors="replace")[-2000:] if isinstance(status, int) else status
+        raise ProgramFailedError(f"{' '.join(command)}: status {status}\n{said}")
     return usage
 
 
@@ -108,16 +126,22 @@ def _reap_orphans() -> None:
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
             if pid == 0 and time.monotonic() > end:
-                for orphan in descendants(os.getpid())[1:]:
-                    with suppress(ProcessLookupError):
-                        os.kill(orphan, signal.SIGKILL)
+                _kill(descendants(os.getpid())[1:])
             if pid == 0:
                 time.sleep(0.02)
 
 
+def _kill(processes: Sequence[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, done: threading.Event) -> None:
     while not done.wait(every):
-        held = [_worker_rss(process) for process in descendants(pid)]
+        processes = descendants(pid)
+        usage.memory = max(usage.memory, sum(map(_memory, processes)))
+        held = [_worker_rss(process) for process in processes]
         usage.worker_rss = max([usage.worker_rss, *held])
         usage.workers_rss = max(usage.workers_rss, sum(held))
         sizes = {name: folder_bytes(path) for name, path in folders.items()}
@@ -138,6 +162,14 @@ def descendants(pid: int) -> list[int]:
     for process in found:
         found += parents.get(process, [])
     return found
+
+
+def _memory(pid: int) -> int:
+    """Bytes that a process holds; of a page that several hold, its share."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return 0
 
 
 def _worker_rss(pid: int) -> int:

@@ -1,6 +1,7 @@
 """What every measurement leaves: a plain table on the terminal and one line in build/bench/results.jsonl."""
 
 import argparse
+import csv
 import json
 import os
 import shutil
@@ -44,6 +45,16 @@ def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) 
         ]
         print("  " + "  ".join([first, *others]).rstrip())
     sys.stdout.flush()
+
+
+def write_table(path: Path, notes: Sequence[str], headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Leave a table as PATH.md, the notes above it, and as PATH.csv."""
+    cells = [list(headings), *[[_cell(value) for value in row] for row in rows]]
+    rule = ["---", *["---:"] * (len(headings) - 2), "---"]
+    lines = ["| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:])]
+    path.with_suffix(".md").write_text("\n".join([*notes, "", *lines]) + "\n", encoding="utf-8")
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([headings, *rows])
 
 
 def fresh(name: str) -> Path:
