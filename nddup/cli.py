@@ -1,7 +1,7 @@
 """The command line: `nddup`, and the same arguments for the scripts in `jobs/`.
 
 Exit status: 0 done; 2 wrong usage or configuration; 1 a failure during the work, or a promise that `check` found
-broken. An error is one line on standard error.
+broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
 """
 
 import argparse
@@ -15,6 +15,9 @@ from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
+
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C ended, as shells count it."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -85,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
-        return _fail("interrupted; the output is not a result", 1)
+        way = "; `--resume` finishes it" if options.command == "run" else "; the output is not a result"
+        return _fail(f"interrupted{way}", INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - any other error is one line too
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))

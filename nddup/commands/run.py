@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
-    from nddup.run.engines import choose_engine  # noqa: PLC0415
+    from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415
     from nddup.run.progress import say, start_logging  # noqa: PLC0415
 
     start_logging(options.log_format)
@@ -74,7 +74,7 @@ def execute(options: argparse.Namespace) -> int:
     try:
         metrics = make(options, config, how)
     except NeedsSparkError as error:
-        if config.engine != "auto":
+        if config.engine != "auto" or not has_java():
             raise
         say(f"engine: spark ({error})", form=options.log_format)
         metrics = _run_on_spark(options, config, how | {"overwrite": False, "resume": True, "says": ""})

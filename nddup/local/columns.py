@@ -78,6 +78,11 @@ def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArra
     return pa.chunked_array(chunks, column.type)
 
 
+def mean_bytes(column: pa.ChunkedArray) -> float:
+    """Bytes of a value, in the mean; 0 of no values."""
+    return float(column.nbytes / len(column)) if len(column) else 0.0
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """All of a column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])

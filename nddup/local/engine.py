@@ -21,9 +21,11 @@ from nddup.local.clustering.false_components import count_false_components, list
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.keep_list import list_kept
 from nddup.local.clustering.mine_components import mine
+from nddup.local.columns import mean_bytes
+from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
-from nddup.local.pairing.expand import expand
+from nddup.local.pairing.expand import count_pairs, expand
 from nddup.local.pairing.heavy_families import lead
 from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
@@ -88,6 +90,7 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> S
         workers: to read with.
     """
     read = read_records(source, config, workers)
+    workers.tell("collapse", 0, len(read.records))
     found = collapse(read.records, read.silent)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(found.documents) + len(found.rejects)}
@@ -114,13 +117,21 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
         workers: to compare with.
     """
     plan = Plan(config)
+    workers.tell("collapse", 0, len(documents))
     nodes = name_nodes(documents, policy=config.keep.policy, levels=plan.levels)
     distinct = nodes.distinct
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
     matches, led = match(distinct, sketches, nodes.n_features[distinct], plan.matching, workers), np.empty(0, np.int32)
     if matches.crowd:
         matches, led = lead(matches, nodes, plan.threshold)
-    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
+
+    limit = config.pairs.expand_limit
+    rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
+    workers.tell("expand", 0, rows)
+    workers.memory.require(
+        rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
+    )
+    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=limit)
     counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
     return Paired(pairs, nodes, matches, led, counts, list(matches.rounds))
 
@@ -128,10 +139,19 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     """Find the clusters of the near-duplicates, by `clusters.mode`."""
     plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
+    edges = len(paired.matches.first)
+    workers.tell("components", 0, edges)
+    workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, led=paired.led, **plan.graph)
     is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
     false = list_false_components(graph, nodes, is_exact=is_exact)
     sets = mine(graph, nodes, plan.mining, workers)
+
+    members = int(nodes.equals[graph.nodes[sets.members]].sum())
+    workers.tell("name", 0, members)
+    workers.memory.require(
+        OF_EDGE * edges + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)), f"clusters of {members:,} members"
+    )
     named = name_sets(sets, graph, nodes, mode=mode, **plan.naming)
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0

@@ -1,12 +1,12 @@
 """Which engine a run takes: this process and its workers, or Spark. The tables are the same."""
 
 import os
+import shutil
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import pyarrow as pa
-
-from nddup.errors import ConfigError, NeedsSparkError
+from nddup.errors import ConfigError
+from nddup.local.memory import BASE
 from nddup.redaction import drop_login
 from nddup.run.memory import machine_memory
 from nddup.settings.schema import Config
@@ -15,12 +15,6 @@ from nddup.storage.machine import is_local, is_submitted
 
 LOCAL_SHARE = 0.75
 """Of the machine's memory: what the embedded engine may take where `local.memory` is not given."""
-
-BASE_BYTES = 1 << 29
-"""Python, its libraries, and the kernels."""
-
-BYTES_OF_DOCUMENT, BYTES_OF_POSTING = 1_000, 60
-"""Memory that a document and an id of its sketch come to, at most, when pairs and clusters are found."""
 
 BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
 """Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id for each word, long
@@ -70,28 +64,15 @@ def memory_of(config: Config) -> int:
     return int(config.local.memory or machine_memory() * LOCAL_SHARE)
 
 
-def require_memory(documents: pa.Table, given: int) -> None:
-    """Stop before the pairs are looked for, where that needs more memory than `local.memory`.
-
-    Raises:
-        NeedsSparkError: saying how to go on; the documents are in the folder.
-    """
-    needed = BASE_BYTES + BYTES_OF_DOCUMENT * len(documents) + BYTES_OF_POSTING * list_values(documents["sketch"])
-    if needed > given:
-        raise NeedsSparkError(
-            f"the {len(documents):,} documents may need {needed / 1e9:.1f} GB of memory, more than local.memory"
-            f" {given / 1e9:.1f} GB; go on with --engine spark --resume"
-        )
-
-
-def list_values(column: pa.ChunkedArray) -> int:
-    """The values in all rows of a list column."""
-    return sum(len(chunk.flatten()) for chunk in column.chunks)
+def has_java() -> bool:
+    """Whether there is a Java to start Spark with."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
 
 
 def estimate_memory(inputs: Sequence[str]) -> int:
     """Bytes that a run over these local files may take, from their sizes alone."""
-    needed = float(BASE_BYTES)
+    needed = float(BASE)
     waiting = [local_path(path) for path in inputs]
     while waiting:
         path = waiting.pop()

@@ -7,9 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from nddup.errors import ConfigError
+from nddup.local.memory import Memory
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics, Stages
+from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of
 from nddup.run.progress import Progress
@@ -61,6 +63,7 @@ def find_duplicates(
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
+        NeedsSparkError: if a table of pandas, Polars or Arrow needs more than `local.memory`.
         OutputError: if the folder `checkpoint` cannot be made.
 
     Example:
@@ -89,7 +92,8 @@ def find_duplicates(
 def _find_here(texts: pa.Table, config: Config) -> tuple[dict[str, pa.Table], RunMetrics]:
     """The tables of a run over TEXTS, in memory."""
     store = MemoryTables()
-    with Workers(processes_of(config)) as workers:
+    memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
+    with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True))
         sketched = sketch_documents(job, texts)
         found = find_clusters(job, sketched)

@@ -1,5 +1,6 @@
 """A whole run on one machine, without a JVM: the same folder as `nddup.run.job` leaves."""
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 from nddup.arrays import is_compiled
 from nddup.errors import NddupError
 from nddup.local import outputs
+from nddup.local.memory import Memory
 from nddup.local.pairing import prune
 from nddup.local.reading.processes import Processes
 from nddup.local.reading.term_counts import take_saved
@@ -20,6 +22,7 @@ from nddup.metrics import (
 )
 from nddup.opened.duck import DuckRun
 from nddup.report.folder import report_run
+from nddup.run.engines import memory_of
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.lineage import made_of
@@ -64,9 +67,9 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         The metrics, as in `metrics.json`.
 
     Raises:
-        NeedsSparkError: if the pairs would need more than `local.memory`.
+        NeedsSparkError: if a step would need more than `local.memory`; what was saved before stays.
 
-    Cost: all sketches, their postings and the pairs are in memory together.
+    Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
     storage, folder = LocalStorage(), LocalFolder(output)
     source = find_files(storage, inputs, config.input)
@@ -82,11 +85,13 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     files = {file.source: [file.size, file.modified] for file in source.listing.files}
     begin: dict[str, Any] = {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
     progress = LocalProgress(form=log_format)
-    workers = Workers(derive.processes_of(config), processes, progress=progress.read)
+    spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
+    workers = Workers(derive.processes_of(config), processes, spool, progress.step, memory)
     with workers, folder:
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
+        shutil.rmtree(spool, ignore_errors=True)  # of an attempt that was killed
         for line in (says, note_ids(storage, source.files)):
             if line:
                 said(line)

@@ -6,6 +6,7 @@ A resumed run takes the documents of an earlier attempt, or all that follows fro
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ import pyarrow.compute as pc
 from nddup.local import engine
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
-from nddup.run.engines import memory_of, require_memory
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
 from nddup.run.measures import Unpaired, measure_files
@@ -54,7 +54,7 @@ class LocalJob:
         """Write a table and seal it; a later attempt finds it with its counts and with what is noted here."""
         self.progress.describe(name)
         counts = noted.pop("counts", {})
-        self.folder.write(name, table)
+        self.folder.write(name, table, told=partial(self.workers.tell, f"write {name}"))
         counted = {"rows": len(table), "counts": counts, "noted": noted}
         self.folder.seal(name, **made_of(name, self.config), counted=counted)
 
@@ -182,7 +182,7 @@ def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
         job.resumed.pop(name, None)
 
     rows = sketched.metrics.rows_out["documents"]
-    require_memory(sketched.documents, memory_of(job.config))
+    job.workers.memory.hold(rows, sum(len(chunk.flatten()) for chunk in sketched.documents["sketch"].chunks))
     paired, pairs = _pair(job, sketched.documents)
     clustered, clusters = _cluster(job, paired)
     unpaired = Unpaired(*(paired.counts[name] for name in Unpaired._fields))

@@ -32,6 +32,15 @@ DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | t
 }
 """What is being done in a stage, or in a step that is no table; tables have their own words."""
 
+UNITS = {
+    "collapse": "records", "prune": "parts", "match": "parts", "expand": "pairs", "components": "pairs",
+    "mine": "parts", "name": "members", "write": "rows",
+}  # fmt: skip
+"""What is counted in a step of the embedded engine."""
+
+AT_ONCE = frozenset(["collapse", "expand", "components", "name"])
+"""Steps of one pass over arrays: only their size is known."""
+
 LogFormat = Literal["text", "json"]
 
 
@@ -77,6 +86,7 @@ class Progress:
             done.set()
             if self._is_terminal:
                 watcher.join()
+                sys.stderr.write("\r\033[K")
 
         self._say(name, started, "done", shown.facts)
         text = f"{name:<10} {time.monotonic() - started:7.1f} s  {clean(', '.join(shown.notes))}"
@@ -109,23 +119,28 @@ class Progress:
 
 
 class LocalProgress(Progress):
-    """Progress on one machine: of reading, the bytes that are done."""
+    """Progress on one machine: of each step, the bytes that are read or the rows that are done."""
 
-    _read = (0, 0)
+    _at: tuple[str, int, int] | None = None
 
     def describe(self, name: str) -> None:
-        """As `Progress.describe`; what was read belongs to the step before."""
+        """As `Progress.describe`; no step of it has begun."""
         super().describe(name)
-        self._read = (0, 0)
+        self._at = None
 
-    def read(self, done: int, size: int) -> None:
-        """So many bytes of so many were read."""
-        self._read = (done, size)
+    def step(self, name: str, done: int, size: int) -> None:
+        """So much of a step is done: bytes when it reads, else rows or parts."""
+        self._at = (name, done, size)
 
     def far(self) -> str:
-        """A bar while files are read, else what is done."""
-        done, size = self._read
-        return f"{bar(done, size)} {done >> 20:,}/{size >> 20:,} MB" if size else super().far()
+        """A bar that names its step, and what is done; of a step that is done at once, its size."""
+        if self._at is None:
+            return super().far()
+        name, done, size = self._at
+        if name == "reading":
+            return f"{bar(done, size)} {name} {done >> 20:,}/{size >> 20:,} MB"
+        unit = UNITS[name.partition(" ")[0]]
+        return f"{name} {size:,} {unit}" if name in AT_ONCE else f"{bar(done, size)} {name} {done:,}/{size:,} {unit}"
 
 
 def doing(name: str) -> str:

@@ -48,13 +48,16 @@ def measured(
     with progress.stage(name) as shown:
         yield stage
 
+        reused = list(resumed)[known:]
         took = {
             "seconds": round(time.monotonic() - started, 3),
             "shuffle_bytes": max(0, shuffled() - before),
-            "resumed": list(resumed)[known:],
+            "resumed": reused,
         }
         stage.metrics = stage.metrics.model_copy(update=took)
         shown.notes += stage.notes
+        if reused:
+            shown.notes.append(f"reused: {', '.join(reused)}")
         shown.facts = stage.metrics.model_dump(include=set(StageMetrics.model_fields))
 
 

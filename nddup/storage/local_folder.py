@@ -1,6 +1,6 @@
 """The tables of a run's folder as Arrow tables: how the embedded engine reads and writes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,14 @@ from nddup.tables import table_called
 
 ROWS = 1 << 17
 """Of a row group: some 200 MB of sketches."""
+
+
+Told = Callable[[int, int], None]
+"""Is told the rows that were written, and those there are."""
+
+
+def untold(done: int, rows: int) -> None:
+    """Nobody is told."""
 
 
 class EarlierTable(NamedTuple):
@@ -34,8 +42,9 @@ class MemoryTables:
         del name, settings, reads
         return None
 
-    def write(self, name: str, table: pa.Table) -> None:
+    def write(self, name: str, table: pa.Table, *, told: Told = untold) -> None:
         """Keep a table."""
+        del told
         self.tables[name] = table
 
     def read(self, name: str) -> pa.Table:
@@ -62,20 +71,19 @@ class LocalFolder(RunFolder):
         """What is noted of a table that `find` would find, without reading it."""
         return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
 
-    def write(self, name: str, table: pa.Table) -> None:
-        """Write a table in place of an earlier one. Until it is sealed it counts as not there."""
+    def write(self, name: str, table: pa.Table, *, told: Told = untold) -> None:
+        """Write a table in place of an earlier one; TOLD hears how far it is. Until it is sealed it is not there."""
         where = Path(local_path(self.begin_table(name)))
         self._storage.remove(str(where))
         where.mkdir(parents=True)
         declared = table_called(name).arrow
-        pq.write_table(
-            table.select(declared.names).cast(declared),
-            where / "part-00000.zstd.parquet",
-            compression="zstd",
-            compression_level=1,
-            row_group_size=ROWS,
-            use_dictionary=[field.name for field in declared if field.type == pa.string()],
-        )
+        strings = [field.name for field in declared if field.type == pa.string()]
+        form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings}
+        told(0, len(table))
+        with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
+            for low in range(0, max(len(table), 1), ROWS):
+                file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
+                told(min(low + ROWS, len(table)), len(table))
 
     def read(self, name: str) -> pa.Table:
         """A table of the folder, whole, its columns as they are declared."""

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from nddup.local.clustering.graph import Graph
 from nddup.local.clustering.problems import MiningRule, problem_of
 from nddup.local.clustering.shares import mine_spread
+from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.reading.workers import Workers
 from nddup.mining.cluster_modes import find_sets
 from nddup.mining.itemsets import Itemsets
+from nddup.mining.neighbourhoods import bound_memory
 
 PAIR = 2
 
@@ -67,16 +69,32 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
         problems = (problem_of(graph, nodes, int(ordinal), threshold) for ordinal in components)
         return [find_sets(problem, threshold=threshold, mode=mode, budget=budget) for problem in problems]
 
+    # The largest come first, so the first tasks are those that need most at a time.
     portions = list(_in_portions(rest, graph.sizes[rest]))
-    found = [
-        (some.tolist(), sets) for some, sets in zip(portions, workers.threads.map(mine_some, portions), strict=True)
-    ]
+    largest = [_bound(graph, nodes, some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE]
+    if mode in ("all", "cover"):
+        workers.memory.require(sum(largest), f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
+
+    found: list[tuple[list[int], list[Itemsets]]] = []
+    members = 0
+    for some, made in zip(portions, workers.work("mine", mine_some, portions), strict=True):
+        found.append((some.tolist(), made))
+        members += sum(len(sets.members) for sets in made)
+        workers.memory.require(sum(largest) + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
     large = np.flatnonzero(is_spread)
     spread = [mine_spread(graph, nodes, int(ordinal), rule, workers) for ordinal in large]
     ordinals = [ordinal for portion, _ in found for ordinal in portion] + large.tolist()
     itemsets = [sets for _, portion in found for sets in portion] + spread
     pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs", budget.min_support)
     return _join(graph, ordinals, itemsets, pairs)
+
+
+def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
+    """Bytes that mining a component takes at most, but for its sets."""
+    low, high = graph.starts[ordinal], graph.starts[ordinal + 1]
+    offsets = np.concatenate([[0], np.cumsum(nodes.sizes[graph.nodes[low:high]])]).astype(np.int64)
+    edges = graph.edges[graph.edge_starts[ordinal] : graph.edge_starts[ordinal + 1]] - low
+    return bound_memory(offsets, edges)
 
 
 def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

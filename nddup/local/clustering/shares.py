@@ -17,6 +17,7 @@ from nddup.local.pairing.collapse import Nodes
 from nddup.local.reading.workers import Workers
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
+from nddup.mining.neighbourhoods import bound_memory
 
 
 class _Share(NamedTuple):
@@ -38,8 +39,12 @@ def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, work
     problem = problem_of(graph, nodes, ordinal, threshold, is_led=True)
     numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
     steps: list[Callable[[_Share], Itemsets | None]] = [partial(_mine, budget=budget), partial(_cover, budget=budget)]
+    shares = list(_cut(problem, numbers))
+    bounds = sorted(bound_memory(share.sketches.offsets, share.edges) for share in shares)[-workers.count :]
+    workers.memory.require(sum(bounds), f"shares of a component of {len(numbers):,} distinct sketches")
+
     for find in steps[mode == "cover" :]:
-        found = list(workers.threads.map(find, _cut(problem, numbers)))
+        found = list(workers.work("mine", find, shares))
         whole = [sets for sets in found if sets is not None]
         if len(whole) == len(found):
             return _distinct(whole)

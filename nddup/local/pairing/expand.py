@@ -29,6 +29,16 @@ class _Rows(NamedTuple):
     star: NDArray[np.bool_]
 
 
+def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
+    """The rows that `expand` makes of the matches and of equal sketches."""
+    counts = nodes.equals.astype(np.int64)
+    products = counts[matches.first] * counts[matches.second]
+    equal = counts[nodes.is_first & (nodes.sizes >= threshold.least_size)]
+    within = equal * (equal - 1) // 2
+    between = np.where(products <= expand_limit, products, 1)
+    return int(between.sum() + np.where(within <= expand_limit, within, equal - 1).sum())
+
+
 def expand(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> pa.Table:
     """PAIRS of the matches and of equal sketches.
 

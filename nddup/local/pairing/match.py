@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
+from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.reading.workers import Workers
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
@@ -22,6 +23,9 @@ from nddup.matching.threshold import Threshold
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.recipe import level_of
+
+PARTS = 4
+"""For each thread: after each part it is seen whether the pairs still fit the memory."""
 
 LEVELS = (1 << LEVEL_BITS) - 1
 
@@ -122,9 +126,14 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
 
     order = np.lexsort((rows, np.diff(probes.sketches.offsets)))
     probes = _reordered(probes, order)
-    owner = partition_of(probes.prefixes.values, workers.count)
+    parts = PARTS * workers.count
+    owner = partition_of(probes.prefixes.values, parts)
     join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings)
-    found = list(workers.threads.map(lambda part: join(probes, owner == part), range(workers.count)))
+    found, pairs = [], 0
+    for part in workers.work("match", lambda number: join(probes, owner == number), range(parts)):
+        found.append(part)
+        pairs += len(part.first) + len(part.links)
+        workers.memory.require(OF_MATCH * pairs, f"{len(order):,} distinct sketches with {pairs:,} pairs so far")
     matches = _gather(found, probes, names[rows[order]], rule)
     return replace(matches, crowd=int(np.count_nonzero(heavy)), rounds=rounds)
 

@@ -95,7 +95,7 @@ def number_shared(
     def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
         return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
 
-    found = list(workers.threads.map(count, range(pieces)))
+    found = list(workers.work("prune", count, range(pieces)))
     start = 0
     for places, ordinals, ids in found:
         numbers[places] = ordinals + start

@@ -1,18 +1,20 @@
 """The threads and processes of a run on one machine."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 import pyarrow as pa
 
 from nddup.errors import NddupError
+from nddup.local.memory import OF_ROWS, Memory
 from nddup.local.reading.processes import FEW_BYTES, Processes
 from nddup.local.reading.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
 from nddup.scanning.collection import Collection
@@ -20,8 +22,11 @@ from nddup.scanning.found import Consumer, Limits
 
 DIED = "the worker process ended; it may have had too little memory"
 
-Progress = Callable[[int, int], None]
-"""Is told the bytes that were read, and those there are."""
+T = TypeVar("T")
+R = TypeVar("R")
+
+Progress = Callable[[str, int, int], None]
+"""Is told a step, how much of it is done, and how much there is: bytes when reading, else rows or parts."""
 
 
 @dataclass
@@ -31,14 +36,16 @@ class Workers:
     Attributes:
         count: of threads, and of processes.
         processes: where they have been started already.
-        spool: a folder for what the processes write; None: one of the system's, for the time being.
-        progress: is told how far reading is.
+        spool: a folder for what the processes write, made where it is missing; None: one of the system's.
+        progress: is told how far a step is.
+        memory: that the run may take.
     """
 
     count: int
     processes: Processes | None = None
     spool: Path | None = None
     progress: Progress | None = None
+    memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
         """Start no thread yet."""
@@ -55,6 +62,18 @@ class Workers:
         self.threads.shutdown(cancel_futures=True)
         if self.processes is not None:
             self.processes.close()
+
+    def tell(self, step: str, done: int, size: int) -> None:
+        """Show how far a step is."""
+        if self.progress is not None:
+            self.progress(step, done, size)
+
+    def work(self, step: str, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
+        """What each part of a step comes to, in order, by as many threads; how many are done is shown."""
+        self.tell(step, 0, len(parts))
+        for number, made in enumerate(self.threads.map(work, parts), 1):
+            self.tell(step, number, len(parts))
+            yield made
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
         """The rows that a consumer makes of files or of TEXTS, a task after another.
@@ -73,6 +92,8 @@ class Workers:
             )
             return pa.Table.from_batches(made, consumer.table.arrow)
 
+        if self.spool is not None:
+            self.spool.mkdir(parents=True, exist_ok=True)
         spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
         self.processes = self.processes or Processes.start(self.count)
         try:
@@ -84,6 +105,9 @@ class Workers:
             raise
         finally:
             shutil.rmtree(spool, ignore_errors=True)
+            if self.spool is not None:
+                with suppress(OSError):  # another pass may be at work there
+                    self.spool.rmdir()
 
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, Limits], spool: Path
@@ -95,7 +119,8 @@ class Workers:
         waiting = sorted(enumerate(tasks), key=lambda one: (one[1].size, -one[0]))  # the largest is taken first
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
-        done, whole = 0, sum(task.size for task in tasks)
+        done, whole, rows = 0, sum(task.size for task in tasks), 0
+        self.tell("reading", 0, whole)
         while waiting or busy:
             while waiting and free:
                 number, task = waiting.pop()
@@ -108,8 +133,9 @@ class Workers:
                 tables[number] = _take(spool / f"{number}.arrow")
                 free.append(connection)
                 done += tasks[number].size
-                if self.progress is not None:
-                    self.progress(done, whole)
+                rows += tables[number].nbytes
+                self.tell("reading", done, whole)
+                self.memory.require(OF_ROWS * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
         empty = order[0].table.arrow.empty_table()
         return pa.concat_tables([empty, *(tables[number] for number in range(len(tasks)))])
 
