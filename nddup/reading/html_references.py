@@ -1,0 +1,102 @@
+# ruff: noqa: PLR2004 (the numbers of UTF-8 and of code points are their own)
+"""Character references of HTML: `&amp;`, `&#65;`, `&#x41;`, and how a character is written in UTF-8.
+
+Source: https://html.spec.whatwg.org/multipage/parsing.html#character-reference-state
+"""
+
+from html.entities import html5
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+from nddup.reading.html_elements import NAME_BYTES, find, table_of
+
+NO_CHARACTER: Final = -1
+"""Of a reference that the parser must read."""
+
+_AMPERSAND, _HASH, _SEMICOLON, _BLANK = (ord(sign) for sign in "&#; ")
+_BITS = 12
+_REFERENCES, _CHARACTERS = table_of(
+    {
+        name[:-1]: ord(character)
+        for name, character in html5.items()
+        if name.endswith(";") and len(name) <= NAME_BYTES + 1 and len(character) == 1 and ord(character) > ord(" ")
+    },
+    _BITS,
+)
+"""The character of every reference of at most 8 letters that ends with a semicolon; no blanks."""
+
+
+@compiled
+def character_of(name: int) -> int:
+    """The code point of a reference by its name, without `&` and semicolon; 0 if it is not in the table."""
+    return find(_REFERENCES, _CHARACTERS, name, 64 - _BITS)
+
+
+@compiled
+def read_reference(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
+    """The character of a reference whose `&` is before `at`, and where it ends; `&` itself if it is none.
+
+    NO_CHARACTER for those that are not in the table, that have no semicolon, or whose number the parser would change.
+    """
+    if at < end and page[at] == _HASH:
+        return _read_number(page, at + 1, end)
+
+    name, start = 0, at
+    while at < end and _is_name(page[at]):
+        name = (name << 8) | page[at]
+        at += 1
+    length = at - start
+    if length == 0:
+        return _AMPERSAND, at
+    code = character_of(name) if length <= NAME_BYTES and at < end and page[at] == _SEMICOLON else 0
+    return (code, at + 1) if code else (NO_CHARACTER, at)
+
+
+@compiled
+def _read_number(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
+    """The character of a reference by number, from its first digit or `x`, and where it ends; or NO_CHARACTER."""
+    code, digits, base = 0, 0, 10
+    if at < end and page[at] | 0x20 == ord("x"):
+        base, at = 16, at + 1
+    while at < end and digits < NAME_BYTES:
+        byte = int(page[at])
+        digit = byte - ord("0") if byte <= ord("9") else (byte | 0x20) - ord("a") + 10
+        if not 0 <= digit < base or (ord("9") < byte < ord("A")):
+            break
+        code, digits, at = code * base + digit, digits + 1, at + 1
+
+    # Controls, halves of a pair, and numbers that are no character become others.
+    is_kept = (
+        _BLANK < code < 0x7F
+        or 0xA0 <= code < 0xD800
+        or 0xE000 <= code < 0xFDD0
+        or code == 0xFFFD
+        or 0x10000 <= code < 0x1FFFE
+    )
+    is_whole = digits > 0 and at < end and page[at] == _SEMICOLON
+    return (code, at + 1) if is_kept and is_whole else (NO_CHARACTER, at)
+
+
+@compiled
+def _is_name(byte: int) -> bool:
+    return ord("0") <= byte <= ord("9") or ord("a") <= byte | 0x20 <= ord("z")
+
+
+@compiled
+def put(text: NDArray[np.uint8], size: int, code: int) -> int:
+    """Write a character in UTF-8; return the new length."""
+    if code < 0x80:
+        text[size] = code
+        return size + 1
+    if code < 0x800:
+        text[size] = 0xC0 | code >> 6
+        text[size + 1] = 0x80 | (code & 0x3F)
+        return size + 2
+    length = 3 if code < 0x10000 else 4
+    text[size] = (0xE0 if length == 3 else 0xF0) | code >> 6 * (length - 1)
+    for place in range(1, length):
+        text[size + place] = 0x80 | (code >> 6 * (length - 1 - place) & 0x3F)
+    return size + length
