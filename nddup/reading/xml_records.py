@@ -6,6 +6,7 @@ from typing import Any
 
 from lxml import etree
 
+from nddup.reading.base64_text import decode_base64
 from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 from nddup.reading.formats import FieldKind, Format, Path, Step, parse_path, split_field
 from nddup.reading.outcomes import (
@@ -13,7 +14,6 @@ from nddup.reading.outcomes import (
     Reject,
     Value,
     declared_value,
-    decode_base64,
     excerpt,
     make_record,
     plain_text,

@@ -14,7 +14,7 @@ from nddup.mining.components import label_components
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
-from nddup.reading import bounded_parts, markup, page_limits
+from nddup.reading import base64_text, bounded_parts, markup, page_limits
 from nddup.scanning import read_again, sketch_records
 from nddup.settings.load import build_config
 from nddup.sketching import lsh_keys, min_s, moduli, recipe
@@ -85,4 +85,5 @@ def load_kernels() -> None:
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
+    base64_text.decode_base64("YQ")
     mine_component(offsets, ids.view(np.int64), ones, edge, max_sets=9, max_members=9)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from nddup.local.reading.scan import PartOfFile, SpooledTexts, Task, WholeFiles
 from nddup.local.reading.start_up import spare_pandas
-from nddup.reading import markup, page_limits
+from nddup.reading import base64_text, markup, page_limits
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
 from nddup.sketching.min_s import sketch_texts
@@ -51,6 +51,7 @@ def load_kernels() -> None:
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     sketch_texts(text, np.array([0, len(text)], np.int64))
     markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
+    base64_text.decode_base64("YQ")
 
 
 def _work(connection: Connection) -> None:

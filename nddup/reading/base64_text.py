@@ -1,0 +1,117 @@
+"""Base64 in records: wrapped, indented, without its closing `=`.
+
+    decode_base64   text -> bytes, or None
+
+A compiled pass decodes the usual text and skips blanks. Python's own decoder, in its strict mode, has the last word on
+whatever is not usual.
+"""
+
+import binascii
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import compiled
+
+_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BLANKS: Final = b" \t\r\n"
+_BLANK, _PADDING, _FOREIGN = 64, 65, 255
+_GROUP, _GROUP_BITS = 4, 24
+
+
+def _sextets() -> NDArray[np.uint8]:
+    """The value of each byte in base64, (256,); blanks, `=` and other bytes have values of their own."""
+    values = np.full(256, _FOREIGN, np.uint8)
+    values[list(_ALPHABET)] = np.arange(len(_ALPHABET))
+    values[list(_BLANKS)] = _BLANK
+    values[ord("=")] = _PADDING
+    return values
+
+
+_SEXTETS = _sextets()
+
+
+def decode_base64(text: str) -> bytes | None:
+    r"""Decode base64, which may be wrapped, indented, and without its closing `=`.
+
+    Returns:
+        The bytes; None for anything that is not base64: foreign characters, data after the padding, a cut group.
+
+    Cost: linear, about 1 ns per character.
+
+    Example:
+        >>> decode_base64(" YWJj\n ZA"), decode_base64("YW*j")
+        (b'abcd', None)
+    """
+    try:
+        data = text.encode("ascii")
+    except UnicodeEncodeError:
+        return None
+    decoded = np.empty(len(data) // 4 * 3 + 3, np.uint8)
+    size = _decode(np.frombuffer(data, np.uint8), decoded)
+    return decoded[:size].tobytes() if size >= 0 else _decode_strictly(data)
+
+
+def _decode_strictly(data: bytes) -> bytes | None:
+    """As Python decodes it."""
+    data = data.translate(None, _BLANKS)
+    try:
+        return binascii.a2b_base64(data + b"=" * (-len(data) % 4), strict_mode=True) if data else b""
+    except binascii.Error:
+        return None
+
+
+@compiled
+def _decode(data: NDArray[np.uint8], decoded: NDArray[np.uint8]) -> int:
+    """Decode groups, whole ones first, to the front of `decoded`; return the length, -1 for unusual text."""
+    at = size = held = bits = padding = 0
+    while at < len(data):
+        if bits == 0 and padding == 0:
+            at, size = _decode_groups(data, at, decoded, size)
+            if at == len(data):
+                break
+
+        value = np.int64(_SEXTETS[data[at]])
+        at += 1
+        if value == _PADDING:
+            padding += 1
+        elif value < _BLANK and padding == 0:
+            held, bits = held << 6 | value, (bits + 6) % _GROUP_BITS
+            if bits == 0:
+                size = _put(decoded, size, held, _GROUP_BITS)
+                held = 0
+        elif value != _BLANK:
+            return -1
+
+    # The last group may have two or three characters, and the padding that completes it.
+    if bits == 0 and padding == 0:
+        return size
+    if bits not in (12, 18) or padding > (_GROUP_BITS - bits) // 6:
+        return -1
+    return _put(decoded, size, held >> bits % 8, bits - bits % 8)
+
+
+@compiled
+def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8], size: int) -> tuple[int, int]:
+    """Decode whole groups, as far as no blank or padding is among them; return where the rest begins, and the length."""
+    while at + _GROUP <= len(data):
+        first, second = np.int64(_SEXTETS[data[at]]), np.int64(_SEXTETS[data[at + 1]])
+        third, fourth = np.int64(_SEXTETS[data[at + 2]]), np.int64(_SEXTETS[data[at + 3]])
+        if (first | second | third | fourth) >= _BLANK:
+            break
+        decoded[size] = first << 2 | second >> 4
+        decoded[size + 1] = (second << 4 | third >> 2) & 0xFF
+        decoded[size + 2] = (third << 6 | fourth) & 0xFF
+        size += 3
+        at += _GROUP
+    return at, size
+
+
+@compiled
+def _put(decoded: NDArray[np.uint8], size: int, held: int, bits: int) -> int:
+    """Write so many bits, the highest byte first; return the new length."""
+    for shift in range(bits - 8, -1, -8):
+        decoded[size] = held >> shift & 0xFF
+        size += 1
+    return size

@@ -1,0 +1,31 @@
+"""Base64 in records: the compiled decoder against Python's own, in its strict mode."""
+
+import base64
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nddup.reading.base64_text import _decode_strictly, decode_base64
+
+PIECES = ["YWJj", "Y", "W", "=", "==", "\n", " ", "\r\n", "\t", "+/", "-", "é", "\0", "AAAA"]
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text(alphabet="Aa0+/= \n", max_size=24))
+@example("YWJj=")
+@example("YW=\n=")
+@example("YW=Jj")
+@example("YWJ==")
+def test_any_text_is_decoded_as_by_python(text: str) -> None:
+    """Or refused, as it refuses."""
+    strictly = _decode_strictly(text.encode("ascii")) if text.isascii() else None
+
+    assert decode_base64(text) == strictly
+
+
+@given(st.binary(max_size=400), st.integers(1, 90), st.sampled_from(["\n", "\r\n", "\n  "]), st.booleans())
+def test_wrapped_text(data: bytes, width: int, joint: str, is_padded: bool) -> None:  # noqa: FBT001
+    """Lines of any width, with or without the closing signs, give the bytes."""
+    written = base64.b64encode(data).decode()
+    written = written if is_padded else written.rstrip("=")
+
+    assert decode_base64(joint.join(written[at : at + width] for at in range(0, len(written), width))) == data
