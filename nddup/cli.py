@@ -6,6 +6,7 @@ broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence

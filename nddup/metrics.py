@@ -88,7 +88,7 @@ class ClustersMetrics(StageMetrics):
     fpgrowth_fits: int = 0
     covered_components: int = Field(0, description="components past their budget, given by a cover")
     covered_clusters: int = 0
-    led_components: int = Field(0, description="components of families with a heavy sketch")
+    led_components: int = Field(0, description="components of more pairs than pairs.max_edges, given by leaders")
     led_clusters: int = Field(0, description="clusters made around kept documents")
     invented_pairs: int = Field(0, description="pairs that connected components would invent")
     most_invented: int = Field(0, description="of these, pairs in one component")

@@ -95,7 +95,7 @@ MATCHES = working(
     "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double",
     "Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind"
     " shows none.",
-    "compare heavy families with their kept documents",
+    "join what was found in passing with the families that were searched on their own",
 )
 CONNECTIONS = working(
     "connections",
@@ -110,9 +110,20 @@ HEAVY = working(
 )
 FAMILIES = working(
     "families",
-    "node long, family long",
-    "The sketches of heavy families, which are those that hold a heavy sketch. No near-duplicate pair leaves a family.",
+    "node long, family long, is_large boolean",
+    "The sketches of the families whose pairs are made anew: those with a heavy sketch, and (`is_large`) components of"
+    " more than `pairs.max_edges` pairs. No near-duplicate pair leaves a family.",
     "connect the heavy sketches to families",
+)
+SETTLED = working(
+    "settled",
+    "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
+    " containment_b double",
+    "What is found in FAMILIES. `what` says what a row is. `pair`: a row of MATCHES. `leaders`: a sketch, node_a, whose"
+    " component has more than `pairs.max_edges` pairs; only those with a kept end are here. `stopped`: a family of"
+    " node_b sketches that took more than `pairs.max_comparisons` comparisons. Columns that a kind of row does not have"
+    " are null.",
+    "search the families of heavy sketches, and those of too many pairs",
 )
 GRAPH = working(
     "graph",
@@ -122,8 +133,8 @@ GRAPH = working(
     "One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the"
     " components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep"
     " policy, `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own."
-    " `by_leaders`: its family is heavy, so it is clustered around leaders. `share`: of a large component, the part"
-    " whose task has it as a pivot.",
+    " `by_leaders`: its component has too many pairs, so it is clustered around leaders. `share`: of another with"
+    " many nodes, the part whose task has it as a pivot.",
     "components of the pair graph, and who is kept",
 )
 ORDERED = working(
@@ -176,6 +187,7 @@ WORKING = {
     "records": RECORDS,
     "removed": REMOVED,
     "sets": SETS,
+    "settled": SETTLED,
     "stars": STARS,
     "terms": TERMS,
     "undecided": PAIR_EDGES,

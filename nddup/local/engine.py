@@ -26,7 +26,7 @@ from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
 from nddup.local.pairing.expand import count_pairs, expand
-from nddup.local.pairing.heavy_families import lead
+from nddup.local.pairing.large_components import settle_families
 from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
@@ -52,12 +52,12 @@ class Sketched:
 
 @dataclass(frozen=True)
 class Paired:
-    """The pairs, and behind them the distinct sketches: `led` are those whose pairs leaders found."""
+    """The pairs, and behind them the distinct sketches: `large` are those of components given by leaders."""
 
     pairs: pa.Table
     nodes: Nodes
     matches: Matches
-    led: NDArray[np.int32]
+    large: NDArray[np.int32]
     counts: Counts
     pruned_to: list[int] = field(default_factory=list)
 
@@ -121,9 +121,10 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
     nodes = name_nodes(documents, policy=config.keep.policy, levels=plan.levels)
     distinct = nodes.distinct
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
-    matches, led = match(distinct, sketches, nodes.n_features[distinct], plan.matching, workers), np.empty(0, np.int32)
-    if matches.crowd:
-        matches, led = lead(matches, nodes, plan.threshold)
+    rule, large = plan.matching, np.empty(0, np.int32)
+    matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
+    if rule.limits is not None:
+        matches, large = settle_families(matches, nodes, rule, rule.limits, workers)
 
     limit = config.pairs.expand_limit
     rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
@@ -133,7 +134,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
     )
     pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=limit)
     counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
-    return Paired(pairs, nodes, matches, led, counts, list(matches.rounds))
+    return Paired(pairs, nodes, matches, large, counts, list(matches.rounds))
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
@@ -142,7 +143,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     edges = len(paired.matches.first)
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
-    graph = build_graph(paired.matches, nodes, led=paired.led, **plan.graph)
+    graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
     is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
     false = list_false_components(graph, nodes, is_exact=is_exact)
     sets = mine(graph, nodes, plan.mining, workers)

@@ -54,11 +54,11 @@ class Plan:
 
     @property
     def matching(self) -> Rule:
-        """How pairs are found. There are no leaders for containment, nor where candidates are not verified."""
-        kind, threshold = self.kind, self.threshold
-        is_led = not threshold.is_containment and self.config.sketch.verify and kind.is_mined
-        levels = self.config.sketch.size if kind.finder == "levels" else 0
-        return Rule(threshold, derive.finder_of(self.config), self.config.pairs.max_postings, is_led, levels)
+        """How pairs are found."""
+        config = self.config
+        levels = config.sketch.size if self.kind.finder == "levels" else 0
+        limits = derive.limits_of(config)
+        return Rule(self.threshold, derive.finder_of(config), config.pairs.max_postings, limits, levels)
 
     @property
     def graph(self) -> dict[str, Any]:

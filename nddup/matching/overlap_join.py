@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
 from nddup.matching.compare import compare_sketches
+from nddup.matching.connected_pairs import NO_LIMIT, begin_count, count_pair, share_large
 from nddup.matching.threshold import Rule, Threshold
 
 
@@ -58,7 +59,7 @@ class Found(NamedTuple):
     """Estimated resemblance, (k,)."""
 
     candidates: int
-    """Pairs that were compared."""
+    """Pairs that met; all were compared but those within one component that was known to be large."""
 
     cut_features: int
     """Features whose posting list was full."""
@@ -96,7 +97,9 @@ class _Room(NamedTuple):
     candidates: NDArray[np.int32]  # (m,)
 
 
-def join_prefixes(probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Threshold, max_postings: int) -> Found:
+def join_prefixes(
+    probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Threshold, max_postings: int, max_edges: int = NO_LIMIT
+) -> Found:
     """The near-duplicate pairs whose first common prefix feature this partition owns.
 
     Args:
@@ -104,6 +107,8 @@ def join_prefixes(probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Thr
         is_owned: whether this partition owns the feature at each place of the prefixes, (p,).
         threshold: when two sketches are near-duplicates.
         max_postings: longest list of holders of a prefix feature; later sketches are cut from it, and counted.
+        max_edges: pairs after which no further ones are made within a component: a component that comes to have fewer
+            has all its pairs, any other has more than so many, and these connect it.
 
     Returns:
         Pairs, first < second, each once; and for every owned feature its heavy holders, linked one to the next: any
@@ -116,7 +121,7 @@ def join_prefixes(probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Thr
     # Heavy sketches are linked, so only light ones can be lost to a full list.
     cut = np.maximum(lengths[::2] - max_postings, 0)
 
-    rows, candidates = _join(probes, lists, threshold.rule)
+    rows, candidates = _join(probes, lists, threshold.rule, max_edges)
     first, second, overlap, shared, united = rows.T
     resemblance = shared / np.maximum(united, 1)
 
@@ -167,7 +172,7 @@ def _link(
 
 
 @compiled
-def _join(probes: Probes, lists: _Lists, rule: Rule) -> tuple[NDArray[np.int32], int]:
+def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[NDArray[np.int32], int]:
     """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
 
     Returns rows (first, second, overlap, shared, united), and the number of candidates.
@@ -177,6 +182,7 @@ def _join(probes: Probes, lists: _Lists, rule: Rule) -> tuple[NDArray[np.int32],
         lists.starts[:-1].copy(), lists.starts[:-1].copy(), np.empty(n_entries, np.int32), np.empty(n_entries, np.int64)
     )
     room = _Room(np.full(n_sketches, -1, np.int32), np.empty(n_sketches, np.int32))
+    connected, has_large = begin_count(n_sketches, max_edges), False
     found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
 
     for i in range(n_sketches):
@@ -186,6 +192,9 @@ def _join(probes: Probes, lists: _Lists, rule: Rule) -> tuple[NDArray[np.int32],
         n_candidates += n_met
 
         for j in room.candidates[:n_met]:
+            if has_large and share_large(connected, i, j):
+                continue
+
             # i is the larger one, so a containment asks for the bound of j, which i is to contain.
             need = probes.bounds[j] if rule.is_containment else max(probes.bounds[i], probes.bounds[j])
             overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
@@ -196,6 +205,7 @@ def _join(probes: Probes, lists: _Lists, rule: Rule) -> tuple[NDArray[np.int32],
             found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
             found[count, 3], found[count, 4] = shared, united
             count += 1
+            has_large |= count_pair(connected, i, j)
 
         _post(probes, lists, postings, i)
     return found[:count].copy(), n_candidates

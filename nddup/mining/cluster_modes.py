@@ -1,6 +1,6 @@
 """What is made of one component of the pair graph, by `clusters.mode`.
 
-all          its maximal sets; past the budget a cover; past ten times that, or if it was led, sets around leaders
+all          its maximal sets; past the budget a cover; past ten times that, or of too many pairs, sets around leaders
 cover        maximal sets that hold every pair, few of them
 partition    each kept sketch with those that are duplicates of it; disjoint
 components   the component as it is: near-duplicates of near-duplicates
@@ -62,7 +62,7 @@ class Problem:
         edges: (e, 2), int32, the near-duplicate pairs, the lower index first.
         ranks: (m,), their places in the order of the keep policy.
         leaders: (m,), the kept near-duplicate of each, itself where it is kept.
-        is_led: its pairs are those with a kept end, not all.
+        by_leaders: its pairs are those with a kept end, not all.
     """
 
     sketches: Ragged
@@ -70,7 +70,7 @@ class Problem:
     edges: NDArray[np.int32]
     ranks: NDArray[np.int32]
     leaders: NDArray[np.int32]
-    is_led: bool
+    by_leaders: bool
 
 
 def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
@@ -107,14 +107,14 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     if mode == "partition":
         return _groups(problem.sketches, problem.leaders, mode)
 
-    # Of a family that was led not all pairs are known, so its maximal sets cannot be found.
-    found = None if problem.is_led else _list_maximal(problem, mode, budget)
+    # Of a component given by leaders not all pairs are known, so its maximal sets cannot be found.
+    found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
     if found is not None:
         return found
 
     by_policy = np.argsort(problem.ranks).astype(np.int64)
-    led = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
-    return led.itemsets
+    found_by = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
+    return found_by.itemsets
 
 
 def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:

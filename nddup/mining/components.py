@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
+from nddup.matching.connected_pairs import find_root
 
 
 class Components(NamedTuple):
@@ -45,13 +46,7 @@ def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDA
     """Union-find: each node lies under a smaller one, so the root of a tree is the first node of its component."""
     above = np.arange(nodes).astype(np.int32)
     for i in range(len(edges)):
-        a, b = edges[i, 0], edges[i, 1]
-        while above[a] != a:
-            above[a] = above[above[a]]  # path halving
-            a = above[a]
-        while above[b] != b:
-            above[b] = above[above[b]]
-            b = above[b]
+        a, b = find_root(above, edges[i, 0]), find_root(above, edges[i, 1])
         above[max(a, b)] = min(a, b)
 
     ordinals, positions = np.empty(nodes, np.int32), np.empty(nodes, np.int32)

@@ -1,13 +1,13 @@
-"""Stars: the documents that follow one kept document, their leader, cut into clusters around it.
+"""Clusters around leaders: the documents that follow one kept document, their leader, divided into clusters with it.
 
-In a star every document is a bitmap of the leader's sketch. The documents are ordered by these bitmaps, so that those
+Every follower of a leader is a bitmap of the leader's sketch. The documents are ordered by these bitmaps, so that those
 that lack the same features come together. Each goes into the first of the last `OPEN` clusters that it can join, else
 begins a new one (first fit). A cluster is valid at every step: its joint features number at least tau, and every pair
 in it is a near-duplicate. For counts and shares the first implies the second. For a resemblance t it does so where the
 joint features are at least (1 + t) / 2 of the largest sketch, for then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is
 compared, while the cluster has at most `CHECKED` documents.
 
-A document is in one cluster of one star, so no cluster lies inside another.
+A document is in one cluster of one leader, so no cluster lies inside another.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from nddup.mining.found_sets import FoundSets
 from nddup.mining.itemsets import Itemsets, sort_canonically
 
 OPEN = 64
-"""Clusters of a star that a document may still join."""
+"""Clusters of one leader that a document may still join."""
 CHECKED = 64
 """Documents of a cluster that a further one is compared with, where the joint features do not say enough."""
 
@@ -46,27 +46,27 @@ class Sketches(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The open clusters of one star; cluster c stands at c modulo OPEN."""
+    """The open clusters of one leader; cluster c stands at c modulo OPEN."""
 
     joint: Bits  # shape (OPEN, words)
     tau: NDArray[np.int64]
     largest: NDArray[np.int64]  # the size of the largest sketch
-    members: NDArray[np.int64]  # shape (OPEN, CHECKED), the first documents, as positions in the star
+    members: NDArray[np.int64]  # shape (OPEN, CHECKED), the first documents, as positions among the followers
     counts: NDArray[np.int64]  # documents, the leader not among them
 
 
 class Fitted(NamedTuple):
-    """The clusters that stars were cut into."""
+    """The clusters that followers were divided into."""
 
     numbers: NDArray[np.int64]  # by document, its cluster
     supports: NDArray[np.int32]  # by cluster, its joint features
 
 
-def cut_stars(
+def divide_followers(
     sketches: Ragged, bounds: NDArray[np.int32], followers: Followers, rule: Rule, min_support: int
 ) -> Itemsets:
     """
-    Cut the star of each kept document into clusters.
+    Divide the followers of each kept document into clusters.
 
     Args:
         sketches: n rows of ascending ids.
@@ -84,11 +84,11 @@ def cut_stars(
     enough = followers.overlap >= min_support
     pairs, overlap = followers.pairs[enough], followers.overlap[enough]
 
-    # A document follows the first kept one it is listed with. Stars are runs of equal leaders.
+    # A document follows the first kept one it is listed with: runs of equal leaders.
     first = np.flatnonzero(np.append(True, pairs[1:, 0] != pairs[:-1, 0])[: len(pairs)])
     by_leader = first[np.lexsort((pairs[first, 0], pairs[first, 1]))]
     documents, leaders = pairs[by_leader].astype(np.int64).T.copy()
-    fitted = fit_stars(Sketches(sketches, bounds, min_support, rule), leaders, documents)
+    fitted = fit_all(Sketches(sketches, bounds, min_support, rule), leaders, documents)
     heads = np.empty(fitted.supports.size, np.int64)
     heads[fitted.numbers] = leaders
 
@@ -114,8 +114,8 @@ def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArr
 
 
 @compiled
-def fit_stars(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[np.int64]) -> Fitted:
-    """Cut every star, a run of equal `leaders`; reorders the `documents` within each."""
+def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[np.int64]) -> Fitted:
+    """Divide the followers of every leader, a run of equal `leaders`; reorders the `documents` within each."""
     fitted = Fitted(np.empty(documents.size, np.int64), np.empty(documents.size, np.int32))
     n_clusters = low = 0
     while low < documents.size:
@@ -123,15 +123,15 @@ def fit_stars(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray
         while high < documents.size and leaders[high] == leaders[low]:
             high += 1
 
-        star = Fitted(fitted.numbers[low:high], fitted.supports)
-        n_clusters = fit_star(sketches, leaders[low], documents[low:high], star, n_clusters)
+        of_leader = Fitted(fitted.numbers[low:high], fitted.supports)
+        n_clusters = fit_followers(sketches, leaders[low], documents[low:high], of_leader, n_clusters)
         low = high
     return Fitted(fitted.numbers, fitted.supports[:n_clusters].copy())
 
 
 @compiled
-def draw_star(sketches: Sketches, leader: int, documents: NDArray[np.int64]) -> Bits:
-    """Draw every document of a star as a bitmap of its leader's sketch, and order `documents` by them, then by name."""
+def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]) -> Bits:
+    """Draw every follower as a bitmap of its leader's sketch, and order `documents` by them, then by name."""
     offsets, ids = sketches.rows
     start, end = offsets[leader], offsets[leader + 1]
     bits = np.zeros((documents.size, (end - start + 63) >> 6), np.uint64)
@@ -153,12 +153,14 @@ def draw_star(sketches: Sketches, leader: int, documents: NDArray[np.int64]) -> 
 
 
 @compiled
-def fit_star(sketches: Sketches, leader: int, documents: NDArray[np.int64], fitted: Fitted, n_clusters: int) -> int:
-    """Put each document of a star, which are reordered, into a cluster; returns how many clusters there are now.
+def fit_followers(
+    sketches: Sketches, leader: int, documents: NDArray[np.int64], fitted: Fitted, n_clusters: int
+) -> int:
+    """Put each follower, which are reordered, into a cluster; returns how many clusters there are now.
 
-    `fitted.numbers` is of this star's documents, `fitted.supports` of all clusters.
+    `fitted.numbers` is of these documents, `fitted.supports` of all clusters.
     """
-    bits = draw_star(sketches, leader, documents)
+    bits = draw_followers(sketches, leader, documents)
     clusters = make_clusters(bits.shape[1])
     first = n_clusters
     for i in range(documents.size):
@@ -185,7 +187,7 @@ def size_of(sketches: Sketches, document: int) -> int:
 
 @compiled
 def make_clusters(n_words: int) -> Clusters:
-    """Make room for the open clusters of a star whose bitmaps have `n_words` words."""
+    """Make room for the open clusters of a leader whose bitmaps have `n_words` words."""
     return Clusters(
         np.empty((OPEN, n_words), np.uint64),
         np.empty(OPEN, np.int64),
@@ -207,7 +209,7 @@ def begin(sketches: Sketches, clusters: Clusters, at: int, leader: int) -> None:
 
 @compiled
 def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, documents: NDArray[np.int64], i: int) -> bool:
-    """Tell whether a cluster stays valid with one more document, the i-th of the star."""
+    """Tell whether a cluster stays valid with one more document, the i-th follower."""
     joint = count_common(clusters.joint[at], bits[i])
     if joint < max(clusters.tau[at], sketches.bounds[documents[i]]):
         return False
@@ -227,7 +229,7 @@ def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, docume
 
 @compiled
 def join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, documents: NDArray[np.int64], i: int) -> None:
-    """Add the i-th document of a star to a cluster."""
+    """Add the i-th follower to a cluster."""
     for word in range(bits.shape[1]):
         clusters.joint[at, word] &= bits[i, word]
     clusters.tau[at] = max(clusters.tau[at], sketches.bounds[documents[i]])
@@ -246,7 +248,7 @@ def is_surely_near(rule: Rule, common: int, largest: int) -> bool:
 
 @compiled
 def is_near(sketches: Sketches, bits: Bits, documents: NDArray[np.int64], i: int, j: int) -> bool:
-    """Tell whether two documents of a star resemble each other enough; that their overlap is enough is known."""
+    """Tell whether two followers resemble each other enough; that their overlap is enough is known."""
     a, b, rule = documents[i], documents[j], sketches.rule
     common = count_common(bits[i], bits[j])
     if is_surely_near(rule, common, max(size_of(sketches, a), size_of(sketches, b))):

@@ -5,8 +5,8 @@ A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here each document is c
 1. In the order of the keep policy, a document is kept, as a leader, unless it is a near-duplicate of one kept before
    it. These are the documents that `independent_set` keeps of the whole pair graph, found without that graph.
 2. A second pass finds all kept near-duplicates, earlier and later, of each document that was not kept.
-3. Each document that was not kept joins the star of the kept one it resembles most; stars are cut into clusters
-   (`leader_clusters`).
+3. Each document that was not kept follows the kept one it resembles most; the followers of each leader are divided
+   into clusters around it (`leader_clusters`).
 
 Guarantees: `pairs` are all near-duplicate pairs with a kept end. Every document that has a near-duplicate is in a set;
 every set holds a kept document, all its pairs are near-duplicates, its joint support is met, and none lies inside
@@ -27,12 +27,12 @@ from nddup.arrays import Ragged, compiled, number_keys
 from nddup.matching.compare import compare_sketches
 from nddup.matching.threshold import Rule, Threshold
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.leader_clusters import Followers, cut_stars
+from nddup.mining.leader_clusters import Followers, divide_followers
 
 
 @dataclass(frozen=True)
-class Led:
-    """What leaders find among n documents.
+class ByLeaders:
+    """What is found around leaders among n documents.
 
     Attributes:
         kept: shape (n,), bool.
@@ -88,7 +88,7 @@ class Index(NamedTuple):
 def follow_leaders(
     sketches: Ragged, bounds: NDArray[np.int32], by_policy: NDArray[np.int64], threshold: Threshold, *,
     min_support: int = 0,
-) -> Led:  # fmt: skip
+) -> ByLeaders:  # fmt: skip
     """
     Choose the kept documents of a family, find all pairs with a kept end, and make clusters around them.
 
@@ -107,7 +107,7 @@ def follow_leaders(
         n sorts of a sketch, and for each document the lists of its prefix in the index of kept documents, twice;
         one comparison of sketches for every kept document met there. Near-linear while kept documents are few, and
         at worst n times their number. Memory: 60 bytes for every id of every sketch, 24 for every pair, and the bitmaps
-        of the largest star.
+        of the followers of one leader.
 
     Example:
         Documents 0, 1 and 2 share two features or more, 3 none. Kept first, 1 leads 0 and 2.
@@ -115,10 +115,10 @@ def follow_leaders(
         >>> ids = np.array([1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 8, 9], np.uint64)
         >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=4)
         >>> sketches, bounds = Ragged(np.array([0, 3, 7, 10, 12]), ids), np.full(4, 2, np.int32)
-        >>> led = follow_leaders(sketches, bounds, np.array([1, 0, 2, 3]), by_count)
-        >>> led.kept.tolist(), led.duplicate_of.tolist(), led.pairs.tolist()
+        >>> found = follow_leaders(sketches, bounds, np.array([1, 0, 2, 3]), by_count)
+        >>> found.kept.tolist(), found.duplicate_of.tolist(), found.pairs.tolist()
         ([False, True, False, True], [1, -1, 1, -1], [[0, 1], [2, 1]])
-        >>> led.itemsets.members.tolist(), led.itemsets.supports.tolist()
+        >>> found.itemsets.members.tolist(), found.itemsets.supports.tolist()
         ([0, 1, 2], [2])
     """
     family = rank_features(sketches, bounds, threshold)
@@ -134,8 +134,8 @@ def follow_leaders(
     duplicate_of[best.ends[first, 0]] = best.ends[first, 1]
 
     followers = Followers(best.ends, best.overlap, ranks)
-    itemsets = cut_stars(sketches, bounds, followers, threshold.rule, min_support)
-    return Led(kept, duplicate_of, pairs.ends, pairs.overlap, pairs.resemblance, itemsets)
+    itemsets = divide_followers(sketches, bounds, followers, threshold.rule, min_support)
+    return ByLeaders(kept, duplicate_of, pairs.ends, pairs.overlap, pairs.resemblance, itemsets)
 
 
 def rank_pairs(pairs: Pairs, ranks: NDArray[np.int64]) -> Pairs:

@@ -123,8 +123,8 @@ class Evidence:
 
     @cached_property
     def is_led(self) -> bool:
-        """Whether the run led families with a crowd: then pairs of two removed documents of these may be missing."""
-        return self.metrics.stages.pairs.crowd > 0
+        """Whether components are given by leaders: pairs of two removed documents of these are not listed."""
+        return self.metrics.stages.clusters.led_components > 0
 
     @cached_property
     def mode(self) -> str:

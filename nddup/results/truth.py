@@ -119,6 +119,7 @@ def make_truth(  # noqa: PLR0913 - the options of the command
         found = held.enter_context(persisted(stage.measure_pairs(pairs, texts, similarity=similarity)))
 
         candidates, stars = _count(pairs, "star")
+        large = paired.matches.large.count() if paired.matches.large is not None else 0
         n_texts, cut_texts = _count(texts, "cut")
         sample = stage.compare_sampled(texts, number=sampled, similarity=similarity).distinct() if sampled else found
         listed = found.select("doc_a", "doc_b", F.lit(True).alias("is_found"))
@@ -130,7 +131,7 @@ def make_truth(  # noqa: PLR0913 - the options of the command
             documents=n_texts,
             cut_texts=cut_texts,
             candidates=candidates,
-            unlisted=stars + paired.metrics.crowd + paired.metrics.cut_postings,
+            unlisted=stars + large + paired.metrics.cut_postings,
             pairs=found.count(),
             sampled=min(sampled, n_texts),
             sampled_pairs=sampled_pairs,
@@ -158,7 +159,7 @@ def settings_of_candidates(config: Config, least: float) -> Config:
     pairs = {
         "measure": "resemblance" if sketch.growth == "fixed" else "overlap",
         "threshold": float(least),
-        "max_postings": config.pairs.max_postings,
+        **{name: getattr(config.pairs, name) for name in ("max_postings", "max_edges", "max_comparisons")},
     }
     return build_config({**config.model_dump(), "sketch": sketch.model_dump(), "pairs": pairs}, origin="--candidates")
 

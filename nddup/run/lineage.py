@@ -38,6 +38,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "compared": MadeOf(("pairs", "sketch"), ("documents",)),
     "family_stars": MadeOf(("pairs", "sketch"), ("documents",)),
     "families": MadeOf(("pairs", "sketch"), ("documents",)),
+    "settled": MadeOf(_PAIRING, ("documents",)),
     "matches": MadeOf(_PAIRING, ("documents",)),
     "pairs": MadeOf(_PAIRING, ("documents",)),
     # Clusters and keep-list.
@@ -60,7 +61,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "kept": MadeOf(("output",), ("documents", "keep")),
 }
 
-_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable")}
+_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
 """Settings that say when a run stops, and not what comes out."""
 
 _ONLY = {"kept": ("kept",), "texts": ("texts", "texts_read")}

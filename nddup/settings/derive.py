@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from pydantic import BaseModel
 
+from nddup.matching.connected_pairs import Limits
 from nddup.matching.threshold import Threshold
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
@@ -92,6 +93,18 @@ def threshold_of(config: Config) -> Threshold:
         by_slots=kind.by_slots,
         shows_containment=kind.shows_containment,
     )
+
+
+def limits_of(config: Config) -> Limits | None:
+    """What a component and a family of heavy sketches may come to.
+
+    None where there are no leaders: where one sketch contains another, where candidates are pairs unseen, and where the
+    pairs do not make clusters. Long lists of sketches are cut there.
+    """
+    pairs = config.pairs
+    if pairs.measure == "containment" or not config.sketch.verify or not kind_of(config.sketch).is_mined:
+        return None
+    return Limits(pairs.max_edges, pairs.max_comparisons)
 
 
 def bands_of(config: Config) -> Bands:

@@ -148,7 +148,17 @@ class PairsConfig(Section):
     max_postings: int = Field(
         10_000,
         ge=2,
-        description="sketches compared at one prefix feature; if more, with the kept ones of the family only",
+        description="sketches compared at one prefix feature; if more, their family is searched on its own",
+    )
+    max_edges: int = Field(
+        10_000_000,
+        ge=1,
+        description="most pairs of distinct sketches of a component; if more, it is clustered around kept documents",
+    )
+    max_comparisons: int = Field(
+        2_000_000_000,
+        ge=1,
+        description="comparisons that the search of one family may take; if more, the run fails",
     )
     expand_limit: int = Field(
         1_000_000, ge=1, description="rows that two groups of equal sketches may give; beyond it, stars"

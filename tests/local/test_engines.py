@@ -21,11 +21,11 @@ from tests.local.edited_texts import make_texts, write_lines
 
 CHOICES: dict[str, dict[str, Any]] = {
     "min-s": {},
-    "count": {"pairs.measure": "overlap", "pairs.threshold": 85, "clusters.mode": "cover"},
-    "share": {"pairs.measure": "overlap", "pairs.threshold": 0.6, "keep.policy": "first-id"},
+    "count": {"pairs.measure": "overlap", "pairs.threshold": 85, "clusters.mode": "cover", "pairs.max_edges": 5},
+    "share": {"pairs.measure": "overlap", "pairs.threshold": 0.6, "keep.policy": "first-id", "pairs.max_postings": 3},
     "super": {"sketch.kind": "super", "clusters.mode": "components"},
     "min-perm": {"sketch.kind": "min-perm", "sketch.size": 64, "keep.policy": "first"},
-    "bands, heavy": {"sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4},
+    "bands, heavy": {"sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4, "pairs.max_edges": 9},
     "bands, unseen": {
         "sketch.kind": "minhash", "sketch.size": 64, "sketch.verify": False, "clusters.mode": "partition",
     },
@@ -36,7 +36,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "levels": {"sketch.kind": "mod-pow2", "sketch.size": 64, "clusters.mode": "components"},
     "lexicon": {"sketch.kind": "lexicon", "lexicon.low": 0.0},
     "keywords": {"sketch.kind": "keywords", "pairs.threshold": 0.9},
-    "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3},
+    "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3, "pairs.max_edges": 4},
     "frequent": {"pairs.max_document_frequency": 7, "input.min_tokens": 2, "clusters.support": 150},
     "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
 }  # fmt: skip

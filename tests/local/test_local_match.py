@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.local.pairing.match import Rule, match
 from nddup.local.reading.workers import Workers
+from nddup.matching.connected_pairs import Limits
 from nddup.matching.threshold import Threshold
 from nddup.verifying import definitions, near_pairs
 
@@ -65,7 +66,7 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
         nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
         sketches = read_only(rows)
         with Workers(count) as workers:
-            found = match(nodes, sketches, nodes, Rule(threshold, None, 10_000, is_led=False), workers)
+            found = match(nodes, sketches, nodes, Rule(threshold, None, 10_000, None), workers)
 
         assert sorted(due) == list(map(tuple, found.ends.tolist()))
         assert [value[0] for _, value in sorted(due.items())] == found.overlap.tolist()
@@ -75,18 +76,19 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
         assert len(due) > 10
 
 
-@pytest.mark.parametrize("is_led", [True, False])
-def test_no_pair_that_is_found_is_wrong_where_lists_are_short(*, is_led: bool) -> None:
+@pytest.mark.parametrize("limits", [Limits(10**6, 10**6), None])
+def test_no_pair_that_is_found_is_wrong_where_lists_are_short(limits: Limits | None) -> None:
     """Cut, or linked instead of compared: fewer pairs, no false ones, and it is counted."""
     threshold = CASES["low resemblance"]
     rows = definitions.gather(draw_sketches(1))
     nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
     with Workers(2) as workers:
-        whole = match(nodes, read_only(rows), nodes, Rule(threshold, None, 10_000, is_led), workers)
-        short = match(nodes, read_only(rows), nodes, Rule(threshold, None, 2, is_led), workers)
+        whole = match(nodes, read_only(rows), nodes, Rule(threshold, None, 10_000, limits), workers)
+        short = match(nodes, read_only(rows), nodes, Rule(threshold, None, 2, limits), workers)
 
     missed = set(map(tuple, whole.ends.tolist())) - set(map(tuple, short.ends.tolist()))
     assert set(map(tuple, short.ends.tolist())) < set(map(tuple, whole.ends.tolist()))
-    assert (short.crowd > 0, short.cut_postings > 0, len(short.links) > 0) == (is_led, not is_led, is_led)
-    assert (whole.crowd, whole.cut_postings, len(whole.links)) == (0, 0, 0)
+    links = limits is not None
+    assert (short.heavy > 0, short.cut_postings > 0, len(short.links) > 0) == (links, not links, links)
+    assert (whole.heavy, whole.cut_postings, len(whole.links)) == (0, 0, 0)
     assert missed

@@ -13,7 +13,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining import leader_clusters
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.leaders import Led, follow_leaders
+from nddup.mining.leaders import ByLeaders, follow_leaders
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]
@@ -59,7 +59,7 @@ def as_lists(itemsets: Itemsets) -> list[tuple[list[int], int]]:
     return [(row.tolist(), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)]
 
 
-def check_kept(led: Led, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
+def check_kept(led: ByLeaders, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
     """The kept documents, and whose duplicates the others are, follow from the whole pair graph."""
     ranks = np.empty(len(sketches), np.int32)
     ranks[by_policy] = np.arange(len(sketches))
@@ -77,7 +77,7 @@ def check_kept(led: Led, sketches: Sketches, pairs: Pairs, by_policy: list[int])
         assert likeness == float(with_kept_end[document, kept])
 
 
-def check_sets(led: Led, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
+def check_sets(led: ByLeaders, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
     """Every promise about the sets, one by one."""
     found = as_lists(led.itemsets)
     enough = {pair for pair in pairs if len(set(sketches[pair[0]]) & set(sketches[pair[1]])) >= min_support}
@@ -164,7 +164,7 @@ def test_leaders_meet_the_definition(
 
 @pytest.mark.parametrize("form", ["overlap", "resemblance"])
 @pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
-def test_large_stars_keep_every_promise(form: str, changed: float, threshold: int) -> None:
+def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold: int) -> None:
     """Stars of hundreds of documents: more clusters than are open, and larger ones than are checked by pairs."""
     rng = np.random.default_rng(3)
     kept_slots = rng.random((400, 70)) >= changed

@@ -27,6 +27,7 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "minhash": {
         "sketch.kind": "minhash", "sketch.size": 30, "sketch.bands": 10, "sketch.rows": 3, "pairs.max_postings": 3,
+        "pairs.max_edges": 3,
     },
     "minhash unseen": {
         "sketch.kind": "minhash", "sketch.size": 60, "sketch.bands": 20, "sketch.rows": 3, "sketch.verify": False,

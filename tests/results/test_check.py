@@ -262,12 +262,12 @@ def test_reports_a_line_of_duplicates_and_the_status(
         {"pairs": {"measure": "overlap", "threshold": 0.7}, "keep": {"policy": "first-id"}},
         {"pairs": {"threshold": 0.6, "expand_limit": 3}, "keep": {"policy": "shortest-url"}},
         {"pairs": {"threshold": 0.9, "expand_limit": 20}, "sketch": {"size": 50}, "keep": {"policy": "first"}},
-        {"pairs": {"max_postings": 2}},
+        {"pairs": {"max_postings": 2, "max_edges": 3}},
     ],
-    ids=["count", "share", "stars", "some-stars", "cut"],
+    ids=["count", "share", "stars", "some-stars", "leaders"],
 )
 def test_passes_other_settings(spark: SparkSession, tmp_path: Path, settings: Row) -> None:
-    """Counts, shares, policies, groups whose products are stars, and pairs lost to a cut, which are counted."""
+    """Counts, shares, policies, groups whose products are stars, and pairs that leaders leave out."""
     report = check_run(spark, str(run(tmp_path, **settings)))
 
     assert broken(report) == [], report.text()

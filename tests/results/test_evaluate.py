@@ -208,9 +208,9 @@ def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: P
     assert "counted, not listed" in describe(counted, "out")
 
 
-def test_pairs_that_a_led_family_does_not_list_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Two removed documents of a led family: missing in `pairs`, and said; as pairs and as groups."""
-    run = start(tmp_path, documents(), max_postings=2)
+def test_pairs_that_a_large_component_does_not_list_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Two removed documents of a component given by leaders: missing in `pairs`, and said; as pairs and as groups."""
+    run = start(tmp_path, documents(), max_postings=2, max_edges=3)
     kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
     docs = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
     standing = {docs[doc] for doc in kept}

@@ -143,7 +143,7 @@ def listed(run: Run, say: Say, tmp_path: Path) -> None:
     assert found <= alike
     assert f" {len(alike - found):,} of {len(alike):,} are not in this list" in said
     settings, is_cut = run.metrics().settings, "not complete" in said
-    assert is_cut == (settings["pairs"]["max_postings"] == 3)
+    assert is_cut == (settings["pairs"]["max_edges"] == 3)
     if settings["sketch"]["kind"] != "i-match" and not is_cut:  # two texts may share none of its few signatures
         assert found == alike
 

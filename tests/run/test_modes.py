@@ -1,4 +1,4 @@
-"""Families that are led, and the modes of clusters: the same promises, proved by `check`."""
+"""Components given by leaders, and the modes of clusters: the same promises, proved by `check`."""
 
 import itertools
 import json
@@ -60,9 +60,9 @@ def tables_of(spark: SparkSession, families: Path, tmp_path_factory: pytest.Temp
     return lambda settings: tables(json.dumps(settings))
 
 
-def led_by(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same where a family of more than 20 is led."""
-    return {**settings, "pairs": {**settings["pairs"], "max_postings": 20}}
+def around_leaders(settings: dict[str, Any], **more: int) -> dict[str, Any]:
+    """The same where the largest family is given by leaders, as it has more than 100 pairs; the others have fewer."""
+    return {**settings, "pairs": {**settings["pairs"], "max_edges": 100, **more}}
 
 
 def pairs_of(table: DataFrame) -> set[tuple[str, str]]:
@@ -76,14 +76,14 @@ def rows_of(table: DataFrame) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [COUNT, LIKE], ids=["count", "resemblance"])
-def test_a_led_family_keeps_what_the_whole_graph_keeps(tables_of: TablesOf, settings: dict[str, Any]) -> None:
-    """The keep-list is the same; the pairs are those of a kept text in the led family, and all elsewhere."""
-    whole, led = tables_of(settings), tables_of(led_by(settings))
+def test_leaders_are_what_the_whole_graph_keeps(tables_of: TablesOf, settings: dict[str, Any]) -> None:
+    """The keep-list is the same; the pairs are those of a kept text in the large family, and all elsewhere."""
+    whole, leading = tables_of(settings), tables_of(around_leaders(settings, max_postings=20))
 
-    assert rows_of(led["keep"]) == rows_of(whole["keep"])
+    assert rows_of(leading["keep"]) == rows_of(whole["keep"])
     text = texts()
     kept = {text[row["doc_id"]] for row in whole["keep"].where("kept").collect()}
-    found = led["clusters"].where("coverage = 'documents'").collect()
+    found = leading["clusters"].where("coverage = 'documents'").collect()
     members = {member for row in found for member in row["members"]}
     assert {name for name in members if name.startswith("f0-")} == {f"f0-{n}" for n in range(60)} & members
     assert len(members) > 50
@@ -92,17 +92,30 @@ def test_a_led_family_keeps_what_the_whole_graph_keeps(tables_of: TablesOf, sett
         for pair in pairs_of(whole["pairs"])
         if not members.issuperset(pair) or kept & {text[name] for name in pair} or text[pair[0]] == text[pair[1]]
     }
-    assert pairs_of(led["pairs"]) == expected
+    assert pairs_of(leading["pairs"]) == expected
     assert len(expected) < whole["pairs"].count()
 
 
-def test_a_led_family_is_the_same_however_it_is_divided(tables_of: TablesOf) -> None:
-    """Two partitions, as the session has, one, or seven."""
-    two = tables_of(led_by(COUNT))
-    for partitions in ("1", "7"):
-        divided = tables_of({**led_by(COUNT), "spark": {"spark.sql.shuffle.partitions": partitions}})
-        for name in ("pairs", "clusters", "members", "keep"):
+def test_heavy_lists_and_partitions_change_nothing(tables_of: TablesOf) -> None:
+    """Two partitions, as the session has, one, or seven; lists that are heavy, or none."""
+    two = tables_of(around_leaders(COUNT, max_postings=20))
+    for settings in (
+        around_leaders(COUNT),
+        {**around_leaders(COUNT), "spark": {"spark.sql.shuffle.partitions": "7"}},
+        {**around_leaders(COUNT, max_postings=20), "spark": {"spark.sql.shuffle.partitions": "1"}},
+        {**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "7"}},
+    ):
+        divided = tables_of(settings)
+        for name in ("pairs", "clusters", "members", "keep", "false_components"):
             assert rows_of(two[name]) == rows_of(divided[name])
+
+
+def test_a_heavy_family_of_few_pairs_has_all_of_them(tables_of: TablesOf) -> None:
+    """Who has heavy sketches is not seen in the tables."""
+    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {**LIKE["pairs"], "max_postings": 4}})
+    for name in RESULTS:
+        if name != "texts":
+            assert rows_of(whole[name]) == rows_of(heavy[name]), name
 
 
 @pytest.mark.parametrize("mode", ["cover", "partition", "components"])

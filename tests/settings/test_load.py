@@ -81,6 +81,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "threshold": 0.8,
             "max_document_frequency": None,
             "max_postings": 10_000,
+            "max_edges": 10_000_000,
+            "max_comparisons": 2_000_000_000,
             "expand_limit": 1_000_000,
         },
         "clusters": {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.run import daemon
 from nddup.spark.clustering import graph, large_graph
-from nddup.spark.pairing import heavy_families
+from nddup.spark.pairing import large_components
 
 ROWS = 10_000
 """Of a batch, as `nddup.run.session` has it."""
@@ -81,7 +81,7 @@ def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
     "graph": graph_task,
-    "families": lambda edges, nodes: heavy_families.families_task(family_rows(edges, nodes)),
+    "families": lambda edges, nodes: large_components.families_task(family_rows(edges, nodes), max_edges=1 << 40),
     "rest": lambda edges, nodes: large_graph.rest_task(rest_rows(edges, nodes)),
 }
 

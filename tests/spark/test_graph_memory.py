@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nddup.mining.edges import WORKER_BYTES, Cost, Edges
 from nddup.run.memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
 from nddup.spark.clustering import graph, large_graph
-from nddup.spark.pairing import heavy_families
+from nddup.spark.pairing import large_components
 from tests.places import ROOT
 
 GB = 1 << 30
@@ -29,7 +29,7 @@ def measure(*arguments: object) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("kind", "cost"),
-    [("graph", graph.COST), ("families", heavy_families.FAMILIES_COST), ("rest", large_graph.REST_COST)],
+    [("graph", graph.COST), ("families", large_components.FAMILIES_COST), ("rest", large_graph.REST_COST)],
 )
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
 def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edge: float) -> None:

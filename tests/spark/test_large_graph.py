@@ -86,6 +86,23 @@ def test_in_rounds_the_tables_are_the_same(
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
 
 
+@pytest.mark.parametrize("max_postings", [4, 10_000])
+def test_families_in_rounds_are_the_same(
+    spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
+) -> None:
+    """The large component, with heavy sketches and without, found by one task and in rounds."""
+    limits = {"max_edges": 120, "max_postings": max_postings}
+    settings = {**SETTINGS, "pairs": {**SETTINGS["pairs"], **limits}}
+    at_once = run_over(spark, [chains_and_a_family], tmp_path / "at once", settings)
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 100)
+
+    in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings)
+
+    assert sorted_tables(spark, tmp_path / "in rounds") == sorted_tables(spark, tmp_path / "at once")
+    assert at_once["stages"]["clusters"]["led_components"] == in_rounds["stages"]["clusters"]["led_components"] > 0
+    assert (at_once["stages"]["pairs"]["crowd"] > 0) == (max_postings == 4)
+
+
 def test_in_shares_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,8 @@ def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.T
     Args:
         graph: the nodes that have a neighbour.
         nodes: the documents.
-        is_exact: whether every near-duplicate pair outside led families was found; else `invented` is an upper bound.
+        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is an
+            upper bound.
     """
     counts = nodes.equals[graph.nodes].astype(np.int64)
     sizes = np.add.reduceat(counts, graph.starts[:-1]) if len(counts) else counts
@@ -32,7 +33,7 @@ def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.T
         pa.array(sizes[rows]),
         pa.array(pairs[rows]),
         pa.array(invented[rows]),
-        pa.array(is_exact & ~graph.is_led[first]),
+        pa.array(is_exact & ~graph.by_leaders[first]),
     ]
     return pa.Table.from_arrays(columns, schema=FALSE_COMPONENTS.arrow)
 

@@ -25,7 +25,7 @@ class Graph:
         kept: (n,), whether the node is kept.
         duplicate_of: (n,), the place here of its kept near-duplicate, its own where it is kept.
         ranks: (n,), the place in the order of the keep policy.
-        is_led: (n,), whether its family holds a heavy sketch.
+        by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs: these are not all of them.
         edges: (e, 2), places here, the lower first, by component.
         edge_starts: (c + 1,), where the edges of each component begin.
         overlaps: (e,), ids in common of each edge.
@@ -38,7 +38,7 @@ class Graph:
     kept: NDArray[np.bool_]
     duplicate_of: NDArray[np.int32]
     ranks: NDArray[np.int32]
-    is_led: NDArray[np.bool_]
+    by_leaders: NDArray[np.bool_]
     edges: NDArray[np.int32]
     edge_starts: NDArray[np.int64]
     overlaps: NDArray[np.int32]
@@ -56,7 +56,7 @@ class Graph:
             "components": len(first),
             "largest_component": int(self.sizes.max(initial=0)),
             "fpgrowth_components": 0,
-            "led_components": int(np.count_nonzero(self.is_led[first])),
+            "led_components": int(np.count_nonzero(self.by_leaders[first])),
             "spread_components": int(np.count_nonzero(self.shares[first] >= 0)),
             "shares": int(self.shares.max(initial=-1)) + 1,
         }
@@ -66,7 +66,7 @@ def build_graph(
     matches: Matches,
     nodes: Nodes,
     *,
-    led: NDArray[np.int32],
+    large: NDArray[np.int32],
     share_nodes: int | None = SHARE_NODES,
     least_containment: float | None = None,
 ) -> Graph:
@@ -75,7 +75,7 @@ def build_graph(
     Args:
         matches: near-duplicate distinct sketches.
         nodes: the documents.
-        led: nodes of families whose matches are those of leaders.
+        large: nodes of components that are given by leaders, ascending.
         share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
         least_containment: share of a document that another must contain to replace it; then who contains more comes
             before the policy. None: near-duplicates replace each other.
@@ -104,7 +104,7 @@ def build_graph(
     ordinals = components.ordinals[order]
     edges = np.sort(moved[ends], axis=1)
     by_place = np.lexsort((edges[:, 1], edges[:, 0]))
-    is_led = np.isin(found, led)[order]
+    by_leaders = np.isin(found, large)[order]
     shares = number_shares(components.positions[leaders], components.sizes, share_nodes)[order]
     n_components = int(ordinals.max(initial=-1)) + 1
     starts = np.searchsorted(ordinals, np.arange(n_components + 1))
@@ -115,9 +115,9 @@ def build_graph(
         kept=choice.kept[order],
         duplicate_of=moved[leaders[order]],
         ranks=ranks[order],
-        is_led=is_led,
+        by_leaders=by_leaders,
         edges=edges[by_place],
         edge_starts=np.searchsorted(edges[by_place, 0], starts),
         overlaps=matches.overlap[by_place],
-        shares=np.where(is_led, -1, shares),
+        shares=np.where(by_leaders, -1, shares),
     )

@@ -61,7 +61,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     """
     threshold, mode, budget = rule
     is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
-    is_pair = (graph.sizes == PAIR) & is_plain & ~graph.is_led[graph.starts[:-1]]
+    is_pair = (graph.sizes == PAIR) & is_plain & ~graph.by_leaders[graph.starts[:-1]]
     is_spread = graph.shares[graph.starts[:-1]] >= 0
     rest = np.flatnonzero(~is_pair & ~is_spread)
 

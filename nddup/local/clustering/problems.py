@@ -20,9 +20,9 @@ class MiningRule(NamedTuple):
 
 
 def problem_of(
-    graph: Graph, nodes: Nodes, ordinal: int, threshold: Threshold, *, is_led: bool | None = None
+    graph: Graph, nodes: Nodes, ordinal: int, threshold: Threshold, *, by_leaders: bool | None = None
 ) -> Problem:
-    """One component as a mining problem; `is_led`: whether leaders make its sets, None: as the graph says."""
+    """One component as a mining problem; `by_leaders`: whether leaders make its sets, None: as the graph says."""
     low, high = int(graph.starts[ordinal]), int(graph.starts[ordinal + 1])
     mine = graph.nodes[low:high].astype(np.int64)
     between = slice(graph.edge_starts[ordinal], graph.edge_starts[ordinal + 1])
@@ -32,5 +32,5 @@ def problem_of(
         (graph.edges[between] - low).astype(np.int32),
         graph.ranks[low:high],
         (graph.duplicate_of[low:high] - low).astype(np.int32),
-        bool(graph.is_led[low]) if is_led is None else is_led,
+        bool(graph.by_leaders[low]) if by_leaders is None else by_leaders,
     )

@@ -36,7 +36,7 @@ def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, work
     The members are places in the component.
     """
     threshold, mode, budget = rule
-    problem = problem_of(graph, nodes, ordinal, threshold, is_led=True)
+    problem = problem_of(graph, nodes, ordinal, threshold, by_leaders=True)
     numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
     steps: list[Callable[[_Share], Itemsets | None]] = [partial(_mine, budget=budget), partial(_cover, budget=budget)]
     shares = list(_cut(problem, numbers))

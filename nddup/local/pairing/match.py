@@ -17,6 +17,7 @@ from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.reading.workers import Workers
+from nddup.matching.connected_pairs import NO_LIMIT, Limits
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
@@ -38,14 +39,14 @@ class Rule:
         threshold: when two sketches are near-duplicates.
         finder: the keys by which sketches meet; None where they meet by what they share.
         max_postings: longest list of sketches at one feature.
-        is_led: a family with a longer list is led; else the list is cut.
+        limits: what a component and a family may come to; None where there are no leaders: then longer lists are cut.
         levels: s of sketches whose modulus varies, else 0.
     """
 
     threshold: Threshold
     finder: Finder | None
     max_postings: int
-    is_led: bool
+    limits: Limits | None
     levels: int = 0
 
 
@@ -60,10 +61,10 @@ class Matches:
         resemblance: (k,).
         containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
-        candidates: pairs that were compared.
+        candidates: pairs that met.
         cut_features: features with more holders than are compared.
         cut_postings: holders that were left out.
-        crowd: heavy nodes: with a feature that more have than are compared with each other.
+        heavy: nodes with a feature that more have than are compared with each other.
         rounds: postings left after each round of pruning.
     """
 
@@ -76,7 +77,7 @@ class Matches:
     candidates: int = 0
     cut_features: int = 0
     cut_postings: int = 0
-    crowd: int = 0
+    heavy: int = 0
     rounds: tuple[int, ...] = ()
 
     @property
@@ -86,8 +87,8 @@ class Matches:
 
     def counts(self) -> dict[str, int]:
         """What `metrics.json` says of the search."""
-        names = ("candidates", "crowd", "cut_features", "cut_postings")
-        return {name: getattr(self, name) for name in names}
+        counted = {name: getattr(self, name) for name in ("candidates", "cut_features", "cut_postings")}
+        return counted | {"crowd": self.heavy}
 
 
 def match(
@@ -128,14 +129,15 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
     probes = _reordered(probes, order)
     parts = PARTS * workers.count
     owner = partition_of(probes.prefixes.values, parts)
-    join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings)
+    max_edges = rule.limits.max_edges if rule.limits else NO_LIMIT
+    join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings, max_edges=max_edges)
     found, pairs = [], 0
     for part in workers.work("match", lambda number: join(probes, owner == number), range(parts)):
         found.append(part)
         pairs += len(part.first) + len(part.links)
         workers.memory.require(OF_MATCH * pairs, f"{len(order):,} distinct sketches with {pairs:,} pairs so far")
     matches = _gather(found, probes, names[rows[order]], rule)
-    return replace(matches, crowd=int(np.count_nonzero(heavy)), rounds=rounds)
+    return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
 
 def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
@@ -170,9 +172,9 @@ def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.i
 
 
 def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Rule) -> NDArray[np.bool_]:
-    """The sketches with a feature, or key, that more than `max_postings` have; none where families are not led."""
+    """The sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
     is_heavy = np.zeros(len(rows.offsets) - 1, np.bool_)
-    if rule.is_led:
+    if rule.limits is not None:
         holders = np.bincount(numbers.astype(np.int64), minlength=count)
         owners = np.repeat(np.arange(len(is_heavy)), np.diff(rows.offsets))
         is_heavy[owners[holders[numbers.astype(np.int64)] > rule.max_postings]] = True

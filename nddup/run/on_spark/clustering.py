@@ -111,7 +111,7 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
         matches.table,
         documents.nodes,
         graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes),
-        families=matches.families,
+        large=matches.large,
         least_containment=float(job.config.pairs.share) if is_contained else None,
     )
     return job.save("graph", built, **graph.count_components())

@@ -1,26 +1,29 @@
 """The second stage: from the distinct sketches to the near-duplicate documents.
 
-documents --divide, prune, compare--> compared --its pairs; of heavy families those of leaders--> matches
+documents --divide, prune, compare--> compared --its pairs; families are searched on their own--> matches
 matches, nodes --expand--> pairs
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.errors import CapacityError
+from nddup.matching.connected_pairs import Limits
 from nddup.metrics import PairsMetrics
+from nddup.mining.family_pairs import past_comparisons
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved
 from nddup.settings import derive
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.recipe import level_of
-from nddup.spark.pairing import collapse, compared, expand, heavy_families, key_match, match, modulus_levels, prune
+from nddup.spark.pairing import collapse, compared, expand, key_match, large_components, match, modulus_levels, prune
 
 POSTINGS_PER_TASK = 4_000_000
 """(feature, sketch) rows a task of the pairs stage holds: some 100 MB of its memory."""
@@ -78,7 +81,7 @@ def find_pairs(job: Job, documents: Documents) -> Paired:
 def _compare(job: Job, comparing: _Comparing) -> Saved:
     """COMPARED, by whatever the kind finds pairs by.
 
-    Where one sketch contains another, or candidates are pairs unseen, there are no leaders: long lists are cut.
+    Where there are no leaders (`derive.limits_of`), long lists are cut.
     """
     finder = derive.finder_of(job.config)
     if finder is not None:
@@ -111,48 +114,65 @@ def _compare_by_keys(job: Job, comparing: _Comparing, finder: Finder) -> Saved:
 
 def _pairing(job: Job, comparing: _Comparing) -> match.Pairing:
     """How sketches are compared."""
-    return match.Pairing(job.threshold, job.config.pairs.max_postings, comparing.partitions)
+    limits = derive.limits_of(job.config)
+    pairing = match.Pairing(job.threshold, job.config.pairs.max_postings, comparing.partitions)
+    return pairing if limits is None else replace(pairing, max_edges=limits.max_edges)
 
 
 def _save_heavy(job: Job, comparing: _Comparing, found: DataFrame) -> Saved | None:
     """The heavy sketches, which are not compared with each other; None where there are none, or no leaders."""
-    may_lead = not job.threshold.is_containment and job.config.sketch.verify and job.kind.is_mined
-    if not may_lead or comparing.documents.distinct_sketches <= job.config.pairs.max_postings:
+    is_small = comparing.documents.distinct_sketches <= job.config.pairs.max_postings
+    if is_small or derive.limits_of(job.config) is None:
         return None
     heavy = job.save("heavy", found)
     return heavy if heavy.rows else None
 
 
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
-    """The pairs that were compared; those of a family with a heavy sketch are the ones that its leaders find."""
-    matches, edges, families = compared.matches_of(found.table), found.counts["edges"], None
-    if found.noted["heavy"]:
-        distinct = comparing.documents.distinct_sketches
-        families = job.find("families") or _save_families(job, found, distinct)
-        nodes, partitions = comparing.documents.nodes, comparing.partitions
-        within = heavy_families.pair_with_leaders(
-            families.table, comparing.sketches, nodes, threshold=job.threshold, partitions=partitions
-        )
-        whole = heavy_families.replace_families(matches, families.table, within)
-        saved = job.save("matches", whole, edges=F.count("node_a"))
-        matches, edges = saved.table, saved.counts["edges"]
+    """The pairs that were compared; those of families with a heavy sketch or too many pairs are made anew."""
+    matches = compared.matches_of(found.table)
+    whole = Matches(matches, found.counts["edges"], None, found.counts["cut_postings"] == 0, comparing.partitions)
+    limits = derive.limits_of(job.config)
+    if limits is None or not (found.noted["heavy"] or whole.edges > limits.max_edges):
+        return whole
 
-    is_complete = found.counts["cut_postings"] == 0
-    return Matches(matches, edges, families.table if families else None, is_complete, comparing.partitions)
+    families = job.find("families") or _save_families(job, found, comparing, limits)
+    if not families.rows:
+        return whole
+    settled = job.find("settled") or _settle(job, comparing, families.table, limits)
+    replaced = large_components.replace_families(matches, families.table, settled.table)
+    saved = job.save("matches", replaced, edges=F.count("node_a"))
+    large = large_components.list_large(settled.table) if settled.counts["by_leaders"] else None
+    return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large)
 
 
-def _save_families(job: Job, found: Saved, nodes: int) -> Saved:
+def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Limits) -> Saved:
     """FAMILIES: sketches that are joined by matches, or by links of heavy sketches. In one task, else in rounds."""
-    connections = compared.connections_of(found.table)
-    if found.counts["edges"] + found.counts["links"] <= job.most_edges(heavy_families.FAMILIES_COST, nodes):
-        return job.save("families", heavy_families.find_families(connections))
+    connections, nodes = compared.connections_of(found.table), comparing.documents.distinct_sketches
+    if found.counts["edges"] + found.counts["links"] <= job.most_edges(large_components.FAMILIES_COST, nodes):
+        return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
     rounds = Rounds(job)
     stars = contract(rounds, connections.select(*ends), "family_stars")
-    families = job.save("families", heavy_families.take_families(connections, stars))
+    taken = large_components.take_families(connections, stars, max_edges=limits.max_edges)
+    families = job.save("families", taken)
     rounds.drop("families")
     return families
+
+
+def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Limits) -> Saved:
+    """SETTLED: the pairs of the families, and who is given by leaders.
+
+    Raises:
+        CapacityError: if a family took more than `pairs.max_comparisons`.
+    """
+    rule = large_components.FamilyRule(job.threshold, derive.finder_of(job.config), limits, comparing.partitions)
+    found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule)
+    settled = job.write("settled", found, **large_components.count_settled())
+    if settled.counts["stopped"]:
+        raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
+    return job.seal("settled", settled)
 
 
 @contextmanager

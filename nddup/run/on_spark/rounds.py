@@ -18,13 +18,13 @@ KEEP_ROUNDS = 10
 
 @dataclass(frozen=True)
 class Matches:
-    """Near-duplicate sketches, and the families that were clustered around leaders."""
+    """Near-duplicate sketches, and those that are given by leaders."""
 
     table: DataFrame
     edges: int
     """Rows of MATCHES."""
-    families: DataFrame | None
-    """None where no sketch is heavy."""
+    large: DataFrame | None
+    """The sketches (`node`) of components given by leaders, whose pairs are those with a kept end; None: none is."""
     is_complete: bool
     """Whether no posting was cut: else pairs may be missing."""
     partitions: int
@@ -51,7 +51,7 @@ class Rounds:
 
 def build_large_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None) -> DataFrame:
     """GRAPH, lazily, from tables that are saved here."""
-    ordered = large_graph.order_nodes(matches.table, nodes, families=matches.families, partitions=matches.partitions)
+    ordered = large_graph.order_nodes(matches.table, nodes, large=matches.large, partitions=matches.partitions)
     ordered = rounds.save("ordered", ordered).table
     edges = rounds.save("edges", large_graph.name_edges(matches.table, ordered))
     stars = contract(rounds, edges.table.select("first", "second"), "stars")

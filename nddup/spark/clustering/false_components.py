@@ -20,8 +20,8 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
         graph: one row a node that has a neighbour.
         matches: its edges.
         nodes: one row a document.
-        is_exact: whether every near-duplicate pair outside heavy families was found; else `invented` is an upper
-            bound. It is one in heavy families.
+        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is
+            an upper bound. It is one in those components.
 
     Shuffles:  of narrow rows: the nodes on node, the edges on either end, both on component.    Actions:  none.
     """

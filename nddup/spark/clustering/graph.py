@@ -77,19 +77,19 @@ def build_graph(
     nodes: DataFrame,
     assignment: Assignment,
     *,
-    families: DataFrame | None = None,
+    large: DataFrame | None = None,
     least_containment: float | None = None,
 ) -> DataFrame:
     """Label components, choose the kept nodes, and say who mines which component.
 
-    Schema in:   MATCHES, NODES, FAMILIES
+    Schema in:   MATCHES, NODES; node long
     Schema out:  GRAPH, one row a node that has a neighbour
 
     Args:
         matches: near-duplicate distinct sketches.
         nodes: one row a document.
         assignment: who mines which component.
-        families: the heavy families, whose matches are those with a kept end; None where there are none.
+        large: the nodes of components given by leaders, whose matches are those with a kept end; None: none is.
         least_containment: share of a document that another must contain to replace it; then a heavier node (`weight`)
             comes before a lighter one, whatever the policy. None: near-duplicates replace each other.
 
@@ -97,7 +97,7 @@ def build_graph(
         numbers and the edges to one task, `COST` of its memory each; two joins of the names.
     Actions:   none.
     """
-    described = describe_nodes(matches, nodes, families)
+    described = describe_nodes(matches, nodes, large)
     numbered = _number_nodes(described, by_weight=least_containment is not None)
 
     # Edges and nodes come to the task in one stream, in any order; `is_node` says what a row is.
@@ -111,10 +111,10 @@ def build_graph(
     return found.join(own, "node").join(component, "first").select(*GRAPH.fieldNames())
 
 
-def describe_nodes(matches: DataFrame, nodes: DataFrame, families: DataFrame | None) -> DataFrame:
+def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
     """The distinct sketches that have a neighbour.
 
-    Schema in:   MATCHES, NODES, FAMILIES or None
+    Schema in:   MATCHES, NODES; node long, or None
     Schema out:  node long, group string, weight long, policy long and best string (its first document),
                  by_leaders boolean
     Shuffles:  the nodes once on node.    Actions:  none.
@@ -131,9 +131,9 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, families: DataFrame | N
         .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )
 
-    if families is None:
+    if large is None:
         return described.withColumn("by_leaders", F.lit(False))
-    marks = families.select("node", F.lit(True).alias("mark"))
+    marks = large.select("node", F.lit(True).alias("mark"))
     marked = described.join(marks, "node", "left").withColumn("by_leaders", F.coalesce("mark", F.lit(False)))
     return marked.drop("mark")
 

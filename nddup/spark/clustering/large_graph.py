@@ -37,17 +37,17 @@ def checksum() -> Column:
     return F.bit_xor(F.xxhash64("first", "second"))
 
 
-def order_nodes(matches: DataFrame, nodes: DataFrame, *, families: DataFrame | None, partitions: int) -> DataFrame:
+def order_nodes(matches: DataFrame, nodes: DataFrame, *, large: DataFrame | None, partitions: int) -> DataFrame:
     """One row a node that has a neighbour, with a key that ascends in the order of the policy.
 
     The key is what Spark numbers a row by, partition and row in 64 bits. It has gaps, and is only ever compared.
 
-    Schema in:   MATCHES, NODES, FAMILIES or None
+    Schema in:   MATCHES, NODES; node long (of components given by leaders), or None
     Schema out:  ORDERED
     Shuffles:  the nodes once on node, once by range.    Actions:  Spark samples the range.
     """
     in_order = (
-        describe_nodes(matches, nodes, families)
+        describe_nodes(matches, nodes, large)
         .repartitionByRange(partitions, "policy", "best")
         .sortWithinPartitions("policy", "best")
     )

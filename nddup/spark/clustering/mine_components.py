@@ -40,8 +40,8 @@ def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, 
     """The sets of each component that is the pivot miner's.
 
     Mode `all`: its maximal sets. If they pass the budget, a cover. If that passes ten times the budget, or if the
-    family is heavy, clusters around leaders. `cover`: a cover at once. `partition`: each kept sketch with those that
-    are duplicates of it. `components`: the component itself.
+    component has too many pairs, clusters around leaders. `cover`: a cover at once. `partition`: each kept sketch with
+    those that are duplicates of it. `components`: the component itself.
 
     Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
     Schema out:  SETS

@@ -5,7 +5,7 @@
 
 A pair is made at the first key that its sketches have in common, by the same join as that of prefixes
 (`nddup.matching.overlap_join`); the keys themselves are in `nddup.sketching.lsh_keys`. If more than `max_postings`
-sketches have a key, these are heavy: they are not compared with each other, and their family goes to `heavy_families`.
+sketches have a key, these are heavy: they are not compared with each other here, but in `large_components`.
 """
 
 from collections.abc import Iterator

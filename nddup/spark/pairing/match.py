@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
+from nddup.matching.connected_pairs import NO_LIMIT
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
@@ -57,12 +58,15 @@ class Pairing:
     Attributes:
         threshold: when two sketches are near-duplicates.
         max_postings: longest list of sketches with one prefix feature, or one key, that are all compared.
-        partitions: tasks of the shuffles of blocks. The pairs do not depend on it.
+        partitions: tasks of the shuffles of blocks. The pairs do not depend on it, but in components that have more
+            than `max_edges`.
+        max_edges: pairs after which a task makes no more within a component.
     """
 
     threshold: Threshold
     max_postings: int
     partitions: int
+    max_edges: int = NO_LIMIT
 
 
 def find_heavy(postings: DataFrame, *, max_postings: int) -> DataFrame:
@@ -234,7 +238,8 @@ def _match_block(batches: Batches, *, pairing: Pairing) -> Batches:
     )
 
     is_owned = partition_of(probes.prefixes.values, pairing.partitions) == target
-    found = join_prefixes(probes, is_owned, threshold=pairing.threshold, max_postings=pairing.max_postings)
+    limits = {"max_postings": pairing.max_postings, "max_edges": pairing.max_edges}
+    found = join_prefixes(probes, is_owned, threshold=pairing.threshold, **limits)
 
     sizes = np.diff(probes.sketches.offsets) if pairing.threshold.shows_containment else None
     yield lay_out("pair", _pair_columns(found, nodes, sizes))

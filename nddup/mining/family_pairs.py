@@ -1,0 +1,286 @@
+"""The pairs of a family of heavy sketches: all of them, or those of leaders in components that have too many.
+
+A family is a set of sketches that no near-duplicate pair leaves. Its sketches hold features that very many hold, so
+that comparing all with all may cost too much; and its true components, those of near-duplicate pairs, may be many. Here
+the sketches that meet in a feature are compared one by one. The pairs of each component are counted on the way:
+
+    at most `max_edges`   all its pairs are made
+    more                  it is large: it is given by leaders (`leaders`), and only the pairs with a kept end are made
+
+So what a component is given by follows from its own sketches, whatever else is in the family. Two sketches that are
+known to be of one large component are not compared. Each list of holders begins with sketches of one large component,
+the settled ones, and a sketch of the same component passes them all at once. So a family of near-equal sketches costs
+little more than the first `max_edges` pairs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.matching.connected_pairs import (
+    ConnectedPairs,
+    Limits,
+    begin_count,
+    count_pair,
+    find_root,
+    share_large,
+)
+from nddup.matching.threshold import Threshold
+from nddup.mining.leaders import Family, Prefixes, choose_kept, compare, find_kept_pairs, rank_features
+
+
+class FamilyPairs(NamedTuple):
+    """What is found among n sketches."""
+
+    ends: NDArray[np.int32]
+    """(p, 2), the pairs, each once."""
+
+    overlap: NDArray[np.int32]
+    """(p,), of each pair."""
+
+    resemblance: NDArray[np.float64]
+    """(p,), of each pair."""
+
+    by_leaders: NDArray[np.bool_]
+    """(n,), the sketches of large components; their pairs are those with a kept end."""
+
+    comparisons: int
+    """Comparisons of two sketches before it was known which components are large."""
+
+    is_whole: bool
+    """False where `max_comparisons` did not suffice. Then nothing else is known."""
+
+
+class _Lists(NamedTuple):
+    """For each feature the sketches that hold it in their prefix, as far as they are entered."""
+
+    starts: NDArray[np.int64]  # by feature, its first entry
+    ends: NDArray[np.int64]  # by feature, the end of its entries
+    settled: NDArray[np.int64]  # by feature, the end of those that are known to be of one large component
+    holders: NDArray[np.int32]  # by entry
+
+
+class _Search(NamedTuple):
+    """What the search through a family works on."""
+
+    family: Family
+    lists: _Lists
+    connected: ConnectedPairs
+    met: NDArray[np.int32]  # (n,), the last sketch that met each
+
+
+class _Rows(NamedTuple):
+    """Rows of sketch, other, overlap and the two parts of the resemblance, and how many are filled."""
+
+    rows: NDArray[np.int32]  # (room, 5)
+    count: int
+    comparisons: int
+    has_large: bool
+
+
+def pair_family(
+    sketches: Ragged,
+    bounds: NDArray[np.int32],
+    by_policy: NDArray[np.int64],
+    threshold: Threshold,
+    limits: Limits,
+    keys: Ragged | None = None,
+) -> FamilyPairs:
+    """
+    Find the pairs of a family: all of a component that has at most `max_edges`, else those with a kept end.
+
+    Args:
+        sketches: the distinct sketches, n rows, ids ascending in each.
+        bounds: (n,), alpha of each: `threshold.bounds` of the original sizes.
+        by_policy: (n,), the sketches in the order the keep policy prefers them.
+        threshold: when two are near-duplicates; not of containment.
+        limits: `pairs.max_edges` and `pairs.max_comparisons`.
+        keys: n rows, where only sketches with a common key are compared; None: all that can be near-duplicates are.
+            Around leaders, sketches without a common key are compared too.
+
+    Returns:
+        The pairs, and who is given by leaders. For no sketches, no pairs.
+
+    Cost:
+        One comparison for two sketches that meet, as long as no component is large; then one for a sketch that joins a
+        large component, and one for each other that it meets. Memory: 20 bytes a pair, doubled while they grow, of at
+        most `max_edges` pairs a component; 60 bytes for every id of every sketch.
+
+    Example:
+        Of 0, 1 and 2 every two share two features; 3 and 4 too. With at most two pairs, the three have a leader, 0.
+
+        >>> ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 5, 7, 8, 7, 8, 9], np.uint64)
+        >>> sketches, bounds = Ragged(np.array([0, 3, 6, 9, 11, 14]), ids), np.full(5, 2, np.int32)
+        >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=3)
+        >>> found = pair_family(sketches, bounds, np.arange(5), by_count, Limits(2, 100))
+        >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
+        ([[0, 1], [0, 2], [3, 4]], [True, True, True, False, False])
+    """
+    family = rank_features(sketches, bounds, threshold)
+    if keys is not None:
+        numbers, count = number_keys(keys.values)
+        family = family._replace(prefixes=Prefixes(keys.offsets, numbers, count))
+
+    rows, roots, is_large, comparisons = _join_family(family, *limits)
+    nobody = np.zeros(len(bounds), np.bool_)
+    if comparisons > limits.max_comparisons:
+        return FamilyPairs(rows[:0, :2], rows[:0, 2], np.empty(0), nobody, comparisons, is_whole=False)
+
+    parts = [_as_pairs(rows, nobody, comparisons)]
+    for root in np.flatnonzero(is_large):
+        members = np.flatnonzero(roots == root)
+        order = by_policy[roots[by_policy] == root]
+        within = lead(take_rows(sketches, members), bounds[members], np.searchsorted(members, order), threshold)
+        parts.append(within._replace(ends=members[within.ends].astype(np.int32)))
+    ends, overlap, resemblance = (
+        np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True)
+    )
+    return FamilyPairs(ends, overlap, resemblance, is_large[roots], comparisons, is_whole=True)
+
+
+def lead(
+    sketches: Ragged, bounds: NDArray[np.int32], by_policy: NDArray[np.int64], threshold: Threshold
+) -> FamilyPairs:
+    """
+    Find the pairs of a component that is known to be large: those with a kept end.
+
+    Args and cost are those of `leaders.follow_leaders`, without its clusters.
+    """
+    family = rank_features(sketches, bounds, threshold)
+    kept, index = choose_kept(family, np.ascontiguousarray(by_policy, np.int64))
+    pairs = find_kept_pairs(family, kept, index)
+    return FamilyPairs(*pairs, np.ones(len(bounds), np.bool_), 0, is_whole=True)
+
+
+def past_comparisons(sketches: int, max_comparisons: int) -> str:
+    """What to say of a family whose pairs took too many comparisons."""
+    return (
+        f"a family of {sketches:,} sketches with features that very many hold took more than pairs.max_comparisons"
+        f" ({max_comparisons:,}) comparisons; raise it, or raise pairs.threshold, or leave out common shingles with"
+        " pairs.max_document_frequency"
+    )
+
+
+def _as_pairs(rows: NDArray[np.int32], by_leaders: NDArray[np.bool_], comparisons: int) -> FamilyPairs:
+    resemblance = rows[:, 3] / np.maximum(rows[:, 4], 1)
+    return FamilyPairs(rows[:, :2], rows[:, 2], resemblance, by_leaders, comparisons, is_whole=True)
+
+
+@compiled
+def _join_family(
+    family: Family, max_edges: int, max_comparisons: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], int]:
+    """Compare the sketches that meet, until it is known which components are large.
+
+    Returns the rows of pairs of all other components; of each sketch the first one of its component; whether a sketch
+    is the first one of a large component; and the comparisons, which are more than `max_comparisons` where that ended
+    the search.
+    """
+    n = family.bounds.size
+    search = _Search(family, _allot_lists(family.prefixes), begin_count(n, max_edges), np.full(n, -1, np.int32))
+    found = _Rows(np.empty((1024, 5), np.int32), 0, 0, False)  # noqa: FBT003 - numba takes no names
+    for i in range(n):
+        for at in range(family.prefixes.offsets[i], family.prefixes.offsets[i + 1]):
+            found = _meet(search, i, family.prefixes.ranks[at], found)
+            if found.comparisons > max_comparisons:
+                return found.rows[:0], search.connected.above, np.zeros(n, np.bool_), found.comparisons
+        _enter(search, i)
+
+    roots = np.empty(n, np.int32)
+    for i in range(n):
+        roots[i] = find_root(search.connected.above, i)
+    is_large = (roots == np.arange(n)) & (search.connected.pairs > max_edges)
+    count = _drop_large(search.connected, found.rows, found.count)
+    return found.rows[:count].copy(), roots, is_large, found.comparisons
+
+
+@compiled
+def _allot_lists(prefixes: Prefixes) -> _Lists:
+    """Empty lists, with room for all holders of each feature."""
+    starts = np.zeros(prefixes.n_ranks + 1, np.int64)
+    for rank in prefixes.ranks:
+        starts[rank + 1] += 1
+    for rank in range(prefixes.n_ranks):
+        starts[rank + 1] += starts[rank]
+    return _Lists(starts, starts[:-1].copy(), starts[:-1].copy(), np.empty(prefixes.ranks.size, np.int32))
+
+
+@compiled
+def _enter(search: _Search, i: int) -> None:
+    """Enter a sketch into the lists of its prefix."""
+    prefixes, lists = search.family.prefixes, search.lists
+    for at in range(prefixes.offsets[i], prefixes.offsets[i + 1]):
+        rank = prefixes.ranks[at]
+        lists.holders[lists.ends[rank]] = i
+        lists.ends[rank] += 1
+
+
+@compiled
+def _meet(search: _Search, i: int, rank: int, found: _Rows) -> _Rows:
+    """Compare a sketch with those entered in one list, except within a large component; returns what is found now."""
+    lists, connected = search.lists, search.connected
+    start, entry = lists.starts[rank], lists.starts[rank]
+    while entry < lists.ends[rank]:
+        j = lists.holders[entry]
+        if found.has_large and share_large(connected, i, j):
+            entry = _settle(lists, connected, rank, entry)
+            continue
+
+        entry += 1
+        if search.met[j] != i:
+            search.met[j] = i
+            found = _compare(search, i, j, found)
+
+            # It may have joined the component of the settled ones just now: they are passed at once.
+            if found.has_large and entry < lists.settled[rank] and share_large(connected, i, lists.holders[start]):
+                entry = lists.settled[rank]
+    return found
+
+
+@compiled
+def _settle(lists: _Lists, connected: ConnectedPairs, rank: int, entry: int) -> int:
+    """Move an entry of a large component to the settled ones of its list, if these are of the same, or none; returns
+    the entry to look at next.
+    """
+    start, settled = lists.starts[rank], lists.settled[rank]
+    j = lists.holders[entry]
+    if entry < settled:
+        return settled
+    if settled == start or share_large(connected, j, lists.holders[start]):
+        lists.holders[entry], lists.holders[settled] = lists.holders[settled], j
+        lists.settled[rank] += 1
+    return entry + 1
+
+
+@compiled
+def _compare(search: _Search, i: int, j: int, found: _Rows) -> _Rows:
+    """Compare two sketches, and add the row of a pair; rows of large components make room for others."""
+    family, connected = search.family, search.connected
+    offsets, bounds = family.sketches.offsets, family.bounds
+    if min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]) < max(bounds[i], bounds[j]):
+        return found
+
+    rows, count, comparisons, has_large = found
+    comparisons += 1
+    overlap, shared, united = compare(family, i, j)
+    if overlap >= 0:
+        has_large |= count_pair(connected, j, i)
+        if count == len(rows):
+            count = _drop_large(connected, rows, count) if has_large else count
+            rows = np.concatenate((rows, np.empty_like(rows))) if 2 * count > len(rows) else rows
+        rows[count, 0], rows[count, 1], rows[count, 2], rows[count, 3], rows[count, 4] = j, i, overlap, shared, united
+        count += 1
+    return _Rows(rows, count, comparisons, has_large)
+
+
+@compiled
+def _drop_large(connected: ConnectedPairs, rows: NDArray[np.int32], count: int) -> int:
+    """Leave out the rows of large components, in place; returns how many are left."""
+    left = 0
+    for row in range(count):
+        if connected.pairs[find_root(connected.above, rows[row, 0])] <= connected.max_edges:
+            rows[left] = rows[row]
+            left += 1
+    return left

@@ -1,0 +1,252 @@
+"""Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
+
+    connections                --find_families-->     families that are made anew                 1 task, of connections
+    connections, stars         --take_families-->     the same, from components found in rounds
+    families, sketches, nodes  --pair_families-->     their pairs, and who is given by leaders     1 shuffle, of blocks
+    matches, families, found   --replace_families-->  all matches                                  1 join
+
+A family is a connected component of the pairs found and of the links between heavy sketches. Links join more than
+near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
+or with more than `max_edges` of them. Those with links, or with more than `max_edges` pairs, are made anew.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from nddup import working_tables
+from nddup.arrays import Ragged, take_rows
+from nddup.matching.connected_pairs import Limits
+from nddup.matching.threshold import Threshold
+from nddup.mining.components import label_components
+from nddup.mining.edges import Cost, Edges
+from nddup.mining.family_pairs import FamilyPairs, lead, pair_family
+from nddup.sketching.lsh_keys import Finder
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack_sketches, ragged_column, unpack, with_rows
+from nddup.spark.schemas import CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS, require
+
+Batches = Iterator[pa.RecordBatch]
+FAMILIES_COST = Cost(edge=40, node=48)
+"""Of one task over all connections, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
+
+BATCH_ROWS = 100_000
+"""Nodes that are laid out for Spark at a time."""
+
+EDGE_ROWS = 1 << 20
+"""Connections that are counted at a time."""
+
+LAYOUT: Layout = {
+    "family": np.int64,
+    "node": np.int64,
+    "rank": np.int64,
+    "large": np.int32,
+    "size": np.int32,
+    "ids": np.uint64,
+}
+
+
+@dataclass(frozen=True)
+class FamilyRule:
+    """How the pairs of a family are made.
+
+    Attributes:
+        threshold: when two sketches are near-duplicates.
+        finder: the keys by which sketches meet; None where they meet by what they share.
+        limits: `pairs.max_edges` and `pairs.max_comparisons`.
+        partitions: tasks of the shuffle of blocks.
+    """
+
+    threshold: Threshold
+    finder: Finder | None
+    limits: Limits
+    partitions: int
+
+
+def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
+    """The families with a heavy sketch, and those of more than `max_edges` pairs, in one task.
+
+    Schema in:   CONNECTIONS
+    Schema out:  FAMILIES; a family is a number from 0
+    Shuffles:  the connections to one task, `FAMILIES_COST` of its memory each.    Actions:  none.
+    """
+    require(connections, CONNECTIONS, stage="pairs")
+    one = connections.select(*CONNECTIONS.fieldNames()).repartition(1)
+    return one.mapInArrow(partial(families_task, max_edges=max_edges), FAMILIES)
+
+
+def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
+    """The same families, from the stars that `large_graph.contract` made of the connections.
+
+    Schema in:   CONNECTIONS; STARS, one star a component
+    Schema out:  FAMILIES; a family is its least node
+    Shuffles:  the connections once, the stars twice.    Actions:  none.
+    """
+    require(connections, CONNECTIONS, stage="pairs")
+    require(stars, STARS, stage="pairs")
+    centres = stars.select(F.col("first").alias("node"), F.col("first").alias("family")).distinct()
+    others = stars.select(F.col("second").alias("node"), F.col("first").alias("family"))
+    members = others.unionByName(centres)
+
+    ends = connections.select(F.col("node_a").alias("node"), "is_link")
+    counted = (
+        ends.join(members, "node")
+        .groupBy("family")
+        .agg(F.bool_or("is_link").alias("is_linked"), F.count("*").alias("n"))
+    )
+    chosen = counted.where(F.col("is_linked") | (F.col("n") > max_edges)).select(
+        "family", (~F.col("is_linked")).alias("is_large")
+    )
+    return members.join(chosen, "family").select(*FAMILIES.fieldNames())
+
+
+def pair_families(families: DataFrame, sketches: DataFrame, nodes: DataFrame, rule: FamilyRule) -> DataFrame:
+    """The pairs of these families, and who is given by leaders.
+
+    Schema in:   FAMILIES, SKETCHES, NODES
+    Schema out:  SETTLED
+    Shuffles:  the joins on node; a sort of each family by policy; one of blocks, a family in one task.
+    Actions:   none.
+    """
+    require(families, FAMILIES, stage="pairs")
+    require(sketches, SKETCHES, stage="pairs")
+    require(nodes, NODES, stage="pairs")
+    best = nodes.groupBy("node").agg(F.min(F.struct("policy", "doc_id")).alias("best")).join(families, "node")
+    by_policy = Window.partitionBy("family").orderBy("best")
+    ranked = best.withColumn("rank", F.row_number().over(by_policy).cast("long"))
+
+    blocks = (
+        sketches.join(ranked, "node")
+        .select("family", "node", "rank", F.col("is_large").cast("int").alias("large"), "sketch")
+        .mapInArrow(partial(_post, partitions=rule.partitions), block_schema(LAYOUT))
+    )
+    return exchange(blocks, partitions=rule.partitions).mapInArrow(partial(_pair_block, rule=rule), SETTLED)
+
+
+def count_settled() -> dict[str, Column]:
+    """What is counted of SETTLED in passing: sketches that are given by leaders, and the sketches of a family that
+    took too many comparisons, the most if there are several.
+    """
+    of_leaders, stopped = F.col("what") == "leaders", F.col("what") == "stopped"
+    return {"by_leaders": F.count_if(of_leaders), "stopped": F.max(F.when(stopped, F.col("node_b")))}
+
+
+def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
+    """The matches outside the families, and those that were found within.
+
+    Schema in:   MATCHES, FAMILIES, SETTLED
+    Schema out:  MATCHES
+    Shuffles:  the matches on node_a, unless the families are small enough to be broadcast.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="pairs")
+    require(settled, SETTLED, stage="pairs")
+    inside = families.select(F.col("node").alias("node_a"))  # a match lies inside a family with both ends
+    outside = matches.join(inside, "node_a", "left_anti")
+    within = settled.where("what = 'pair'").select(*MATCHES.fieldNames())
+    return outside.select(*MATCHES.fieldNames()).unionByName(within)
+
+
+def list_large(settled: DataFrame) -> DataFrame:
+    """The sketches that are given by leaders.
+
+    Schema in:   SETTLED
+    Schema out:  node long
+    Shuffles:  none.    Actions:  none.
+    """
+    require(settled, SETTLED, stage="pairs")
+    return settled.where("what = 'leaders'").select(F.col("node_a").alias("node"))
+
+
+def families_task(batches: Batches, *, max_edges: int) -> Batches:
+    """FAMILIES of all CONNECTIONS, in `FAMILIES_COST` bytes each."""
+    edges, linked = Edges(values=0), []
+    for batch in batches:
+        first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))
+        edges.add(first, second)
+        linked.append(first[batch.column("is_link").to_numpy(zero_copy_only=False)])
+
+    nodes = edges.names()
+    ends = edges.take_ends(nodes)
+    families = label_components(ends, nodes=len(nodes)).ordinals
+    pairs = np.zeros(int(families.max(initial=-1)) + 1, np.int64)
+    for low in range(0, len(ends), EDGE_ROWS):
+        pairs += np.bincount(families[ends[low : low + EDGE_ROWS, 0]], minlength=len(pairs))
+    del ends
+
+    # A link has two heavy ends, so its family is one of those asked for. In others every connection is a pair.
+    is_linked = np.zeros(len(pairs), np.bool_)
+    while linked:
+        is_linked[families[np.searchsorted(nodes, linked.pop())]] = True
+
+    chosen = np.flatnonzero((is_linked | (pairs > max_edges))[families])
+    for low in range(0, len(chosen), BATCH_ROWS):
+        rows = chosen[low : low + BATCH_ROWS]
+        columns = {
+            "node": nodes[rows],
+            "family": families[rows].astype(np.int64),
+            "is_large": ~is_linked[families[rows]],
+        }
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def _post(batches: Batches, *, partitions: int) -> Batches:
+    """Blocks of LAYOUT, each family to one partition."""
+    for batch in batches:
+        targets = (np.asarray(batch.column("family")) % partitions).astype(np.int32)
+        yield pack_sketches(LAYOUT, targets, batch, partitions=partitions)
+
+
+def _pair_block(batches: Batches, *, rule: FamilyRule) -> Batches:
+    """SETTLED of the families of one partition, a family after another."""
+    columns = unpack(with_rows(batches), LAYOUT)
+    order = np.lexsort((columns["node"], columns["family"]))
+    whole = take_rows(ragged_column(columns["size"], columns["ids"]), order)
+
+    first = np.unique(columns["family"][order], return_index=True)[1]
+    for low, high in zip(first, np.append(first, len(order))[1:], strict=True):
+        start, end = whole.offsets[low], whole.offsets[high]
+        sketches = Ragged(whole.offsets[low : high + 1] - start, whole.values[start:end])
+        of_family = {name: column[order[low:high]] for name, column in columns.items() if name != "ids"}
+        yield from _settled_rows(_search(of_family, sketches, rule), of_family, rule.threshold)
+
+
+def _search(columns: Columns, sketches: Ragged, rule: FamilyRule) -> FamilyPairs:
+    """The pairs of one family."""
+    bounds = rule.threshold.bounds(columns["size"].astype(np.int32))
+    by_policy = np.argsort(columns["rank"])
+    if columns["large"].any():
+        return lead(sketches, bounds, by_policy, rule.threshold)
+    keys = rule.finder.keys(sketches) if rule.finder is not None else None
+    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys)
+
+
+def _settled_rows(found: FamilyPairs, columns: Columns, threshold: Threshold) -> Batches:
+    """SETTLED of what was found in one family."""
+    nodes = columns["node"].astype(np.int64)
+    if not found.is_whole:
+        yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
+        return
+
+    ends = np.sort(found.ends, axis=1)  # nodes ascend
+    shares: list[pa.Array] = [pa.nulls(len(ends), pa.float64())] * 2
+    if threshold.shows_containment:
+        shares = [pa.array(column) for column in (found.overlap[:, None] / columns["size"][ends]).T]
+    about = [pa.array(found.overlap.astype(np.int32)), pa.array(found.resemblance), *shares]
+    yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], about)
+
+    large = nodes[found.by_leaders]
+    yield _lay_out("leaders", large, large)
+
+
+def _lay_out(
+    what: str, node_a: NDArray[np.int64], node_b: NDArray[np.int64], about: list[pa.Array] | None = None
+) -> pa.RecordBatch:
+    """Rows of SETTLED of one kind; only pairs have more than nodes."""
+    kinds = working_tables.SETTLED.arrow.types[3:]
+    rest = about or [pa.nulls(len(node_a), kind) for kind in kinds]
+    return working_tables.SETTLED.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])

@@ -1,0 +1,150 @@
+"""Who is given by leaders follows from a component alone: from its pairs, counted by definition."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.errors import CapacityError
+from nddup.local import engine
+from nddup.local.reading.workers import Workers
+from nddup.settings.schema import Config
+from tests.local.drawn_collections import KINDS, Document, Law, as_table, config_of, draw
+
+MESSAGE = r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
+ANY = st.integers(0, 2**32)
+
+
+class Made(NamedTuple):
+    """The tables of a collection, and the ids of the sketches that are given by leaders."""
+
+    pairs: pa.Table
+    clusters: pa.Table
+    members: pa.Table
+    false_components: pa.Table
+    keep: pa.Table
+    large: set[str]
+    counts: dict[str, int]
+
+
+def make(documents: Sequence[Document], config: Config) -> Made:
+    """Run the embedded engine behind reading."""
+    with Workers(2) as workers:
+        paired = engine.pair(as_table(documents), config, workers)
+        clustered = engine.cluster(paired, config, workers)
+        kept = engine.keep(paired, clustered, config)
+    large = {documents[place].name for place in paired.large}
+    tables = (paired.pairs, clustered.clusters, clustered.members, clustered.false_components, kept.keep)
+    return Made(*tables, large, paired.counts | clustered.counts)
+
+
+def pairs_in(table: pa.Table) -> set[frozenset[str]]:
+    """The pairs of ids."""
+    return {frozenset(row) for row in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
+def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
+    """A component has leaders if, and only if, it has more than `max_edges` pairs; else all its pairs are there.
+
+    For containment there are no leaders; and nothing is cut here.
+    """
+    postings = 1_000 if kind == "containment" else max_postings
+    config = config_of(kind, max_postings=postings, max_edges=max_edges)
+    documents = draw(kind, seed, number=number, prefix="d")
+    law = Law(config)
+    graph, made = law.graph_of(documents), make(documents, config)
+
+    names = {document.sketch: min(d.name for d in documents if d.sketch == document.sketch) for document in documents}
+    assert made.large == {names[sketch] for component in graph.large for sketch in component}
+    sketch_of = {document.name: document.sketch for document in documents}
+    kept = {sketch_of[row["doc_id"]] for row in made.keep.to_pylist() if row["kept"]}
+    expected = set()
+    for component in graph.components:
+        if component in graph.large:
+            expected |= {frozenset((a, b)) for a in component & kept for b in component - {a} if law.is_near(a, b)}
+        else:
+            expected |= {pair for pair in graph.pairs if pair <= component}
+    found = {frozenset(sketch_of[name] for name in pair) for pair in pairs_in(made.pairs)}
+    assert {pair for pair in found if len(pair) == 2} == expected
+
+    if config.clusters.mode == "all":
+        of_leaders = made.clusters.filter(made.clusters["coverage"].to_numpy(zero_copy_only=False) == "documents")
+        given_by = {sketch_of[name] for members in of_leaders["members"].to_pylist() for name in members}
+        assert given_by == {sketch for component in graph.large for sketch in component}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=ANY,
+    sizes=st.tuples(st.integers(2, 30), st.integers(1, 40)),
+    limits=st.tuples(st.integers(2, 6), st.integers(1, 30)),
+)
+def test_unrelated_documents_change_nothing(
+    kind: str, seed: int, sizes: tuple[int, int], limits: tuple[int, int]
+) -> None:
+    """They hold the same features, so that lists are longer and heavy, but no near-duplicate of any document here."""
+    config = config_of(kind, max_postings=limits[0], max_edges=limits[1])
+    law, random = Law(config), np.random.default_rng(seed)
+    documents = draw(kind, seed, number=sizes[0], prefix="d")
+    others = [
+        other
+        for other in draw(kind, seed + 1, number=sizes[1], prefix="u")
+        if not any(other.sketch == mine.sketch or law.is_near(other.sketch, mine.sketch) for mine in documents)
+    ]
+    places = np.sort(random.integers(0, len(documents) + 1, len(others)))
+    cuts = [0, *places.tolist(), len(documents)]
+    whole = [d for (low, high), other in zip(pairwise(cuts), [*others, None], strict=True)
+             for d in (*documents[low:high], *([other] if other else []))]  # fmt: skip
+
+    alone, together = make(documents, config), make(whole, config)
+    names = {document.name for document in documents}
+    assert alone.large == together.large & names
+    for name in ("pairs", "clusters", "keep", "false_components"):
+        before, after = getattr(alone, name).to_pylist(), getattr(together, name).to_pylist()
+        key = {"pairs": "doc_a", "keep": "doc_id"}.get(name, "component")
+        assert sorted(map(repr, before)) == sorted(repr(row) for row in after if row[key] in names), name
+    assert sorted(map(repr, alone.members.to_pylist())) == sorted(
+        repr(row) for row in together.members.to_pylist() if row["doc_id"] in names
+    )
+
+
+def test_the_rule_is_met_in_every_way() -> None:
+    """What the two tests above look at: families with links, of one large component, of several, and of none."""
+    seen = set()
+    for seed in range(60):
+        config = config_of("resemblance", max_postings=3, max_edges=20)
+        documents = draw("resemblance", seed, number=40, prefix="d")
+        graph, made = Law(config).graph_of(documents), make(documents, config)
+        is_heavy, number = made.counts["crowd"] > 0, len(graph.large)
+        seen.add((is_heavy, min(number, 2)))
+        seen |= {"mixed"} if is_heavy and any(len(c) > 1 and c not in graph.large for c in graph.components) else set()
+    assert {(True, 0), (True, 1), (True, 2), "mixed"} <= seen
+
+
+def test_too_many_comparisons_end_the_run() -> None:
+    """The message names the setting; one comparison more would have been enough."""
+    documents = draw("resemblance", 3, number=40, prefix="d")
+    needed = next(most for most in range(1, 2_000) if not _fails(documents, most))
+    assert needed > 40
+    with pytest.raises(
+        CapacityError, match=r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
+    ):
+        make(documents, config_of("resemblance", max_postings=2, max_comparisons=needed - 1))
+    assert make(documents, config_of("resemblance", max_postings=2, max_comparisons=needed)).counts["crowd"] > 0
+
+
+def _fails(documents: Sequence[Document], most: int) -> bool:
+    try:
+        make(documents, config_of("resemblance", max_postings=2, max_comparisons=most))
+    except CapacityError:
+        return True
+    return False
