@@ -75,7 +75,7 @@ class _Rows(NamedTuple):
     """Rows of sketch, other, overlap and the two parts of the resemblance, and how many are filled."""
 
     rows: NDArray[np.int32]  # (room, 5)
-    count: int
+    filled: int
     comparisons: int
     has_large: bool
 
@@ -192,8 +192,8 @@ def _join_family(
     for i in range(n):
         roots[i] = find_root(search.connected.above, i)
     is_large = (roots == np.arange(n)) & (search.connected.pairs > max_edges)
-    count = _drop_large(search.connected, found.rows, found.count)
-    return found.rows[:count].copy(), roots, is_large, found.comparisons
+    filled = _drop_large(search.connected, found.rows, found.filled)
+    return found.rows[:filled].copy(), roots, is_large, found.comparisons
 
 
 @compiled
@@ -247,7 +247,7 @@ def _settle(lists: _Lists, connected: ConnectedPairs, rank: int, entry: int) -> 
     start, settled = lists.starts[rank], lists.settled[rank]
     j = lists.holders[entry]
     if entry < settled:
-        return settled
+        return int(settled)
     if settled == start or share_large(connected, j, lists.holders[start]):
         lists.holders[entry], lists.holders[settled] = lists.holders[settled], j
         lists.settled[rank] += 1
@@ -262,17 +262,18 @@ def _compare(search: _Search, i: int, j: int, found: _Rows) -> _Rows:
     if min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]) < max(bounds[i], bounds[j]):
         return found
 
-    rows, count, comparisons, has_large = found
+    rows, filled, comparisons, has_large = found
     comparisons += 1
     overlap, shared, united = compare(family, i, j)
     if overlap >= 0:
         has_large |= count_pair(connected, j, i)
-        if count == len(rows):
-            count = _drop_large(connected, rows, count) if has_large else count
-            rows = np.concatenate((rows, np.empty_like(rows))) if 2 * count > len(rows) else rows
-        rows[count, 0], rows[count, 1], rows[count, 2], rows[count, 3], rows[count, 4] = j, i, overlap, shared, united
-        count += 1
-    return _Rows(rows, count, comparisons, has_large)
+        if filled == len(rows):
+            filled = _drop_large(connected, rows, filled) if has_large else filled
+            rows = np.concatenate((rows, np.empty_like(rows))) if 2 * filled > len(rows) else rows
+        rows[filled, 0], rows[filled, 1], rows[filled, 2] = j, i, overlap
+        rows[filled, 3], rows[filled, 4] = shared, united
+        filled += 1
+    return _Rows(rows, filled, comparisons, has_large)
 
 
 @compiled

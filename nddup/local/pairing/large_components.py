@@ -40,8 +40,8 @@ def find_families(matches: Matches, max_edges: int) -> Iterator[Family]:
     if not len(matches.links) and len(matches.first) <= max_edges:
         return
     edges = np.concatenate([matches.ends, matches.links])
-    nodes, ends = np.unique(edges, return_inverse=True)
-    ends = ends.reshape(-1, 2).astype(np.int32)
+    nodes, places = np.unique(edges, return_inverse=True)
+    ends: NDArray[np.int32] = places.reshape(-1, 2).astype(np.int32)
     families = label_components(ends, nodes=len(nodes)).ordinals
 
     count = int(families.max(initial=-1)) + 1

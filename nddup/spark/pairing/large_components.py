@@ -235,7 +235,7 @@ def _settled_rows(found: FamilyPairs, columns: Columns, threshold: Threshold) ->
     ends = np.sort(found.ends, axis=1)  # nodes ascend
     shares: list[pa.Array] = [pa.nulls(len(ends), pa.float64())] * 2
     if threshold.shows_containment:
-        shares = [pa.array(column) for column in (found.overlap[:, None] / columns["size"][ends]).T]
+        shares = [pa.array(column) for column in (found.overlap[:, None] / columns["size"].astype(np.int32)[ends]).T]
     about = [pa.array(found.overlap.astype(np.int32)), pa.array(found.resemblance), *shares]
     yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], about)
 
