@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser, positive
+from nddup.steps import Steps
 
 EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
   pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional
@@ -50,18 +51,20 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
-    from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
-    from nddup.results.evaluation import describe  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    with Steps("evaluate", 7) as steps:
+        from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
+        from nddup.results.evaluation import describe  # noqa: PLC0415
+        from nddup.results.opening import open_run  # noqa: PLC0415
 
-    reading = Options(
-        kind=options.kind,
-        delimiter=options.delimiter,
-        header=None if options.header is None else options.header == "yes",
-        score=options.score,
-        written=options.rows or WRITTEN,
-    )
-    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run, options.truth]))
-    sys.stdout.write(describe(evaluate_run(spark, options.run, options.truth, reading), options.run))
+        reading = Options(
+            kind=options.kind,
+            delimiter=options.delimiter,
+            header=None if options.header is None else options.header == "yes",
+            score=options.score,
+            written=options.rows or WRITTEN,
+        )
+        steps.begin("open the run")
+        opened = open_run(options.run, master=options.master, beside=(options.truth,))
+        evaluation = evaluate_run(opened, options.truth, reading, steps=steps)
+    sys.stdout.write(describe(evaluation, options.run))
     return 0

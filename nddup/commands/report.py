@@ -32,9 +32,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
-    from nddup.commands.opening import open_run  # noqa: PLC0415
     from nddup.report.folder import report_run  # noqa: PLC0415
     from nddup.report.gather import Asked  # noqa: PLC0415
+    from nddup.results.opening import open_run  # noqa: PLC0415
 
     run, folder = open_run(options.run, master=options.master)
     asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None

@@ -25,7 +25,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
-    from nddup.commands.opening import open_run  # noqa: PLC0415
+    from nddup.results.opening import open_run  # noqa: PLC0415
     from nddup.results.show import show_run  # noqa: PLC0415
 
     run = open_run(options.run, master=options.master).run

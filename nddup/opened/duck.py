@@ -1,14 +1,16 @@
 """A finished run read by DuckDB, in this process: no Java, no network, and bounded memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.opened.finished_run import FinishedRun
+from nddup.opened.finished_run import Batches, FinishedRun
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.table_types import Table
@@ -16,6 +18,9 @@ from nddup.tables import RESULTS
 
 MEMORY = "25%"
 """Of the machine's memory, or of the container's. What does not fit is written to the folder for temporary files."""
+
+BATCH_ROWS = 10_000
+"""Rows of an answer that are taken at a time."""
 
 SETTINGS: dict[str, str | bool] = {
     "memory_limit": MEMORY,
@@ -26,7 +31,11 @@ SETTINGS: dict[str, str | bool] = {
     "preserve_insertion_order": False,  # rows without ORDER BY have no order, as in Spark
 }
 
-MACROS = ("CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",)
+MACROS = (
+    "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
+    "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
+    "CREATE MACRO shiftright(number, bits) AS number >> bits",
+)
 """Functions that Spark has under a name which DuckDB does not know."""
 
 _TYPES = {
@@ -69,19 +78,71 @@ class DuckRun(FinishedRun):
             folder = Path(local_path(self.path), table.name)
             if folder.is_dir():
                 self._see(table, sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_."))
+        self._database.execute("SET enable_progress_bar = false")  # it would stand among the results
         self._database.execute("SET lock_configuration = true")
+        self._seen: list[str] = []  # names of the caller's rows, and of answers
+        self._kept: list[str] = []
+        self._broken: NddupError | None = None
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`."""
+        with self._named():
+            try:
+                for name, table in tables.items():
+                    self._database.register(name, table)
+                return self._database.sql(text).to_arrow_table()
+            finally:
+                for name in tables:
+                    self._database.unregister(name)
+
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+        """As `FinishedRun.see`: an Arrow table, or a reader of batches, which is read once."""
+        if isinstance(rows, pa.RecordBatchReader):
+            rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
+        self._database.register(name, rows)
+        self._seen.append(name)
+
+    def keep(self, name: str, text: str) -> None:
+        """As `FinishedRun.keep`."""
+        with self._named():
+            self._database.execute(f"CREATE TABLE {_name(name)} AS {text}")
+        self._kept.append(name)
+
+    def rows(
+        self, text: str, function: Callable[[Batches], Batches] | None = None, schema: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """As `FinishedRun.rows`: a batch at a time is in memory."""
+        del schema
+        with self._named():
+            batches: Batches = iter(self._database.sql(text).to_arrow_reader(BATCH_ROWS))
+            for batch in batches if function is None else function(batches):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def forget(self) -> None:
+        """As `FinishedRun.forget`."""
+        for name in self._kept:
+            self._database.execute(f"DROP TABLE {_name(name)}")
+        for name in self._seen:
+            self._database.unregister(name)
+        self._kept, self._seen = [], []
+
+    def _noting(self, batches: Batches) -> Batches:
+        """The same batches; why they ended early is noted, for the database would tell it as its own error."""
         try:
-            for name, table in tables.items():
-                self._database.register(name, table)
-            return self._database.sql(text).to_arrow_table()
+            yield from batches
+        except NddupError as error:
+            self._broken = error
+            raise
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the run in errors of the database."""
+        try:
+            yield
         except duckdb.Error as error:
+            if self._broken is not None:
+                raise self._broken from None
             raise NddupError(f"{self.path}: cannot be read ({_reason(error)})") from error
-        finally:
-            for name in tables:
-                self._database.unregister(name)
 
     def _see(self, table: Table, files: Sequence[str]) -> None:
         """Give a table its name: a view of its files with all declared columns, also if there is no file."""

@@ -1,11 +1,15 @@
 """A finished run as its readers see it, whichever engine reads its tables."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics
 from nddup.storage.run_folder import RunFolder
+
+Batches = Iterator[pa.RecordBatch]
 
 
 class FinishedRun(ABC):
@@ -57,3 +61,36 @@ class FinishedRun(ABC):
 
         Cost: only the columns and rows that the question needs are read. The answer is in memory.
         """
+
+    @abstractmethod
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine
+        """Give rows of the caller a name for all questions that follow, until `forget`.
+
+        Args:
+            name: one that no table has.
+            rows: what the engine reads: an Arrow table, which may lie on the disk; on Spark a DataFrame.
+        """
+
+    @abstractmethod
+    def keep(self, name: str, text: str) -> None:
+        """Answer a question once, and give the answer a name for all questions that follow, until `forget`.
+
+        Cost: the rows are in memory, or on the disk where they do not fit.
+        """
+
+    @abstractmethod
+    def rows(
+        self, text: str, function: Callable[[Batches], Batches] | None = None, schema: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """The rows of an answer of any size, one after another, in the order of ORDER BY.
+
+        Args:
+            text: as of `sql`.
+            function: makes batches of the answer into other batches, as many or fewer rows in the same order; on Spark
+                it runs in the tasks, so it must be one that a worker can import.
+            schema: `name type, …` of what the function gives.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Take back every name that `see` and `keep` gave."""

@@ -19,24 +19,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from nddup.metrics import RunMetrics
+from nddup.opened.finished_run import FinishedRun
 from nddup.reading.reference_lists.layouts import Layout
 from nddup.redaction import drop_login
+from nddup.results import list_questions as questions
 from nddup.results.evaluation import FORMAT, Band, nice_step, numbers, resemblance_curve, score_curve
+from nddup.results.opening import Opened
 from nddup.results.reference_file import Reading, open_reference
 from nddup.results.unique_pairs import UniquePairs
 from nddup.settings.schema import Config
-from nddup.spark import schemas
-from nddup.spark.evaluating import compare_lists as stage
-from nddup.spark.evaluating import list_tables as lists
-from nddup.storage.files import Storage
-from nddup.storage.spark_folder import SparkFolder
+from nddup.steps import Steps
 from nddup.storage.versions import versions
-from nddup.verifying.pair_counts import Agreement
+from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
 
 LISTED = 20_000_000
 """Pairs of groups that are listed one by one; more are counted without."""
@@ -46,6 +44,9 @@ WRITTEN = 1_000_000
 
 POINTS = 50
 """Points of the curve over the score, at most about twice as many."""
+
+STEPS = 6
+"""Of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -79,166 +80,123 @@ class _Entries(NamedTuple):
     possible: int
 
 
-def evaluate_run(spark: SparkSession, run: str, truth: str, options: Options = DEFAULTS) -> dict[str, Any]:
+def evaluate_run(
+    opened: Opened, truth: str, options: Options = DEFAULTS, *, steps: Steps | None = None
+) -> dict[str, Any]:
     """Compare a finished run with a reference list; leave `evaluation.json` and the lists of unique pairs in the run.
 
     Args:
-        spark: the session.
-        run: folder of the run.
-        truth: the list's file, any path Hadoop knows, plain or compressed.
+        opened: the run.
+        truth: the list's file, plain or compressed.
         options: how to read it.
+        steps: is told what is done.
 
     Returns:
         What `evaluation.json` holds.
 
     Raises:
-        OutputError: if the folder is no finished run, or cannot be written.
+        OutputError: if the folder cannot be written.
         ConfigError: if the list is not there, or is none.
+        NddupError: if the list is damaged.
 
-    Cost: some fifteen Spark actions; the pairs are shuffled three times, the list five times.
+    Cost: some fifteen questions, each a join or a count of the pairs and of the list; what does not fit the memory is
+    on the disk.
     """
-    folder = SparkFolder(spark, run)
-    metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
-    comparison = _Comparison(spark, folder, metrics, options)
+    comparison = _Comparison(opened, options, steps or Steps("evaluate", STEPS, is_quiet=True))
     try:
         evaluation = comparison.compare(truth)
     finally:
-        comparison.forget()
-    folder.write_text("evaluation.json", json.dumps(evaluation, indent=2, ensure_ascii=False) + "\n")
+        opened.run.forget()
+    opened.folder.write_text("evaluation.json", json.dumps(evaluation, indent=2, ensure_ascii=False) + "\n")
     return evaluation
 
 
 class _Comparison:
-    """The tables of one comparison. Tables that are read more than once are kept until `forget`."""
+    """One comparison: its questions, one after another. Answers that are used again are kept by the run."""
 
-    def __init__(self, spark: SparkSession, folder: SparkFolder, metrics: RunMetrics, options: Options) -> None:
-        self._spark, self._folder, self._options = spark, folder, options
-        self._persisted: list[DataFrame] = []
-        self._documents, self._members = folder.table("documents"), folder.table("members")
-        self._docs = self._keep(stage.list_documents(self._documents))
-        self._unlisted = self._find_unlisted(is_led=metrics.stages.clusters.led_clusters > 0)
-        self._edges = self._keep(stage.fold_edges(folder.table("pairs"), self._docs))
-        config = Config.model_validate(metrics.settings)
-        self._unique = UniquePairs(folder, self._documents, config, options.written)
+    def __init__(self, opened: Opened, options: Options, steps: Steps) -> None:
+        self._opened, self._run, self._options, self._steps = opened, opened.run, options, steps
+        config = Config.model_validate(opened.run.metrics.settings)
+        self._unique = UniquePairs(opened.run, opened.folder, config, options.written)
 
     def compare(self, truth: str) -> dict[str, Any]:
         """Everything `nddup.results.evaluation.EVALUATION` names."""
-        file = open_reference(Storage(self._spark), truth, self._options, self._are_documents)
+        self._steps.begin("read the list")
+        self._run.keep("docs", questions.DOCS)
+        file = open_reference(self._opened.files, truth, self._options, self._are_documents)
         layout = file.layout
-        lines = self._keep(
-            lists.read_list(self._spark, file.path, layout, compression=file.compression, size=file.size)
-        )
-        entries = self._count_entries(lines)
+        self._run.see("lines", self._opened.read_list(file))
+        self._run.keep("entries", "SELECT * FROM lines")
+        entries = self._count_entries(is_groups=layout.kind == "groups")
 
+        self._steps.begin("count the pairs of the run")
+        self._run.keep("edges", questions.EDGES)
+        self._run.keep("unlisted", questions.UNLISTED)
         found = self._count_found()
+
         is_counted = layout.kind == "groups" and entries.possible > self._options.listed
-        if is_counted:
-            compared = self._compare_groups(lists.list_groups(lines), found)
-        else:
-            pairs = lists.list_pairs(lines) if layout.kind == "pairs" else lists.expand_groups(lines)
-            compared = self._compare_pairs(pairs, found)
+        self._steps.begin("compare the pairs")
+        compared = self._compare_groups(found) if is_counted else self._compare_pairs(layout, found)
 
         said = {**_describe(layout), **entries.counts, **compared.pop("list"), "counted": is_counted}
         if layout.kind == "groups":
             said["repeated"] = None
         return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": said, **compared}
 
-    def forget(self) -> None:
-        """Free what was kept."""
-        for table in self._persisted:
-            table.unpersist()
-
-    def _keep(self, table: DataFrame) -> DataFrame:
-        self._persisted.append(table.persist(StorageLevel.DISK_ONLY))
-        return table
-
-    def _count_together(self, memberships: DataFrame) -> int:
-        """Pairs of documents in a common set. One action."""
-        row = stage.count_covered(memberships).first()
-        return int(row["pairs"]) if row else 0
-
-    def _find_unlisted(self, *, is_led: bool) -> DataFrame:
-        if not is_led:
-            return schemas.local_table(self._spark, schemas.table("node string, family string"))
-        keep, clusters = self._folder.table("keep"), self._folder.table("clusters")
-        return self._keep(stage.find_unlisted(self._docs, keep, clusters, self._members))
-
     def _are_documents(self, ids: Sequence[str]) -> bool:
-        return self._docs.where(F.col("doc_id").isin(list(ids))).count() == len(ids)
+        wanted = pa.table({"id": pa.array(list(ids), pa.string())})
+        return bool(_only(self._run.sql(questions.DOCUMENTS_AMONG, wanted=wanted))["n"] == len(ids))
 
     def _count_found(self) -> _Found:
-        bands = _by_band(self._edges.where("pairs > 0"), "resemblance", 1 / stage.STEP, F.sum("pairs"))
-        together = self._count_together(stage.number_clusters(self._members, self._docs))
-        return _Found(sum(count for _, (count,) in bands), together, bands)
+        bands = self._by_band("resemblance", 1 / questions.STEP, "edges WHERE pairs > 0", "CAST(sum(pairs) AS BIGINT)")
+        return _Found(_only(self._run.sql(questions.FOUND))["found"], self._count_together(questions.TOGETHER), bands)
 
-    def _count_entries(self, entries: DataFrame) -> _Entries:
-        """Count lines, and the different ids in them by what the run knows of them. Two actions."""
-        size = F.when(F.col("members").isNotNull(), F.size(F.array_distinct("members"))).cast("long")
-        lines = entries.agg(
-            F.count("*").alias("lines"),
-            F.count_if(F.col("members").isNull()).alias("unreadable"),
-            F.count_if(size == 1).alias("with_itself"),
-            F.coalesce(F.sum(F.shiftright(size * (size - 1), 1)), F.lit(0)).alias("possible"),
-        )
-
-        ids = entries.select(F.explode("members").alias("doc_id")).distinct()
-        documents = self._docs.select("doc_id", F.lit(True).alias("is_document"))
-        rejects = self._folder.table("rejects").select("doc_id").distinct()
-        rejects = rejects.select("doc_id", F.lit(True).alias("is_reject"))
-        known = ids.join(documents, "doc_id", "left").join(rejects, "doc_id", "left")
-        is_unknown = F.col("is_document").isNull()
-        about = known.agg(
-            F.count("*").alias("ids"),
-            F.count_if(is_unknown).alias("unknown_ids"),
-            F.count_if(is_unknown & F.col("is_reject").isNotNull()).alias("rejected_ids"),
-        )
-
-        counts = {
-            name: int(count) for row in (*lines.collect(), *about.collect()) for name, count in row.asDict().items()
-        }
+    def _count_entries(self, *, is_groups: bool) -> _Entries:
+        """Count lines, and the different ids in them by what the run knows of them."""
+        lines = self._run.sql(questions.GROUP_LINES if is_groups else questions.PAIR_LINES)
+        ids = self._run.sql(questions.known_ids(questions.GROUP_IDS if is_groups else questions.PAIR_IDS))
+        counts = _only(lines) | _only(ids)
         possible = counts.pop("possible")
         return _Entries(counts, possible)
 
-    def _compare_pairs(self, reference: DataFrame, found: _Found) -> dict[str, Any]:
+    def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
         """The numbers, curves and lists, from each pair of the list."""
-        judged = self._keep(stage.judge(reference, self._docs, self._edges, self._members, self._unlisted))
-        (row,) = judged.agg(*stage.count_judged()).collect()
+        self._run.keep("reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS)
+        self._run.keep("judged", questions.JUDGED)
+        row = _only(self._run.sql(questions.COUNTED))
         total, known, common = row["reference"], row["known"], row["found"]
-        bands = _by_band(judged.where("found"), "resemblance", 1 / stage.STEP, F.count("*"))
+
+        self._steps.begin("draw the curves")
+        bands = self._by_band("resemblance", 1 / questions.STEP, "judged WHERE found", "count(*)")
+        curves = {
+            "score": self._curve_over_score(row["low"], row["high"], found.pairs),
+            "resemblance": resemblance_curve(found.bands, bands, steps=questions.STEP, reference=total),
+        }
+
+        self._steps.begin("write the pairs that only the list has")
+        missed = self._unique.write_missed(total - common)
+        self._steps.begin("write the pairs that only the run has")
+        unasked = self._unique.write_unasked(found.pairs - common)
         return {
             "list": {"repeated": row["times"] - total, "unknown_pairs": total - known},
             "pairs": numbers(Agreement(total, found.pairs, common), known),
             "clusters": numbers(Agreement(total, found.together, row["together"]), known),
             "unlisted": row["unlisted"],
-            "curves": {
-                "score": _curve_over_score(judged, row["low"], row["high"], found.pairs),
-                "resemblance": resemblance_curve(found.bands, bands, steps=stage.STEP, reference=total),
-            },
-            "lists": {
-                "unique_to_reference": self._unique.write_missed(judged, total - common),
-                "unique_to_run": self._unique.write_unasked(judged, found.pairs - common),
-            },
+            "curves": curves,
+            "lists": {"unique_to_reference": missed, "unique_to_run": unasked},
         }
 
-    def _compare_groups(self, groups: DataFrame, found: _Found) -> dict[str, Any]:
+    def _compare_groups(self, found: _Found) -> dict[str, Any]:
         """The numbers of `_compare_pairs`, where the pairs are too many to be listed."""
-        groups = self._keep(groups)
-        numbered = self._keep(stage.number_groups(groups, self._docs))
-        total, known = self._count_together(numbered), self._count_together(numbered.where("item >= 0"))
-
-        (row,) = stage.count_common(groups, self._docs, self._edges, self._unlisted).collect()
-        common = int(row["common"])
-
-        # A pair lies in a common group and in a common cluster if it lies in a common set of both at once.
-        ours = self._keep(stage.number_clusters(self._members, self._docs))
-        both = ours.join(numbered.withColumnRenamed("set_id", "part"), "item")
-        together = self._count_together(both)
-
+        total, known = self._count_together(questions.GROUPED), self._count_together(questions.GROUPED_KNOWN)
+        counts = _only(self._run.sql(questions.COMMON))
+        common = counts["common"]
+        together = self._count_together(questions.GROUPED_TOGETHER)
         return {
             "list": {"unknown_pairs": total - known},
             "pairs": numbers(Agreement(total, found.pairs, common), known),
             "clusters": numbers(Agreement(total, found.together, together), known),
-            "unlisted": self._count_unlisted(numbered) - int(row["removed"]),
+            "unlisted": self._count_together(questions.GROUPED_UNLISTED) - counts["removed"],
             "curves": {"score": [], "resemblance": []},
             "lists": {
                 "unique_to_reference": {"file": None, "rows": 0, "of": total - common},
@@ -246,12 +204,39 @@ class _Comparison:
             },
         }
 
-    def _count_unlisted(self, numbered: DataFrame) -> int:
-        """Pairs of a common group whose documents are both removed, in one family that was led. One action."""
-        removed = self._docs.join(self._unlisted, "node").select(F.col("doc_key").alias("item"), "family")
-        inside = numbered.join(removed, "item")
-        families = inside.withColumn("part", F.dense_rank().over(Window.orderBy("family")).cast("long"))
-        return self._count_together(families)
+    def _count_together(self, memberships: str) -> int:
+        """Pairs of items in a common set. The kinds of items are in memory: some 60 bytes for each of their sets."""
+        return count_together(self._run, memberships)
+
+    def _by_band(self, value: str, width: float, rows: str, *counts: str) -> list[Band]:
+        """Counts by band of a value, the highest band first; rows without a value come last, under None."""
+        named = ", ".join(f"{count} AS c{i}" for i, count in enumerate(counts))
+        found = self._run.sql(questions.by_band(value, width, named, rows)).to_pylist()
+        kept = [(row["band"], [int(row[f"c{i}"] or 0) for i in range(len(counts))]) for row in found]
+        return sorted(kept, key=lambda entry: (entry[0] is None, -(entry[0] or 0)))
+
+    def _curve_over_score(self, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
+        """The list cut at some of its scores; empty where it has none."""
+        if low is None or high is None:
+            return []
+        width = nice_step((high - low) / POINTS)
+        counts = ("count(*)", "count(CASE WHEN found THEN 1 END)", "count(CASE WHEN together THEN 1 END)")
+        return score_curve(self._by_band("score", width, "judged WHERE score IS NOT NULL", *counts), width, found)
+
+
+def count_together(run: FinishedRun, memberships: str) -> int:
+    """Pairs of items that lie in a common set, each once.
+
+    Args:
+        run: what is asked.
+        memberships: a question for (name of a set, item), each once.
+    """
+    found = run.sql(questions.kinds(memberships)).combine_chunks()
+    sets = pa.concat_arrays(found["sets"].chunks) if len(found) else pa.array([], pa.list_(pa.string()))
+    offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(sets).to_numpy(zero_copy_only=False))])
+    held = sets.flatten().dictionary_encode().indices.to_numpy()
+    weights = found["n"].to_numpy().astype(np.int64)
+    return count_pairs_of_kinds(offsets.astype(np.int64), held.astype(np.int64), weights)
 
 
 def _describe(layout: Layout) -> dict[str, Any]:
@@ -260,18 +245,7 @@ def _describe(layout: Layout) -> dict[str, Any]:
             "score": layout.score_name}  # fmt: skip
 
 
-def _by_band(rows: DataFrame, value: str, width: float, *counts: Any) -> list[Band]:  # noqa: ANN401
-    """Counts by band of a value, the highest band first; rows without a value come last, under None."""
-    named = [count.alias(f"c{i}") for i, count in enumerate(counts)]
-    found = rows.groupBy(stage.band(value, width).alias("band")).agg(*named).collect()
-    kept = [(row["band"], [int(row[f"c{i}"] or 0) for i in range(len(counts))]) for row in found]
-    return sorted(kept, key=lambda entry: (entry[0] is None, -(entry[0] or 0)))
-
-
-def _curve_over_score(judged: DataFrame, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
-    """The list cut at some of its scores; empty where it has none. One action."""
-    if low is None or high is None:
-        return []
-    width = nice_step((high - low) / POINTS)
-    counts = F.count("*"), F.count_if("found"), F.count_if("together")
-    return score_curve(_by_band(judged.where("score is not null"), "score", width, *counts), width, found)
+def _only(answer: pa.Table) -> dict[str, Any]:
+    """The one row of an answer."""
+    (row,) = answer.to_pylist()
+    return dict(row)

@@ -1,18 +1,21 @@
 """The pairs that only the reference list or only the run has, written as CSV into the run's folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from nddup.opened.finished_run import FinishedRun
+from nddup.results import list_questions as questions
 from nddup.results.evaluation import csv_line
 from nddup.settings.derive import kind_of
 from nddup.settings.schema import Config
-from nddup.spark.evaluating import compare_lists as stage
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.run_folder import RunFolder
 from nddup.verifying.definitions import Sample
+from nddup.verifying.estimates import estimate_pairs
+
+ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501
+"""What `estimate_pairs` makes of MISSED_SKETCHES."""
 
 
 @dataclass(frozen=True)
@@ -20,74 +23,59 @@ class UniquePairs:
     """Writes both lists of one comparison.
 
     Attributes:
+        run: with the answers that a comparison keeps.
         folder: of the run.
-        documents: DOCUMENTS of the run.
         config: its settings.
         most: rows of each list.
     """
 
-    folder: SparkFolder
-    documents: DataFrame
+    run: FinishedRun
+    folder: RunFolder
     config: Config
     most: int
 
-    def write_missed(self, judged: DataFrame, of: int) -> dict[str, Any]:
+    def write_missed(self, of: int) -> dict[str, Any]:
         """Write `evaluation/unique_to_reference.csv`: pairs of the list that the run has not, highest score first.
 
         Args:
-            judged: as `compare_lists.judge` gives it.
             of: how many such pairs there are.
 
         Returns:
             The entry of `lists` in `evaluation.json`: file, rows written, rows there are.
         """
-        order = (F.desc_nulls_last("score"), "doc_a", "doc_b")
-        missed = judged.where("not found").select("doc_a", "doc_b", "score", "known", "together", "unlisted")
-        some = missed.orderBy(*order).limit(self.most)
+        sketch = self.config.sketch
+        kind = kind_of(sketch)
+        sample = Sample(kind.sample(sketch.size), kind.by_slots)
+        estimate = partial(estimate_pairs, sample=sample, levelled=sketch.size if kind.estimate == "levels" else 0)
 
-        why = F.when(~F.col("known"), "unknown id").when(F.col("unlisted"), "unlisted").otherwise("below threshold")
-        rows = self._estimate(some).withColumn("why", why).orderBy(*order)
+        self.run.keep("missed", questions.missed(self.most))
+        rows = self.run.rows(questions.MISSED_SKETCHES, estimate, ESTIMATED)
         columns = ["doc_a", "doc_b", "score", "estimate", "together", "why", "url_a", "url_b"]
-        return self._write("unique_to_reference", rows.select(*columns), of)
+        in_order = ((a, b, score, measured, *rest) for a, b, score, *rest, measured in rows)
+        return self._write("unique_to_reference", columns, in_order, of)
 
-    def write_unasked(self, judged: DataFrame, of: int) -> dict[str, Any]:
+    def write_unasked(self, of: int) -> dict[str, Any]:
         """Write `evaluation/unique_to_run.csv`: rows of `pairs` that the list has not, highest resemblance first.
 
         Args:
-            judged: as `compare_lists.judge` gives it.
             of: how many pairs the run has and the list has not; a star stands for several.
 
         Returns:
             As `write_missed`.
         """
-        order = (F.desc_nulls_last("resemblance"), "doc_a", "doc_b")
-        pairs = self.folder.table("pairs").select("doc_a", "doc_b", "overlap", "resemblance", "star")
-        found = judged.where("found").select("doc_a", "doc_b")
-        some = pairs.join(found, ["doc_a", "doc_b"], "left_anti").orderBy(*order).limit(self.most)
-
-        urls = self.documents.select("doc_id", "url")
-        for end in "ab":
-            some = some.join(urls.toDF(f"doc_{end}", f"url_{end}"), f"doc_{end}", "left")
         columns = ["doc_a", "doc_b", "overlap", "resemblance", "star", "url_a", "url_b"]
-        return self._write("unique_to_run", some.select(*columns).orderBy(*order), of)
+        return self._write("unique_to_run", columns, self.run.rows(questions.unasked(self.most)), of)
 
-    def _estimate(self, pairs: DataFrame) -> DataFrame:
-        sketch = self.config.sketch
-        kind = kind_of(sketch)
-        levels = sketch.size if kind.estimate == "levels" else 0
-        sample = Sample(kind.sample(sketch.size), kind.by_slots)
-        return stage.estimate(pairs, self.documents, sample=sample, levels=levels)
-
-    def _write(self, name: str, rows: DataFrame, of: int) -> dict[str, Any]:
-        """One CSV in UTF-8, streamed through the driver a partition at a time."""
+    def _write(self, name: str, columns: Sequence[str], rows: Iterator[Sequence[Any]], of: int) -> dict[str, Any]:
+        """One CSV in UTF-8, row after row."""
         written = 0
 
         def lines() -> Iterator[str]:
             nonlocal written
-            yield csv_line(rows.columns)
-            for row in rows.toLocalIterator(prefetchPartitions=True):
+            yield csv_line(columns)
+            for row in rows:
                 written += 1
-                yield csv_line(list(row))
+                yield csv_line(row)
 
         file = f"evaluation/{name}.csv"
         self.folder.write_text(file, lines())

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.results.evaluate import Options, evaluate_run
 from nddup.results.evaluation import describe
+from nddup.results.opening import open_here
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
@@ -124,16 +124,14 @@ def write_list(path: Path, scored: dict[tuple[str, str], float], seed: int) -> P
 
 
 @pytest.mark.parametrize(("seed", "name"), [(1, "list.csv"), (2, "list.csv.gz"), (3, "list [1].bin")])
-def test_numbers_are_those_of_brute_force(
-    spark: SparkSession, finished: Path, tmp_path: Path, seed: int, name: str
-) -> None:
+def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: int, name: str) -> None:
     """Five numbers of pairs and clusters, ratios, curves, both rests and every count, on a random list."""
     scored = draw_list(finished, seed)
     reference, found, clustered = set(scored), near(finished), together(finished)
     ids = {end for pair in scored for end in pair}
     known = {pair for pair in reference if set(pair) <= set(documents())}
 
-    evaluation = evaluate_run(spark, str(finished), str(write_list(tmp_path / name, scored, seed)))
+    evaluation = evaluate_run(open_here(str(finished)), str(write_list(tmp_path / name, scored, seed)))
 
     assert said(evaluation, "pairs") == five(reference, found)
     assert said(evaluation, "clusters") == five(reference, clustered)
@@ -184,7 +182,7 @@ def as_pairs(groups: list[list[str]]) -> list[str]:
     return ["\t".join(pair) for pair in sorted(ordered(p for ids in groups for p in combinations(ids, 2)))]
 
 
-def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+def test_groups_give_the_numbers_of_their_pairs(finished: Path, tmp_path: Path) -> None:
     """Overlapping groups listed as pairs, counted without, and the same pairs in a file of their own: one result."""
     draw = random.Random(5)  # noqa: S311
     groups = [draw.sample([*documents(), *NOBODY], draw.randrange(1, 12)) for _ in range(9)]
@@ -194,7 +192,7 @@ def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: P
     reference = ordered(pair for ids in groups for pair in combinations(ids, 2))
 
     by_pairs, by_groups, counted = (
-        evaluate_run(spark, str(finished), str(tmp_path / name), Options(listed=most))
+        evaluate_run(open_here(str(finished)), str(tmp_path / name), Options(listed=most))
         for name, most in (("pairs.tsv", 0), ("groups.jsonl", 1000), ("groups.jsonl", 0))
     )
 
@@ -208,7 +206,7 @@ def test_groups_give_the_numbers_of_their_pairs(spark: SparkSession, finished: P
     assert "counted, not listed" in describe(counted, "out")
 
 
-def test_pairs_that_a_large_component_does_not_list_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_pairs_that_a_large_component_does_not_list_are_told_apart(tmp_path: Path) -> None:
     """Two removed documents of a component given by leaders: missing in `pairs`, and said; as pairs and as groups."""
     run = start(tmp_path, documents(), max_postings=2, max_edges=3)
     kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
@@ -226,9 +224,9 @@ def test_pairs_that_a_large_component_does_not_list_are_told_apart(spark: SparkS
     (tmp_path / "pairs.tsv").write_text("\n".join(as_pairs(every)))
     (tmp_path / "groups.jsonl").write_text(json.dumps(every[0]))
 
-    listed = evaluate_run(spark, str(run), str(tmp_path / "pairs.tsv"))
+    listed = evaluate_run(open_here(str(run)), str(tmp_path / "pairs.tsv"))
     told = {(row["doc_a"], row["doc_b"]) for row in read_csv(run, "unique_to_reference") if row["why"] == "unlisted"}
-    counted = evaluate_run(spark, str(run), str(tmp_path / "groups.jsonl"), Options(listed=0))
+    counted = evaluate_run(open_here(str(run)), str(tmp_path / "groups.jsonl"), Options(listed=0))
 
     assert due
     assert told == due
@@ -237,31 +235,28 @@ def test_pairs_that_a_large_component_does_not_list_are_told_apart(spark: SparkS
     assert listed["pairs"]["found"] == len(found)
 
 
-def test_a_first_line_of_documents_is_no_header(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+def test_a_first_line_of_documents_is_no_header(finished: Path, tmp_path: Path) -> None:
     """`copy1,copy2` may be names of columns; where they are documents of the run, they are a pair."""
     (tmp_path / "list.txt").write_text("tiny1,tiny2\nalone,empty1\n")
 
-    evaluation = evaluate_run(spark, str(finished), str(tmp_path / "list.txt"))
+    evaluation = evaluate_run(open_here(str(finished)), str(tmp_path / "list.txt"))
 
     assert evaluation["list"]["header"] == []
     assert evaluation["pairs"]["common"] == 1
 
 
 @pytest.mark.parametrize("pairs", [["alone,copy1,0.9\n"], []], ids=len)
-def test_a_header_over_one_pair_or_none_is_none_itself(
-    spark: SparkSession, finished: Path, tmp_path: Path, pairs: list[str]
-) -> None:
+def test_a_header_over_one_pair_or_none_is_none_itself(finished: Path, tmp_path: Path, pairs: list[str]) -> None:
     """As `nddup truth` writes them; without a pair there is nothing to recall."""
     (tmp_path / "list.csv").write_text("# 1 pair\nid_a,id_b,similarity\n" + "".join(pairs))
 
-    evaluation = evaluate_run(spark, str(finished), str(tmp_path / "list.csv"))
+    evaluation = evaluate_run(open_here(str(finished)), str(tmp_path / "list.csv"))
 
     assert evaluation["list"]["header"] == ["id_a", "id_b", "similarity"]
     assert evaluation["list"]["lines"] == evaluation["pairs"]["reference"] == len(pairs)
     assert evaluation["pairs"]["recall"] == (0 if pairs else None)
 
 
-@pytest.mark.usefixtures("spark")
 def test_the_command_prints_the_table_and_refuses_what_is_no_list(
     capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path
 ) -> None:

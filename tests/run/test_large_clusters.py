@@ -15,6 +15,7 @@ from nddup.opened.duck import DuckRun
 from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
+from nddup.results.opening import open_here
 from nddup.results.show import show_run
 from nddup.run.on_spark.listings import write_lines
 from nddup.spark import heavy_keys
@@ -122,7 +123,7 @@ def test_every_promise_holds_of_cut_rows(
     }
 
 
-def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, tmp_path: Path) -> None:
+def test_readers_go_by_all_members(whole: Path, cut: Path, tmp_path: Path) -> None:
     """What `show` says of a cluster and of a document that no row lists, and an evaluation, are those of whole rows."""
     largest = max(rows_of(whole, "clusters"), key=lambda row: row["size"])
     hidden = largest["members"][-1]
@@ -136,7 +137,7 @@ def test_readers_go_by_all_members(spark: SparkSession, whole: Path, cut: Path, 
         said = [show_run(DuckRun(str(folder)), **wanted) for folder in (whole, cut)]
         assert said[0] == said[1]
         assert hidden in said[0]
-    found = [evaluate_run(spark, str(folder), str(tmp_path / "truth.csv")) for folder in (whole, cut)]
+    found = [evaluate_run(open_here(str(folder)), str(tmp_path / "truth.csv")) for folder in (whole, cut)]
     assert found[0]["clusters"] == found[1]["clusters"]
     shown = [gather(DuckRun(str(folder))) for folder in (whole, cut)]
     told = [one.clusters.select(["cluster_id", "size", "representative", "support"]) for one in shown]

@@ -2,12 +2,16 @@
 
 lines_of       a stream of bytes -> lines
 read_lines     lines -> Lists: pairs with their scores, or groups
+entries_of     lines -> PAIRS, or GROUP_LINES: a row a line
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from nddup.reading.reference_lists.layouts import (
     DELIMITERS,
@@ -20,6 +24,19 @@ from nddup.reading.reference_lists.layouts import (
     split_fields,
 )
 
+LINES = 10_000
+"""Lines of a batch."""
+
+PAIRS = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("score", pa.float64())])
+"""A line of pairs: its ids as they came, and the score or null. Ids are null where the line could not be read."""
+
+GROUPS = pa.schema([("set_id", pa.int64()), ("doc_id", pa.string())])
+"""A membership of a group, each once. A line that could not be read is a group whose only id is null."""
+
+GROUP_LINES = pa.schema([("members", pa.list_(pa.string()))])
+"""A line of groups: its ids, each once; null where the line could not be read."""
+
+_END = re.compile(rb"\r\n?|\n")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,11 +57,14 @@ class Lists(NamedTuple):
 def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
     """The lines of a stream of bytes, without their ends; bytes that are not UTF-8 become U+FFFD.
 
+    A line ends as in Spark's text source: with a line feed, a return, or both. (Between two pieces both may give an
+    empty line too; these mean nothing in a list.)
+
     Cost: linear, however long a line is.
     """
     begun: list[bytes] = []  # the pieces of a line that has not ended
     for piece in pieces:
-        first, *others = piece.split(b"\n")
+        first, *others = _END.split(piece)
         begun.append(first)
         if not others:
             continue
@@ -76,6 +96,24 @@ def read_lines(lines: Iterable[str], layout: Layout) -> Lists:
         found.members.append(entry.members)
         found.scores.append(entry.score)
     return found
+
+
+def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]:
+    """The lines of a list as PAIRS, or as GROUP_LINES, `LINES` at a time.
+
+    Empty and skipped lines give no row.
+    """
+    left = iter(lines)
+    while some := list(islice(left, LINES)):
+        found = read_lines(some, layout)
+        if layout.kind == "pairs":
+            ends = [members or (None, None) for members in found.members]
+            columns = [[first for first, _ in ends], [second for _, second in ends], found.scores]
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, PAIRS, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=PAIRS)
+        else:
+            members = [None if ids is None else list(dict.fromkeys(ids)) for ids in found.members]
+            yield pa.RecordBatch.from_arrays([pa.array(members, GROUP_LINES.field(0).type)], schema=GROUP_LINES)
 
 
 def _read_fields(line: str, layout: Layout) -> Entry:
@@ -115,4 +153,4 @@ def _texts(ids: Sequence[Any]) -> list[str]:
 
 
 def _decoded(line: bytes) -> str:
-    return line.rstrip(b"\r").decode("utf-8", "replace")
+    return line.decode("utf-8", "replace")

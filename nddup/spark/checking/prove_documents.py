@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.spark.heavy_keys import join_found
-from nddup.verifying.definitions import Rows
+from nddup.verifying.estimates import sketch_rows as sketch_rows  # noqa: PLC0414 - the other proofs take it from here
 from nddup.verifying.sketch_forms import Form, damaged_sketches
 
 Batches = Iterator[pa.RecordBatch]
@@ -32,13 +32,6 @@ def problem(*parts: Column | str) -> Column:
 def text(value: str) -> Column:
     """A literal part of a `problem`."""
     return F.lit(value)
-
-
-def sketch_rows(column: pa.Array) -> Rows:
-    """A list<int64> column as sketches of unsigned ids."""
-    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    ids = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids.view(np.uint64))
 
 
 def prefer(policy: str, weight: Column | None = None) -> Column:

@@ -1,0 +1,213 @@
+"""What `nddup evaluate` asks of a run and of a reference list: one SELECT a question, for DuckDB and for Spark.
+
+    entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists.entries`
+    docs        --DOCS-->              doc_id, node: the node of a document is its `group`
+    edges       --EDGES-->             near-duplicate groups of equal sketches, with the pairs of documents they stand for
+    unlisted    --UNLISTED-->          nodes whose pairs among themselves need not be in `pairs`
+    reference   --PAIRS_ONCE-->        each pair of the list once, or --GROUPS_AS_PAIRS--> each pair of its groups
+    judged      --JUDGED-->            what the run says of each pair of the list
+
+Documents with equal sketches have the same near-duplicates. So the pairs of a run are *edges* between its groups of
+equal sketches, and a star stands for all pairs of its groups.
+
+A kept answer has the name on the left for the questions after it. Numbers of a curve's band are put into the text.
+"""
+
+STEP = 100
+"""The curve over our own resemblance has a point every 1/100."""
+
+DOCS = "SELECT d.doc_id, d.group AS node FROM documents AS d"
+
+EDGES = """
+    WITH ends AS (SELECT a.node AS a, b.node AS b, p.resemblance
+                  FROM pairs AS p JOIN docs AS a ON p.doc_a = a.doc_id JOIN docs AS b ON p.doc_b = b.doc_id),
+         folded AS (SELECT least(a, b) AS node_a, greatest(a, b) AS node_b, max(resemblance) AS resemblance
+                    FROM ends GROUP BY least(a, b), greatest(a, b)),
+         sizes AS (SELECT node, count(*) AS n FROM docs GROUP BY node)
+    SELECT f.node_a, f.node_b, f.resemblance,
+           CASE WHEN f.node_a = f.node_b THEN shiftright(x.n * (x.n - 1), 1) ELSE x.n * y.n END AS pairs
+    FROM folded AS f JOIN sizes AS x ON f.node_a = x.node JOIN sizes AS y ON f.node_b = y.node
+"""
+"""Each edge once, node_a <= node_b; equal: within a node. `pairs`: of documents."""
+
+UNLISTED = """
+    SELECT DISTINCT d.node, c.component AS family
+    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN docs AS d ON m.doc_id = d.doc_id
+    WHERE c.coverage = 'documents' AND NOT EXISTS (
+        SELECT 1 FROM keep AS k JOIN docs AS s ON k.doc_id = s.doc_id WHERE k.kept AND s.node = d.node)
+"""
+"""The removed nodes of families that were led, and their family."""
+
+FOUND = "SELECT CAST(coalesce(sum(pairs), 0) AS BIGINT) AS found FROM edges"
+
+TOGETHER = "SELECT cluster_id AS name, doc_id AS item FROM members"
+"""Memberships, for `kinds`: pairs of documents in a common cluster."""
+
+DOCUMENTS_AMONG = "SELECT count(*) AS n FROM docs AS d JOIN wanted AS w ON d.doc_id = w.id"
+
+# The lines of the list ------------------------------------------------------------------------------------------------
+
+PAIR_LINES = """
+    SELECT count(*) AS lines, count(CASE WHEN doc_a IS NULL THEN 1 END) AS unreadable,
+           count(CASE WHEN doc_a = doc_b THEN 1 END) AS with_itself, count(doc_a) AS possible
+    FROM entries
+"""
+
+GROUP_LINES = """
+    SELECT count(*) AS lines, count(CASE WHEN n = 0 THEN 1 END) AS unreadable,
+           count(CASE WHEN n = 1 THEN 1 END) AS with_itself,
+           CAST(coalesce(sum(shiftright(n * (n - 1), 1)), 0) AS BIGINT) AS possible
+    FROM (SELECT set_id, count(doc_id) AS n FROM entries GROUP BY set_id) AS sizes
+"""
+
+PAIR_IDS = "SELECT doc_a AS doc_id FROM entries WHERE doc_a IS NOT NULL UNION SELECT doc_b FROM entries WHERE doc_b IS NOT NULL"  # noqa: E501
+GROUP_IDS = "SELECT DISTINCT doc_id FROM entries WHERE doc_id IS NOT NULL"
+
+PAIRS_ONCE = """
+    SELECT least(doc_a, doc_b) AS doc_a, greatest(doc_a, doc_b) AS doc_b, max(score) AS score, count(*) AS times
+    FROM entries WHERE doc_a <> doc_b GROUP BY least(doc_a, doc_b), greatest(doc_a, doc_b)
+"""
+"""A document with itself is no pair. `times`: lines that hold the pair; `score`: the highest of them."""
+
+GROUPS_AS_PAIRS = """
+    SELECT a.doc_id AS doc_a, b.doc_id AS doc_b, CAST(NULL AS DOUBLE) AS score, count(*) AS times
+    FROM entries AS a JOIN entries AS b ON a.set_id = b.set_id AND a.doc_id < b.doc_id GROUP BY a.doc_id, b.doc_id
+"""
+
+
+def known_ids(ids: str) -> str:
+    """How many different ids the list has, and what the run knows of them. `ids` gives each once."""
+    return f"""
+        SELECT count(*) AS ids, count(CASE WHEN d.doc_id IS NULL THEN 1 END) AS unknown_ids,
+               count(CASE WHEN d.doc_id IS NULL AND r.doc_id IS NOT NULL THEN 1 END) AS rejected_ids
+        FROM ({ids}) AS i LEFT JOIN docs AS d ON i.doc_id = d.doc_id
+        LEFT JOIN (SELECT DISTINCT doc_id FROM rejects) AS r ON i.doc_id = r.doc_id
+    """  # noqa: S608 - a question of this module
+
+
+# The pairs of the list, one by one ------------------------------------------------------------------------------------
+
+JUDGED = """
+    WITH ends AS (SELECT doc_a AS doc_id FROM reference UNION SELECT doc_b AS doc_id FROM reference),
+         own AS (SELECT m.doc_id, array_agg(m.cluster_id) AS clusters
+                 FROM members AS m JOIN ends AS e ON m.doc_id = e.doc_id GROUP BY m.doc_id),
+         about AS (SELECT d.doc_id, d.node, o.clusters, u.family
+                   FROM docs AS d JOIN ends AS e ON d.doc_id = e.doc_id
+                   LEFT JOIN own AS o ON d.doc_id = o.doc_id LEFT JOIN unlisted AS u ON d.node = u.node),
+         named AS (SELECT r.doc_a, r.doc_b, r.score, r.times,
+                          a.doc_id IS NOT NULL AND b.doc_id IS NOT NULL AS known,
+                          coalesce(arrays_overlap(a.clusters, b.clusters), false) AS together,
+                          coalesce(a.family = b.family, false) AS is_optional,
+                          CASE WHEN a.node <= b.node THEN a.node ELSE b.node END AS low,
+                          CASE WHEN a.node <= b.node THEN b.node ELSE a.node END AS high
+                   FROM reference AS r LEFT JOIN about AS a ON r.doc_a = a.doc_id LEFT JOIN about AS b ON r.doc_b = b.doc_id)
+    SELECT n.doc_a, n.doc_b, n.score, n.times, n.known, e.node_a IS NOT NULL AS found, n.together,
+           n.is_optional AND e.node_a IS NULL AS unlisted, e.resemblance
+    FROM named AS n LEFT JOIN edges AS e ON n.known AND n.low = e.node_a AND n.high = e.node_b
+"""  # noqa: E501
+"""known: both are documents; found: in `pairs`, or a star stands for it; together: in a common cluster; unlisted: both
+removed, in a family that was led; resemblance: of found ones. Only the documents of the list are looked up."""
+
+COUNTED = """
+    SELECT count(*) AS reference, CAST(coalesce(sum(times), 0) AS BIGINT) AS times,
+           count(CASE WHEN known THEN 1 END) AS known, count(CASE WHEN found THEN 1 END) AS found,
+           count(CASE WHEN together THEN 1 END) AS together, count(CASE WHEN unlisted THEN 1 END) AS unlisted,
+           min(score) AS low, max(score) AS high
+    FROM judged
+"""
+
+
+def by_band(value: str, width: float, counts: str, rows: str) -> str:
+    """Counts by band of a value. A value on an edge is in the upper band; rows without a value are under null."""
+    number = f"CAST(floor({value} / CAST({width!r} AS DOUBLE) + 1e-9) AS BIGINT)"
+    return f"SELECT {number} AS band, {counts} FROM {rows} GROUP BY {number}"  # noqa: S608 - a question of this module
+
+
+# The pairs of groups, counted without listing them --------------------------------------------------------------------
+
+COMMON = """
+    WITH held AS (SELECT doc_id, array_sort(array_agg(set_id)) AS sets
+                  FROM entries WHERE doc_id IS NOT NULL GROUP BY doc_id),
+         cells AS (SELECT d.node, h.sets, count(*) AS n
+                   FROM held AS h JOIN docs AS d ON h.doc_id = d.doc_id GROUP BY d.node, h.sets),
+         marked AS (SELECT c.node, c.sets, c.n, u.family FROM cells AS c LEFT JOIN unlisted AS u ON c.node = u.node),
+         met AS (SELECT x.family = y.family AS is_optional,
+                        CASE WHEN e.node_a <> e.node_b THEN x.n * y.n
+                             WHEN x.sets = y.sets THEN shiftright(x.n * (x.n - 1), 1)
+                             WHEN x.sets < y.sets THEN x.n * y.n ELSE 0 END AS pairs
+                 FROM edges AS e JOIN marked AS x ON e.node_a = x.node JOIN marked AS y ON e.node_b = y.node
+                 WHERE arrays_overlap(x.sets, y.sets))
+    SELECT CAST(coalesce(sum(pairs), 0) AS BIGINT) AS common,
+           CAST(coalesce(sum(CASE WHEN is_optional THEN pairs END), 0) AS BIGINT) AS removed
+    FROM met
+"""
+"""Pairs in a common group and in the run's pairs; `removed`: of these, pairs of two nodes that `unlisted` names.
+
+The documents of one node that are in the same groups are a *cell*. Two cells whose nodes have an edge and that have a
+group in common give the product of their sizes. Within one node both sides are the same cells: a cell with itself gives
+its own pairs, two cells count once."""
+
+GROUPED = "SELECT CAST(set_id AS STRING) AS name, doc_id AS item FROM entries WHERE doc_id IS NOT NULL"
+GROUPED_KNOWN = (
+    "SELECT CAST(e.set_id AS STRING) AS name, e.doc_id AS item FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id"  # noqa: E501
+)
+
+GROUPED_TOGETHER = """
+    SELECT concat(m.cluster_id, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
+    FROM entries AS e JOIN members AS m ON e.doc_id = m.doc_id
+"""
+"""A pair lies in a common group and in a common cluster if it lies in a common set of both at once."""
+
+GROUPED_UNLISTED = """
+    SELECT concat(u.family, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
+    FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id JOIN unlisted AS u ON d.node = u.node
+"""
+"""Pairs of a common group whose documents are both removed, in one family that was led."""
+
+
+def kinds(memberships: str) -> str:
+    """The kinds of items: those that lie in the same sets, and how many they are. For `count_pairs_of_kinds`.
+
+    Args:
+        memberships: gives (name of a set, item), each once.
+    """
+    return f"""
+        SELECT sets, count(*) AS n
+        FROM (SELECT item, array_sort(array_agg(name)) AS sets FROM ({memberships}) AS held GROUP BY item) AS items
+        GROUP BY sets
+    """  # noqa: S608 - a question of this module
+
+
+# The pairs that one side alone has ------------------------------------------------------------------------------------
+
+
+def missed(most: int) -> str:
+    """The first pairs of the list that the run has not, highest score first."""
+    return f"""
+        SELECT doc_a, doc_b, score, known, together, unlisted FROM judged WHERE NOT found
+        ORDER BY score DESC, doc_a, doc_b LIMIT {most}
+    """  # noqa: S608 - a number
+
+
+MISSED_SKETCHES = """
+    SELECT m.doc_a, m.doc_b, m.score, m.together,
+           CASE WHEN NOT m.known THEN 'unknown id' WHEN m.unlisted THEN 'unlisted' ELSE 'below threshold' END AS why,
+           a.url AS url_a, b.url AS url_b, a.sketch AS sketch_a, b.sketch AS sketch_b,
+           a.n_features AS features_a, b.n_features AS features_b
+    FROM missed AS m LEFT JOIN documents AS a ON m.doc_a = a.doc_id LEFT JOIN documents AS b ON m.doc_b = b.doc_id
+    ORDER BY m.score DESC, m.doc_a, m.doc_b
+"""
+
+
+def unasked(most: int) -> str:
+    """The first rows of `pairs` that the list has not, highest resemblance first."""
+    return f"""
+        WITH rest AS (SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star
+                      FROM pairs AS p
+                      WHERE NOT EXISTS (SELECT 1 FROM judged AS j
+                                        WHERE j.found AND j.doc_a = p.doc_a AND j.doc_b = p.doc_b)
+                      ORDER BY p.resemblance DESC, p.doc_a, p.doc_b LIMIT {most})
+        SELECT r.doc_a, r.doc_b, r.overlap, r.resemblance, r.star, a.url AS url_a, b.url AS url_b
+        FROM rest AS r LEFT JOIN documents AS a ON r.doc_a = a.doc_id LEFT JOIN documents AS b ON r.doc_b = b.doc_id
+        ORDER BY r.resemblance DESC, r.doc_a, r.doc_b
+    """  # noqa: S608 - a number

@@ -1,0 +1,82 @@
+"""A finished run for a command that only reads it: opened in this process where that is possible, else on Spark."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nddup.opened.finished_run import FinishedRun
+from nddup.results.reference_file import Files, ReferenceFile
+from nddup.storage.machine import is_local, is_submitted
+from nddup.storage.run_folder import RunFolder
+
+
+class Opened(NamedTuple):
+    """A finished run, and what a command that reads it needs of the same engine."""
+
+    run: FinishedRun
+
+    folder: RunFolder
+    """Of the run, for what the command writes into it."""
+
+    files: Files
+    """Other files that the command is given."""
+
+    read_list: Callable[[ReferenceFile], Any]
+    """The entries of a reference list, as `FinishedRun.see` takes them."""
+
+
+def is_read_here(*paths: str, master: str | None) -> bool:
+    """Whether a command reads these files and folders in this process, without Spark.
+
+    Args:
+        paths: what it reads.
+        master: the Spark master that was asked for.
+    """
+    return master is None and not is_submitted() and all(map(is_local, paths))
+
+
+def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> Opened:
+    """Open a finished run; Spark is started only where it is needed.
+
+    Args:
+        path: the folder of the run.
+        master: the Spark master that was asked for.
+        beside: other files that the command reads.
+
+    Raises:
+        OutputError: if the folder is not a finished run.
+        ConfigError: if Spark is needed and does not start.
+    """
+    if is_read_here(path, *beside, master=master):
+        return open_here(path)
+
+    from nddup.run.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
+
+    return open_on_spark(start_session(master=master, settings={}), path)
+
+
+def open_here(path: str) -> Opened:
+    """Open a run of this machine in this process."""
+    from nddup.opened.duck import DuckRun  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
+
+    def read_list(file: ReferenceFile) -> Any:  # noqa: ANN401 - a reader of Arrow
+        from nddup.local.evaluating import list_tables  # noqa: PLC0415 - not for `show`
+
+        return list_tables.read_list(local_path(file.path), file.layout, compression=file.compression)
+
+    return Opened(DuckRun(path), RunFolder(LocalStorage(), path), LocalStorage(), read_list)
+
+
+def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSession
+    """Open a run that Spark opens."""
+    from nddup.opened.spark import SparkRun  # noqa: PLC0415
+    from nddup.spark.evaluating import list_tables  # noqa: PLC0415
+    from nddup.storage.files import Storage  # noqa: PLC0415
+    from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
+
+    run = SparkRun(spark, path)
+
+    def read_list(file: ReferenceFile) -> Any:  # noqa: ANN401 - a DataFrame
+        return list_tables.read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
+
+    return Opened(run, SparkFolder(spark, path), Storage(spark), read_list)
