@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.steps import Steps
 
 EPILOG = """examples:
   nddup inspect pages/                                        the format of each file, and why
@@ -25,14 +26,15 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the preview."""
-    from nddup.settings.load import load_config  # noqa: PLC0415
+    with Steps("inspect", 3) as steps:
+        from nddup.settings.load import load_config  # noqa: PLC0415
 
-    config = load_config(options.config, options.assignments)
-    from nddup.results.preview import preview  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.files import Storage  # noqa: PLC0415
+        config = load_config(options.config, options.assignments)
+        from nddup.results.opening import open_files  # noqa: PLC0415
+        from nddup.results.preview import preview  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
-    sys.stdout.write(preview(Storage(spark), options.inputs, config))
+        steps.begin("load what reads the inputs")
+        files = open_files(*options.inputs, master=options.master, settings=config.spark)
+        text = preview(files, options.inputs, config, steps=steps)
+    sys.stdout.write(text)
     return 0

@@ -2,7 +2,7 @@
 
     entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists.entries`
     docs        --DOCS-->              doc_id, node: the node of a document is its `group`
-    edges       --EDGES-->             near-duplicate groups of equal sketches, with the pairs of documents they stand for
+    edges       --EDGES-->             near-duplicate groups of equal sketches, and how many pairs each stands for
     unlisted    --UNLISTED-->          nodes whose pairs among themselves need not be in `pairs`
     reference   --PAIRS_ONCE-->        each pair of the list once, or --GROUPS_AS_PAIRS--> each pair of its groups
     judged      --JUDGED-->            what the run says of each pair of the list

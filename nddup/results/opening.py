@@ -1,6 +1,6 @@
 """A finished run for a command that only reads it: opened in this process where that is possible, else on Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nddup.opened.finished_run import FinishedRun
@@ -52,6 +52,28 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
     from nddup.run.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
 
     return open_on_spark(start_session(master=master, settings={}), path)
+
+
+def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> Files:
+    """The file system in which a command reads these: this machine's, or Hadoop's.
+
+    Args:
+        paths: what it reads.
+        master: the Spark master that was asked for.
+        settings: of Spark; any means that it is wanted.
+
+    Raises:
+        ConfigError: if Spark is needed and does not start.
+    """
+    if not settings and is_read_here(*paths, master=master):
+        from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+
+        return LocalStorage()
+
+    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.storage.files import Storage  # noqa: PLC0415
+
+    return Storage(start_session(master=master, settings=settings))
 
 
 def open_here(path: str) -> Opened:

@@ -9,35 +9,46 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
+from nddup.scanning.local_files import open_local
+from nddup.scanning.local_paths import local_path
 from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
-from nddup.spark.reading.hadoop_files import FETCHED_BYTES, is_remote, open_uri
+from nddup.steps import Steps
 
 RECORDS = 1_000
 """Records of a file that are read."""
 
-REMOTE_BYTES = 4 << 20
-"""Bytes of a file that is not local that are fetched, whatever it holds; of Parquet as much as a run would fetch."""
+REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
+"""Bytes of a file that is not local that are fetched, whatever it holds; of Parquet, which begins at its end, more."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """How many files are described, how many records and rejects of each, and how many characters of a text are shown."""
 
 
-def preview(files: Files, inputs: list[str], config: Config) -> str:
+def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | None = None) -> str:
     """A text for the terminal: one paragraph a file, then what was left out.
+
+    Args:
+        files: the file system of the inputs.
+        inputs: INPUT paths.
+        config: how they are read.
+        steps: is told what is done.
 
     Raises:
         ConfigError: if an input is missing, or no file can be understood.
 
     Cost: the head of every file, and `RECORDS` records of the files that are described.
     """
+    steps = steps or Steps("inspect", 2, is_quiet=True)
+    steps.begin("find the files and their formats")
     collection = find_files(files, inputs, config.input)
     entries = sorted(
         ((entry, group) for group in collection.groups for entry in group.files),
@@ -45,7 +56,10 @@ def preview(files: Files, inputs: list[str], config: Config) -> str:
     )
 
     parts = [_heading(collection)]
-    parts += [_describe(files, entry, group, config) for entry, group in entries[:SHOWN_FILES]]
+    steps.begin("read the first records")
+    for number, (entry, group) in enumerate(entries[:SHOWN_FILES]):
+        steps.far(number, min(len(entries), SHOWN_FILES))
+        parts.append(_describe(files, entry, group, config))
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
 
@@ -90,9 +104,10 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
     """The first records of a file; of one that is not local, those in its first bytes."""
     file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False
-    opened: Callable[[], BinaryIO] = partial(open_uri, file.path)
-    if is_remote(file.path):
-        size = FETCHED_BYTES if group.head.format.kind == "parquet" else REMOTE_BYTES
+    if not _is_remote(file.path):
+        opened: Callable[[], BinaryIO] = partial(open_local, local_path(file.path))
+    else:
+        size = REMOTE_PARQUET if group.head.format.kind == "parquet" else REMOTE_BYTES
         is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))
 
     stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
@@ -114,7 +129,7 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         lines.append(f"             {len(tokenise(text)):,} tokens: {_short(text)}")
 
     reasons = Counter(record.reason for _, record in rejects)
-    whole = ", all there are" if len(found) < RECORDS and not is_remote(file.path) else ""
+    whole = ", all there are" if len(found) < RECORDS and not _is_remote(file.path) else ""
     told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
     lines.append(f"  looked at  {len(found):,} records{whole}: {len(good):,} documents{told}")
 
@@ -123,6 +138,11 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         for place, record in rejects[:SHOWN_REJECTS]
     ]
     return lines
+
+
+def _is_remote(path: str) -> bool:
+    """Whether a path is of another file system than the machine's own."""
+    return urlsplit(path).scheme not in ("", "file")
 
 
 def _short(text: str) -> str:
