@@ -43,15 +43,13 @@ def execute(options: argparse.Namespace) -> int:
 
     base = load_config(options.config, options.assignments)
     from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
-    from nddup.results.sweep import read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
+    from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
     from nddup.run.progress import start_logging  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
 
     points = read_grid(read_text(options.grid), origin=options.grid, base=base)
     start_logging()
-    spark = start_session(master=options.master, settings=base.spark, is_small=is_small(options.inputs))
-    run_sweep(spark, options.inputs, options.output, points, truth=options.truth, keeps_runs=options.keep_runs)
+    engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
+    run_sweep(engines, points, keeps_runs=options.keep_runs)
     sys.stdout.write(table_of(points))
     if Path(options.output).is_dir():
         try:

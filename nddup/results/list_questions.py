@@ -149,7 +149,7 @@ its own pairs, two cells count once."""
 
 GROUPED = "SELECT CAST(set_id AS STRING) AS name, doc_id AS item FROM entries WHERE doc_id IS NOT NULL"
 GROUPED_KNOWN = (
-    "SELECT CAST(e.set_id AS STRING) AS name, e.doc_id AS item FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id"  # noqa: E501
+    "SELECT CAST(e.set_id AS STRING) AS name, e.doc_id AS item FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id"
 )
 
 GROUPED_TOGETHER = """

@@ -10,26 +10,25 @@ matplotlib is installed. A combination that the configuration refuses is a row w
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.redaction import hide_setting
 from nddup.results.evaluate import evaluate_run
 from nddup.results.evaluation import csv_line
+from nddup.results.opening import is_read_here, open_here, open_on_spark
 from nddup.run.engines import choose_engine
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
 from nddup.run.progress import say
 from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
-from nddup.storage.claim import Claim
-from nddup.storage.files import Storage
+from nddup.storage.claim import Claim, FolderFiles
+from nddup.storage.local_storage import LocalStorage
 
 MOST = 1_000
 """Combinations of a grid: each is a full run."""
@@ -84,65 +83,89 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
     return points
 
 
-def run_sweep(  # noqa: PLR0913 - the options of the command
-    spark: SparkSession,
-    inputs: list[str],
-    output: str,
-    points: Sequence[Point],
-    *,
-    truth: str | None = None,
-    keeps_runs: bool = False,
-) -> None:
+class Engines:
+    """Where runs are made and compared: in this process, or on one Spark session that is started when it is needed.
+
+    Args:
+        inputs: of every run.
+        output: folder of the sweep.
+        base: the settings that all runs share.
+        master: the Spark master that was asked for.
+        truth: a list of duplicates to compare each run with.
+    """
+
+    def __init__(self, inputs: list[str], output: str, base: Config, *, master: str | None, truth: str | None) -> None:
+        self._inputs, self._base, self._master, self._truth = inputs, base, master, truth
+        self._is_here = is_read_here(output, *([truth] if truth else []), master=master)
+        self.output = output
+
+    @cached_property
+    def spark(self) -> Any:  # noqa: ANN401 - a SparkSession
+        """The session."""
+        from nddup.run.session import start_session  # noqa: PLC0415 - most sweeps do without
+
+        return start_session(master=self._master, settings=self._base.spark)
+
+    @cached_property
+    def storage(self) -> FolderFiles:
+        """The file system of the output."""
+        if self._is_here:
+            return LocalStorage()
+        from nddup.storage.files import Storage  # noqa: PLC0415
+
+        return Storage(self.spark)
+
+    def run(self, folder: str, config: Config) -> RunMetrics:
+        """Make one run, without Spark where it can do without."""
+        if choose_engine(self._inputs, folder, config, master=self._master).engine == "local":
+            from nddup.run.local_job import run_locally  # noqa: PLC0415
+
+            return RunMetrics.read(run_locally(self._inputs, folder, config))
+
+        from nddup.run.job import run_job  # noqa: PLC0415
+
+        return RunMetrics.read(run_job(self.spark, self._inputs, folder, config))
+
+    def evaluate(self, folder: str) -> dict[str, Any] | None:
+        """Compare one run with the list, if there is one."""
+        if self._truth is None:
+            return None
+        return evaluate_run(open_here(folder) if self._is_here else open_on_spark(self.spark, folder), self._truth)
+
+
+def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = False) -> None:
     """Run every combination, one after another, and write the tables after each.
 
     Args:
-        spark: the session.
-        inputs: as of a run.
-        output: folder; must not exist.
+        engines: where, of what, and into which folder, which must not exist.
         points: the combinations; their results are filled in.
-        truth: a list of duplicates to compare each run with.
         keeps_runs: leave the runs in `output/runs`; else each is removed once it was counted.
 
     Raises:
-        OutputError: if `output` exists or cannot be written.
+        OutputError: if the folder exists or cannot be written.
         NddupError: as a run.
     """
-    storage = Storage(spark)
+    storage, output = engines.storage, engines.output
     if storage.exists(output):
         raise OutputError(f"--output {output}: exists already; give another folder")
     claim = Claim(storage, output)
     claim.take(say)
     try:
-        _run_points(spark, inputs, output, points, truth=truth, keeps_runs=keeps_runs)
+        for number, point in enumerate(points, 1):
+            if point.config is not None:
+                folder = f"{output}/runs/{number:04}"
+                say(f"run {number:,} of {len(points):,}: {', '.join(f'{k}={v}' for k, v in point.settings.items())}")
+                point.metrics = engines.run(folder, point.config)
+                point.results = results_of(point.metrics, engines.evaluate(folder))
+                if not keeps_runs:
+                    storage.remove(folder)
+            storage.write_text(f"{output}/sweep.csv", table_of(points[:number]))
+            made = json.dumps([_as_json(p) for p in points[:number]], indent=2) + "\n"
+            storage.write_text(f"{output}/sweep.json", made)
+        if not keeps_runs:
+            storage.remove(f"{output}/runs")
     finally:
         claim.release()
-
-
-def _run_points(  # noqa: PLR0913 - as `run_sweep`
-    spark: SparkSession, inputs: list[str], output: str, points: Sequence[Point], *, truth: str | None, keeps_runs: bool
-) -> None:
-    """Run each point and write the tables after it."""
-    storage = Storage(spark)
-    for number, point in enumerate(points, 1):
-        if point.config is not None:
-            folder = f"{output}/runs/{number:04}"
-            point.metrics = RunMetrics.read(_run(spark, inputs, folder, point.config))
-            evaluation = evaluate_run(spark, folder, truth) if truth else None
-            point.results = results_of(point.metrics, evaluation)
-            if not keeps_runs:
-                storage.remove(folder)
-        storage.write_text(f"{output}/sweep.csv", table_of(points[:number]))
-        storage.write_text(f"{output}/sweep.json", json.dumps([_as_json(p) for p in points[:number]], indent=2) + "\n")
-    if not keeps_runs:
-        storage.remove(f"{output}/runs")
-
-
-def _run(spark: SparkSession, inputs: list[str], folder: str, config: Config) -> dict[str, Any]:
-    """One run, without Spark where it can do without."""
-    master = None if str(spark.sparkContext.master).startswith("local") else str(spark.sparkContext.master)
-    if choose_engine(inputs, folder, config, master=master).engine == "local":
-        return run_locally(inputs, folder, config)
-    return run_job(spark, inputs, folder, config)
 
 
 def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:

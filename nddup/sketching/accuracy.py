@@ -15,10 +15,11 @@ Source:
 """
 
 import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
 from nddup.sketching.ranges import check_at_least_one, check_shares
 
@@ -93,7 +94,7 @@ def sampled_variance(share: float, *, modulus: int, among: int) -> float:
         return 0.0
 
     kept = np.arange(1, among + 1)
-    odds = stats.binom.pmf(kept, among, 1 / modulus)
+    odds = _binomial(kept, among, 1 / modulus)
     mean = float((odds * (among - kept) / kept).sum() / odds.sum())
     return shares * (1 - shares) * mean / (among - 1)
 
@@ -124,10 +125,10 @@ def pass_probability(resemblance: float, *, size: int, need: int, united: int | 
         raise ValueError(f"need must lie in 0 .. {size}, got {need}")
 
     if united is None:
-        return float(stats.binom.sf(need - 1, size, shares))
+        return float(min(_binomial(np.arange(need, size + 1), size, shares).sum(), 1.0))
     if united <= size:
         raise ValueError(f"united must be more than size {size}, got {united}")
-    return float(stats.hypergeom.sf(need - 1, united, round(shares * united), size))
+    return float(min(_hypergeometric(need, size, round(shares * united), united), 1.0))
 
 
 def overlap_probability(resemblance: float, *, size: int, support: int) -> float:
@@ -160,11 +161,18 @@ def overlap_probability(resemblance: float, *, size: int, support: int) -> float
         return 1.0
     if support > size or shares == 0:
         return 0.0
+    if shares == 1:
+        return 1.0
 
     most = size - support
     others = np.arange(2 * most + 1)
-    before = stats.nbinom.pmf(others, support, shares)
-    within = stats.binom.cdf(most, others, 0.5) - stats.binom.cdf(others - most - 1, others, 0.5)
+    logs = _log_factorials(size + most)
+    ways = logs[others + support - 1] - logs[others] - logs[support - 1]
+    before = np.exp(ways + support * math.log(shares) + others * math.log1p(-shares))
+
+    # P(m - most <= X <= most) is 2 P(X <= most) - 1, and P(X <= most) falls by P(X = most) / 2 from m to m + 1.
+    steps = np.where(others >= most, _binomial(most, others, 0.5) / 2, 0.0)
+    within = 1 - 2 * np.append(0.0, np.cumsum(steps)[:-1])
     return float(min((before * within).sum(), 1.0))
 
 
@@ -186,3 +194,29 @@ def expected_overlap(resemblance: float, *, size: int) -> float:
         behind = math.sqrt(4 * size * (1 - shares) / (1 + shares) / math.pi)
         return shares * (2 * size - behind) / (1 + shares)
     return sum(overlap_probability(resemblance, size=size, support=k) for k in range(1, size + 1))
+
+
+def _binomial(hits: NDArray[np.int64] | int, draws: NDArray[np.int64] | int, share: float) -> NDArray[np.float64]:
+    """P(X = hits) of a binomial distribution; 0 where there are more hits than draws."""
+    hits, draws = np.broadcast_arrays(np.asarray(hits), np.asarray(draws))
+    if share in (0.0, 1.0):
+        return np.where(hits == draws * int(share), 1.0, 0.0)
+    logs = _log_factorials(int(draws.max(initial=0)))
+    rest = np.maximum(draws - hits, 0)
+    odds = logs[draws] - logs[np.minimum(hits, draws)] - logs[rest] + hits * math.log(share) + rest * math.log1p(-share)
+    return np.where(hits <= draws, np.exp(odds), 0.0)
+
+
+def _hypergeometric(need: int, size: int, good: int, united: int) -> float:
+    """P(X >= need): of `size` drawn out of `united`, of which `good` are good, so many are good."""
+    hits = np.arange(max(need, size - (united - good), 0), min(size, good) + 1)
+    logs = _log_factorials(united)
+    bad = united - good
+    odds = logs[good] - logs[hits] - logs[good - hits] + logs[bad] - logs[size - hits] - logs[bad - size + hits]
+    return float(np.exp(odds - (logs[united] - logs[size] - logs[united - size])).sum())
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(most: int) -> NDArray[np.float64]:
+    """Log 0!, log 1!, … log most!; (most + 1,). (To load scipy for them takes a second.)"""
+    return np.array([math.lgamma(n + 1) for n in range(most + 1)])

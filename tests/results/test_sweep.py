@@ -5,12 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.errors import ConfigError
 from nddup.results.sweep import read_grid, table_of
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, load_config
 
 WORDS = [f"w{number}" for number in range(80)]
@@ -60,7 +59,7 @@ def test_what_is_no_grid_is_refused(text: str, said: str) -> None:
     assert str(error.value).startswith(said)
 
 
-def test_each_row_is_the_run_it_names(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_row_is_the_run_it_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two thresholds, one a configuration error beside them: the numbers of runs of their own, compared with a list."""
     texts = [" ".join([*WORDS[:cut], "edit", *WORDS[cut:]]) for cut in (10, 30, 50)] + ["other words here"]
     lines = (json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(texts))
@@ -72,7 +71,7 @@ def test_each_row_is_the_run_it_names(spark: SparkSession, tmp_path: Path, capsy
 
     assert main(["sweep", str(tmp_path / "pages.jsonl"), *options, *settings]) == 0
     config = build_config({"pairs": {"threshold": 0.5}, "output": {"texts": 0}}, origin="test")
-    alone = run_job(spark, [str(tmp_path / "pages.jsonl")], str(tmp_path / "alone"), config)
+    alone = run_locally([str(tmp_path / "pages.jsonl")], str(tmp_path / "alone"), config)
 
     with (tmp_path / "sweep" / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import integrate
+from scipy import integrate, stats
 
 from nddup.sketching.accuracy import (
     SUMMED,
@@ -240,3 +240,20 @@ def test_arguments_out_of_range_are_named(call: object, said: str) -> None:
     """Each is a ValueError that names the argument."""
     with pytest.raises(ValueError, match=said):
         call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("resemblance", [0.0, 0.001, 0.3, 0.8, 0.99, 1.0])
+@pytest.mark.parametrize("size", [1, 5, 100, 256])
+def test_chances_are_those_of_another_library(resemblance: float, size: int) -> None:
+    """Binomial, hypergeometric and negative binomial, as scipy has them."""
+    for need in sorted({0, 1, size // 2, size}):
+        plain = stats.binom.sf(need - 1, size, resemblance)
+        assert pass_probability(resemblance, size=size, need=need) == pytest.approx(plain, abs=1e-10)
+        for united in (size + 1, 5000):
+            drawn = stats.hypergeom.sf(need - 1, united, round(resemblance * united), size)
+            assert pass_probability(resemblance, size=size, need=need, united=united) == pytest.approx(drawn, abs=1e-9)
+        if need and resemblance:
+            others = np.arange(2 * (size - need) + 1)
+            within = stats.binom.cdf(size - need, others, 0.5) - stats.binom.cdf(others - size + need - 1, others, 0.5)
+            common = (stats.nbinom.pmf(others, need, resemblance) * within).sum()
+            assert overlap_probability(resemblance, size=size, support=need) == pytest.approx(min(common, 1), abs=1e-10)
