@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.steps import Steps
 
 EPILOG = """the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
 has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches
@@ -44,13 +45,40 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Make the list, and print what it holds."""
-    from nddup.redaction import drop_login  # noqa: PLC0415
-    from nddup.results.truth import make_truth  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    with Steps("truth", 6) as steps:
+        from nddup.redaction import drop_login  # noqa: PLC0415
+        from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
-    made = make_truth(spark, options.run, options.output, similarity=options.similarity, least=options.candidates,
-                      sampled=max(0, options.sample))  # fmt: skip
+        asked = Asked(options.similarity, options.candidates, max(0, options.sample))
+        asked.check()
+        steps.begin("open the run")
+        maker, files = _maker(options, steps)
+        made = make_truth(maker, asked, options.output, files)
     sys.stdout.write("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0
+
+
+def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - a Maker and Files, loaded here
+    """What finds the pairs, and the file system of the output: in this process where all is on this machine."""
+    from functools import partial  # noqa: PLC0415
+
+    from nddup.results.opening import is_read_here  # noqa: PLC0415
+
+    if is_read_here(options.run, options.output, master=options.master):
+        from nddup.run.inputs_again import paths_of  # noqa: PLC0415
+        from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+        from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
+
+        folder = RunFolder(LocalStorage(), options.run)
+        folder.open()
+        if is_read_here(*paths_of(folder), master=None):
+            from nddup.results.truth_here import find_here  # noqa: PLC0415
+
+            return partial(find_here, options.run, steps=steps), LocalStorage()
+
+    from nddup.results.truth_on_spark import find_on_spark  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.storage.files import Storage  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings={})
+    return partial(find_on_spark, spark, options.run, steps=steps), Storage(spark)

@@ -1,6 +1,7 @@
 """Commands that only read say and write the same in this process and on Spark."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,23 @@ from pyspark.sql import SparkSession
 from nddup.results.evaluate import Options, evaluate_run
 from nddup.results.evaluation import describe
 from nddup.results.opening import Opened, open_here, open_on_spark
+from nddup.results.preview import preview
+from nddup.results.truth import Asked, make_truth
+from nddup.results.truth_here import find_here
+from nddup.results.truth_on_spark import find_on_spark
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.steps import Steps
+from nddup.storage.files import Storage
+from nddup.storage.local_storage import LocalStorage
 from tests.finished_runs import write_texts
 
 WORDS = [f"w{number}" for number in range(60)]
 
 LISTS = {
-    "pairs.csv": "# of others\nid_a,id_b,likeness\nn1é',n0é',0.9\nn0é',same,1\nn2é',alone,0.5\n"
-    "same,nobody,0.25\n\nodd\nalone,alone,1\nn0é',n1é',0.7\n",
+    "pairs.csv": "# of others\nid_a,id_b,likeness\nn1é',n0é',0.9\nn0é',same,1\nn2é',alone,0.5\nsame,nobody,0.25\n\n"
+    + "n1é',n2é',0.75\n" * 9
+    + "odd\nalone,alone,1\nn0é',n1é',0.7\n",
     "groups.jsonl": '["n0é\'", "n1é\'", "same", "nobody"]\n["same", "n3é\'", "n1é\'"]\n["alone"]\n{"no": 1}\n',
     "returns.txt": "n0é' n1é'\rsame n2é'\r\nn3é' alone\n",
 }
@@ -57,3 +66,29 @@ def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -
 
     assert here == there
     assert json.loads(here["evaluation.json"])["list"]["lines"] > 2
+
+
+def test_truth(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+    """The same pairs, similarities and words."""
+    asked = Asked(0.6, least=0.3, sampled=3)
+    here, there = Steps("truth", 1, is_quiet=True), Steps("truth", 1, is_quiet=True)
+
+    made = [
+        make_truth(partial(find_here, str(finished), steps=here), asked, str(tmp_path / "here"), LocalStorage()),
+        make_truth(
+            partial(find_on_spark, spark, str(finished), steps=there), asked, str(tmp_path / "there"), Storage(spark)
+        ),
+    ]
+
+    assert made[0] == made[1]
+    assert made[0].pairs > 3
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+def test_inspect(spark: SparkSession, finished: Path) -> None:
+    """Files of several formats, one that is skipped and one that cannot be read."""
+    (finished.parent / "empty.xml").write_text("<a>")
+    (finished.parent / ".hidden").touch()
+    inputs, config = [str(finished.parent)], build_config({}, origin="test")
+
+    assert preview(LocalStorage(), inputs, config) == preview(Storage(spark), inputs, config)

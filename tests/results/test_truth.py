@@ -4,6 +4,7 @@ import csv
 import json
 import random
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
-from nddup.results.truth import make_truth, settings_of_candidates
+from nddup.results.truth import Asked, Truth, make_truth, settings_of_candidates
+from nddup.results.truth_here import STEPS, find_here
 from nddup.run.local_job import run_locally
 from nddup.settings.derive import finder_of, kind_of, threshold_of
 from nddup.settings.load import build_config
+from nddup.steps import Steps
+from nddup.storage.local_storage import LocalStorage
 
 SIMILARITY = 0.8
 
@@ -71,9 +74,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_list_holds_the_pairs_that_are_alike(
-    spark: SparkSession, finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def truth_of(run: Path, output: Path, **asked: Any) -> Truth:
+    """Make a list in this process."""
+    maker = partial(find_here, str(run), steps=Steps("truth", STEPS, is_quiet=True))
+    return make_truth(maker, Asked(SIMILARITY, **asked), str(output), LocalStorage())
+
+
+def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All of them but those that share no shingle, and how many of these there are is said; `evaluate` reads it."""
     texts = {name: " ".join(text.split()) for name, text in documents().items()}
     measured = {(min(a, b), max(a, b)): similarity(texts[a], texts[b])
@@ -81,7 +88,7 @@ def test_the_list_holds_the_pairs_that_are_alike(
     every = {pair: value for pair, value in measured.items() if value >= SIMILARITY}
     output = finished.parent / "truth.csv"
 
-    made = make_truth(spark, str(finished), str(output), similarity=SIMILARITY, least=0.2, sampled=len(texts))
+    made = truth_of(finished, output, least=0.2, sampled=len(texts))
     assert main(["evaluate", str(finished), "--truth", str(output)]) == 0
 
     lines = output.read_text().splitlines()
@@ -132,11 +139,11 @@ def test_a_wrong_share_of_candidates_is_refused_in_a_line() -> None:
         settings_of_candidates(build_config({}, origin="test"), 0.12345678901)
 
 
-def test_changed_inputs_are_refused(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
+def test_changed_inputs_are_refused(finished: Path, tmp_path: Path) -> None:
     """A file that is longer than it was; nothing is written."""
     with (finished.parent / "pages.jsonl").open("a") as file:
         file.write('{"id": "late", "text": "came later"}\n')
 
     with pytest.raises(NddupError, match=r"changed since the run: pages\.jsonl"):
-        make_truth(spark, str(finished), str(tmp_path / "truth.csv"), similarity=SIMILARITY)
+        truth_of(finished, tmp_path / "truth.csv")
     assert not (tmp_path / "truth.csv").exists()

@@ -1,21 +1,18 @@
 """What a run reads, kept so that the same records are found again: for a second pass, and for the texts of a report."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.errors import NddupError
-from nddup.scanning.collection import Collection, find_files
+from nddup.run.inputs_again import find_again
+from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 from nddup.scanning.read_again import Texts
 from nddup.scanning.rules import TextRule
 from nddup.scanning.text_choice import CHARACTERS
-from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, text_rule
-from nddup.settings.schema import Config
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan
 from nddup.spark.reading.shown_texts import name_texts
@@ -59,12 +56,6 @@ class Inputs:
         return name_texts(these.scan(Texts(self.text, fingerprints, CHARACTERS)), F.broadcast(named))
 
 
-def config_of(folder: RunFolder) -> Config:
-    """The settings of the run in a folder."""
-    header = json.loads(folder.read_text("_RUN.json"))
-    return build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
-
-
 def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
     """The inputs of a finished run, to read documents again.
 
@@ -72,15 +63,5 @@ def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
         ConfigError: if an input is not there any more.
         NddupError: if a file changed, came or went since the run.
     """
-    header, storage = json.loads(folder.read_text("_RUN.json")), Storage(spark)
-    paths = header["inputs"]["paths"]
-    before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
-    now = {file.source: (file.size, file.modified) for file in storage.list_inputs(paths).files}
-    changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
-    if changed:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
-
-    config = config_of(folder)
-    collection = find_files(storage, paths, config.input)
+    collection, config = find_again(folder, Storage(spark))
     return Inputs(spark, collection, text_rule(config), limits_of(config), splitting={})

@@ -3,8 +3,7 @@
     candidates, texts   --measure_pairs-->     measured   the pairs that are similar enough
     texts               --compare_sampled-->   measured   the same for a few documents, without candidates
 
-The similarity of two texts is 1 − d / n: d is the Levenshtein distance (characters inserted, deleted or replaced), n
-the length of the longer one. Runs of blanks count as one.
+The similarity is that of `nddup.verifying.edit_similarity`.
 """
 
 from collections.abc import Iterator
@@ -13,35 +12,28 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from rapidfuzz.distance import Levenshtein
 
 from nddup.spark.schemas import STORED_TEXTS, require, table
+from nddup.verifying import edit_similarity
 
 Batches = Iterator[pa.RecordBatch]
 
 MEASURED = table("doc_a string, doc_b string, similarity double")
 """A pair of documents, doc_a < doc_b."""
 
-CHARACTERS = 200_000
-"""Of a text; what follows is not compared: a comparison of two such texts takes about a second at worst."""
+SPELLED = table("doc_id string, text string, n int, cut boolean")
+"""A text as `nddup.verifying.edit_similarity` compares it, its characters, and whether more were cut off."""
 
 
 def spell_out(texts: DataFrame) -> DataFrame:
-    """The texts as they are compared: runs of blanks as one, cut at `CHARACTERS`, with their length.
+    """The texts as they are compared, with their lengths in characters.
 
     Schema in:   STORED_TEXTS
-    Schema out:  doc_id string, text string, n int (characters), cut boolean
+    Schema out:  SPELLED
     Shuffles:  none.    Actions:  none.
     """
     require(texts, STORED_TEXTS, stage="truth")
-    plain = F.trim(F.regexp_replace("text", r"\s+", " "))
-    whole = texts.select("doc_id", plain.alias("whole"))
-    return whole.select(
-        "doc_id",
-        F.substring("whole", 1, CHARACTERS).alias("text"),
-        F.least(F.length("whole"), F.lit(CHARACTERS)).alias("n"),
-        (F.length("whole") > CHARACTERS).alias("cut"),
-    )
+    return texts.select("doc_id", "text").mapInArrow(_spell, SPELLED)
 
 
 def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> DataFrame:
@@ -82,16 +74,21 @@ def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> Data
 
 
 def _can_reach(similarity: float) -> Column:
-    """Whether the lengths allow this similarity: a distance is at least their difference. Empty texts have no pair."""
+    """As `edit_similarity.can_reach`."""
     shorter, longer = F.least("n_a", "n_b"), F.greatest("n_a", "n_b")
     return (shorter > 0) & (shorter >= longer * F.lit(similarity) - 1)
+
+
+def _spell(batches: Batches) -> Batches:
+    for batch in batches:
+        spelled = edit_similarity.spell_out(batch.column("text"))
+        yield pa.RecordBatch.from_arrays([batch.column("doc_id"), *spelled], names=SPELLED.fieldNames())
 
 
 def _measure(batches: Batches, *, similarity: float) -> Batches:
     """The rows of a batch whose texts reach the similarity; a distance beyond it is not computed to its end."""
     for batch in batches:
-        texts = zip(batch.column("text_a").to_pylist(), batch.column("text_b").to_pylist(), strict=True)
-        found = [Levenshtein.normalized_similarity(a, b, score_cutoff=similarity) for a, b in texts]
-        rows = pa.table({"doc_a": batch.column("doc_a"), "doc_b": batch.column("doc_b"),
-                         "similarity": pa.array(found, pa.float64())})  # fmt: skip
-        yield from rows.filter(pa.array([value >= similarity for value in found], pa.bool_())).to_batches()
+        texts = (batch.column(name).to_pylist() for name in ("text_a", "text_b"))
+        found = edit_similarity.measure(*texts, similarity=similarity)
+        rows = pa.table({"doc_a": batch.column("doc_a"), "doc_b": batch.column("doc_b"), "similarity": found})
+        yield from rows.filter(pa.array(found >= similarity)).to_batches()

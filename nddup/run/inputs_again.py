@@ -1,0 +1,52 @@
+"""The inputs of a finished run, to read documents again: refused where a file changed meanwhile."""
+
+import json
+from typing import NamedTuple
+
+from nddup.errors import NddupError
+from nddup.scanning.collection import Collection, Files, find_files
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.storage.run_folder import RunFolder
+
+
+class Again(NamedTuple):
+    """The files of a run, as they were, and its settings."""
+
+    collection: Collection
+    config: Config
+
+
+def config_of(folder: RunFolder) -> Config:
+    """The settings of the run in a folder."""
+    header = json.loads(folder.read_text("_RUN.json"))
+    return build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
+
+
+def find_again(folder: RunFolder, files: Files) -> Again:
+    """The inputs of the run in a folder.
+
+    Args:
+        folder: of the run.
+        files: the file system of the inputs.
+
+    Raises:
+        ConfigError: if an input is not there any more.
+        NddupError: if a file changed, came or went since the run.
+    """
+    header = json.loads(folder.read_text("_RUN.json"))
+    paths = header["inputs"]["paths"]
+    before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
+    now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
+    changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
+
+    config = config_of(folder)
+    return Again(find_files(files, paths, config.input), config)
+
+
+def paths_of(folder: RunFolder) -> list[str]:
+    """The INPUT paths of the run in a folder."""
+    return list(json.loads(folder.read_text("_RUN.json"))["inputs"]["paths"])
