@@ -1,0 +1,107 @@
+"""Near-duplicates, clusters and the keep-list by their definitions: Python's sets, every two documents compared."""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, NamedTuple
+
+Row = Mapping[str, Any]
+Pair = tuple[str, str]
+Sets = dict[frozenset[str], int]
+"""Clusters, each with the number of features that all its members share."""
+
+
+class Rule(NamedTuple):
+    """What is near: `estimate` as in `nddup.sketching.kinds`, with the sketch's size; the threshold is a share."""
+
+    measure: str
+    threshold: Fraction
+    estimate: str
+    size: int
+
+    def measured(self, one: Row, other: Row) -> Fraction:
+        """The measure of two documents with features."""
+        first, second = set(one["sketch"]), set(other["sketch"])
+        if self.estimate == "levels":  # both at the coarser of their two moduli
+            level = max(self.level(one), self.level(other))
+            first, second = ({value for value in ids if value % 2**level == 0} for ids in (first, second))
+        common = len(first & second)
+        if not common:
+            return Fraction(0)
+        if self.measure == "overlap":
+            return Fraction(common, max(len(first), len(second)))
+        if self.measure == "containment":
+            return Fraction(common, min(len(first), len(second)))
+        if self.estimate == "slots":
+            return Fraction(common, self.size)
+        if self.estimate == "smallest" and self.size <= max(len(first), len(second)):
+            seen = sorted(first | second, key=lambda value: value % 2**64)[: self.size]
+            return Fraction(len(first & second & set(seen)), len(seen))
+        return Fraction(common, len(first | second))
+
+    def level(self, row: Row) -> int:
+        """The least i with n / 2**i <= size."""
+        return next(level for level in range(64) if row["n_features"] <= self.size << level)
+
+    def alpha(self, row: Row) -> int:
+        """What the members of a cluster must share because of this one."""
+        return max(1, -(-self.threshold.numerator * len(row["sketch"]) // self.threshold.denominator))
+
+
+def find_pairs(documents: Mapping[str, Row], rule: Rule) -> set[Pair]:
+    """The near-duplicates: the smaller id first."""
+    return {
+        (a, b)
+        for a, b in combinations(sorted(documents), 2)
+        if documents[a]["sketch"] and documents[b]["sketch"]
+        and rule.measured(documents[a], documents[b]) >= rule.threshold
+    }  # fmt: skip
+
+
+def find_components(pairs: Iterable[Pair]) -> set[frozenset[str]]:
+    """The connected components of the pairs."""
+    of: dict[str, frozenset[str]] = {}
+    for pair in pairs:
+        whole = frozenset(pair).union(*(of.get(name, ()) for name in pair))
+        of |= dict.fromkeys(whole, whole)
+    return set(of.values())
+
+
+def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> Sets:
+    """The maximal sets of near-duplicates that share at least the largest alpha among them.
+
+    Each part of such a set is one too, so all of them are found by adding one document after another.
+    """
+    features = {name: frozenset(row["sketch"]) for name, row in documents.items()}
+    alpha = {name: rule.alpha(row) for name, row in documents.items()}
+
+    def support(members: frozenset[str]) -> int:
+        return len(frozenset.intersection(*(features[name] for name in members)))
+
+    def grown(members: frozenset[str]) -> set[frozenset[str]]:
+        """With one more document."""
+        near = {b if a in members else a for a, b in pairs if (a in members) != (b in members)}
+        wider = (members | {name} for name in near if all(tuple(sorted((name, m))) in pairs for m in members))
+        return {one for one in wider if support(one) >= max(alpha[name] for name in one)}
+
+    maximal: Sets = {}
+    seen: set[frozenset[str]] = set()
+    waiting = [frozenset({name}) for name in {name for pair in pairs for name in pair}]
+    while waiting:
+        members = waiting.pop()
+        wider = grown(members)
+        if not wider and len(members) > 1:
+            maximal[members] = support(members)
+        waiting += wider - seen
+        seen |= wider
+    return maximal
+
+
+def require_keep_list(keep: Iterable[Row], pairs: set[Pair]) -> None:
+    """No two kept documents are near; whoever is removed is near a kept one, which is named."""
+    of = {row["doc_id"]: row["duplicate_of"] for row in keep}
+    kept = {name for name, duplicate_of in of.items() if duplicate_of is None}
+
+    assert not {pair for pair in pairs if kept.issuperset(pair)}
+    for name, duplicate_of in of.items():
+        assert duplicate_of is None or (duplicate_of in kept and tuple(sorted((name, duplicate_of))) in pairs)

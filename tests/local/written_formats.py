@@ -1,0 +1,84 @@
+"""The same texts in a file, or a folder, of each format."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+Texts = Mapping[str, str]
+
+
+def write_jsonl(path: Path, texts: Texts) -> None:
+    """One object a line."""
+    lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items())
+    path.write_text("".join(lines))
+
+
+def write_csv(path: Path, texts: Texts) -> None:
+    """A header and quoted rows, compressed."""
+    rows = io.StringIO()
+    csv.writer(rows).writerows([("id", "text"), *texts.items()])
+    path.write_bytes(gzip.compress(rows.getvalue().encode()))
+
+
+def write_parquet(path: Path, texts: Texts) -> None:
+    """Two columns."""
+    pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), path)
+
+
+def write_xml(path: Path, texts: Texts) -> None:
+    """Records of one level, compressed."""
+    records = "".join(f"<doc><id>{name}</id><text>{escape(text)}</text></doc>\n" for name, text in texts.items())
+    path.write_bytes(bz2.compress(f"<docs>\n{records}</docs>\n".encode()))
+
+
+def write_trec(path: Path, texts: Texts) -> None:
+    """SGML without a root."""
+    records = (f"<DOC>\n<DOCNO>{name}</DOCNO>\n<TEXT>\n{text}\n</TEXT>\n</DOC>\n" for name, text in texts.items())
+    path.write_text("".join(records))
+
+
+def write_warc(path: Path, texts: Texts) -> None:
+    """Converted pages."""
+    records = []
+    for name, text in texts.items():
+        fields = {
+            "WARC-Type": "conversion", "WARC-Record-ID": f"<{name}>", "WARC-Target-URI": f"http://x.example/{name}",
+            "Content-Type": "text/plain", "Content-Length": len(text.encode()),
+        }  # fmt: skip
+        head = "".join(f"{key}: {value}\r\n" for key, value in fields.items())
+        records.append(f"WARC/1.0\r\n{head}\r\n{text}\r\n\r\n")
+    path.write_bytes("".join(records).encode())
+
+
+def write_pages(path: Path, texts: Texts) -> None:
+    """A folder with a page for each text."""
+    path.mkdir()
+    for name, text in texts.items():
+        (path / f"{name}.html").write_text(f"<html><body><p>{escape(text)}</p></body></html>")
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path, Texts], None]]] = {
+    "jsonl": ("a.jsonl", write_jsonl),
+    "csv": ("a.csv.gz", write_csv),
+    "parquet": ("a.parquet", write_parquet),
+    "xml": ("a.xml.bz2", write_xml),
+    "trec": ("a.trec", write_trec),
+    "warc": ("a.warc", write_warc),
+    "html": ("pages", write_pages),
+}
+"""The name of the file, and what writes it."""
+
+
+def write_texts_as(form: str, folder: Path, texts: Texts) -> Path:
+    """Write the texts in a format of `WRITERS`; returns the file or folder."""
+    name, write = WRITERS[form]
+    write(folder / name, texts)
+    return folder / name
