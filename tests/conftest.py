@@ -51,3 +51,9 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def session_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Each test that asks for it is done twice: without a session, by the embedded engine, and on Spark."""
+    return request.getfixturevalue("spark") if request.param == "spark" else None

@@ -1,0 +1,52 @@
+"""Records that Spark passes over, and files it cannot read: found again, each one reject."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.finished_runs import write_rows
+from tests.run.accounts import rejects, run_that_adds_up, table
+
+
+def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
+    """A real collection file cut in its only block: no document, one reject, and the run is finished."""
+    metrics = run_that_adds_up(tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark)
+
+    assert metrics["rows"]["documents"] == 0
+    assert rejects(tmp_path) == [("romip_truncated.xml.bz2", 1, "damaged")]
+
+
+@pytest.mark.parametrize("form", ["xml", "jsonl"])
+def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """Spark passes it over without a word; it is found by the bytes that are missing, in its place."""
+    rows = [{"id": str(n), "text": f"page {n} " + ("x " * 60_000 if n == 5 else "of many")} for n in range(50)]
+    if form == "jsonl":
+        write_rows(tmp_path / "a.jsonl", rows)
+    else:
+        records = "".join(f"<doc><id>{row['id']}</id><text>{row['text']}</text></doc>" for row in rows)
+        (tmp_path / "a.xml").write_text(f"<docs>{records}</docs>")
+    write_rows(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
+
+    metrics = run_that_adds_up(
+        tmp_path, tmp_path, spark=spark, input={"max_record": 50_000}, output={"kept": "parquet"}
+    )
+
+    assert metrics["rows"]["documents"] == 52
+    assert metrics["stages"]["sketch"]["files_read_again"] == 1
+    assert len(table(tmp_path, "kept")) == metrics["stages"]["keep"]["kept"]
+    assert rejects(tmp_path) == [(f"a.{form}", 6, "too large")]
+    places = [row for row in table(tmp_path, "documents") if row["source"] != "b.jsonl"]
+    assert {int(row["doc_id"]): row["record"] for row in places} == {n: n + 1 for n in range(50) if n != 5}
+
+
+def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, tmp_path: Path) -> None:
+    """Each file counts the separator after its root's end; together as many bytes as the record that is missing."""
+    for number in range(120):
+        text = "x " * 500 if number == 60 else "a b c"
+        (tmp_path / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
+
+    metrics = run_that_adds_up(tmp_path, tmp_path, spark=spark, input={"max_record": 500})
+
+    assert metrics["rows"]["documents"] == 119
+    assert rejects(tmp_path) == [("060.xml", 1, "too large")]
