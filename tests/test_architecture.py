@@ -47,8 +47,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opened.spark": {"opened", "spark", "storage"},
     "report": {"opened"},
     "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
+    "repository.lookup": GROUND | {"matching", "sketching"},
+    "repository": {"run", "repository.lookup"},
     "results": {"run", "opened", "opened.spark", "spark.checking", "explaining"},
-    "commands": {"results"},
+    "commands": {"results", "repository"},
     "cli": {"commands"},
     "": {"run"},
 }
@@ -57,7 +59,7 @@ reach neither `matching` nor `mining`, on whatever way: that is the independence
 
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "table_types", "working_tables", "tables",
-    "settings", "explaining", "local", "opened", "report",
+    "settings", "explaining", "local", "opened", "report", "repository.lookup",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -74,7 +74,7 @@ def find_duplicates(
     for column in (id, text):
         if column not in names:
             raise ConfigError(f"find_duplicates: no column {column!r}; there are {', '.join(map(str, names))}")
-    config = build_config(_nested(settings), origin="find_duplicates")
+    config = build_config(nest_settings(settings), origin="find_duplicates")
 
     if hasattr(df, "sparkSession"):
         from nddup.run.dataframes import find_on_spark  # noqa: PLC0415 - Spark is loaded for its own tables only
@@ -133,7 +133,7 @@ def _keys_of(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, 
     return list(getattr(section, "model_fields", {}))
 
 
-def _nested(settings: dict[str, Any]) -> dict[str, Any]:
+def nest_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Keys with a point as sections."""
     nested: dict[str, Any] = {}
     for key, value in settings.items():

@@ -99,7 +99,7 @@ def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe) -> pa.RecordBatch
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
-        "sketch_fingerprint": pa.array(_fingerprints(made, recipe), pa.binary()),
+        "sketch_fingerprint": pa.array(fingerprint_sketches(made, recipe), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
         "signature": _signatures(made),
     }
@@ -116,7 +116,7 @@ def _signatures(made: Sketches) -> pa.Array:
     return pa.ListArray.from_arrays(ends, pa.array(made.signatures.view(np.int64)), mask=pa.array(~has_one))
 
 
-def _fingerprints(made: Sketches, recipe: Recipe) -> list[bytes]:
+def fingerprint_sketches(made: Sketches, recipe: Recipe) -> list[bytes]:
     """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal. A modulus that varies is part of it."""
     data = memoryview(made.ids.tobytes())
     ends = pairwise((made.offsets * 8).tolist())

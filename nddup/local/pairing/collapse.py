@@ -149,14 +149,14 @@ def name_nodes(documents: pa.Table, *, policy: str, levels: int = 0) -> Nodes:
     best[groups[by_turn[::-1]]] = by_turn[::-1]
     counts = np.bincount(groups, minlength=n)
     members = by_name[np.argsort(groups[by_name], kind="stable")].astype(np.int32)
-    level = np.array([level_of(count, levels) for count in n_features.tolist()]) if levels else np.zeros(n, np.int64)
+    own = [level_of(count, levels) if levels else 0 for count in n_features.tolist()]
     return Nodes(
         ids=documents["doc_id"],
         names=names,
         node=groups,
         equals=counts[groups].astype(np.int32),
         sizes=sizes,
-        weights=sizes.astype(np.int64) << level,
+        weights=sizes.astype(np.int64) << np.array(own, np.int64),
         turns=turns,
         contents=fingerprints_of(documents["content_fingerprint"]),
         sketches=sketches,

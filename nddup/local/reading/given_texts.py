@@ -41,7 +41,7 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
         is_same[1:] = np.asarray(pc.equal(keys[1:], keys[:-1])) & (is_null[1:] == is_null[:-1])
 
     starts = np.flatnonzero(~is_same)
-    for low, high in zip(starts, np.append(starts[1:], len(order)), strict=True):
+    for low, high in zip(starts, np.append(starts[1:], len(order))[: len(starts)], strict=True):
         if high - low > 1:
             run = order[low:high].tolist()
             order[low:high] = sorted(run, key=lambda row: _key(texts[row].as_py()))

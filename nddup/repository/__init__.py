@@ -1,0 +1,53 @@
+"""A growing repository: documents come and go in batches, and its tables stay those of a fresh run over what lives.
+
+    batch      --read_batch-->   documents, what they replace
+    documents  --pair_batch-->   edges             with stored sketches by postings, with each other as in a run
+    edges      --close-->        state, results    the touched components, made again by `nddup.local`
+    tables     --write-->        segment, commit
+
+Start with `opened_repository` and `make_change`. `lookup` is pure. May import `run` and everything below it.
+
+Example:
+    repo = nddup.repository.open("pages")
+    repo.add({"w1": "a text"})
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nddup.repository.opened_repository import Repository
+
+
+def open(path: str, version: int | None = None) -> "Repository":  # noqa: A001 - the verb of the API
+    """Open a repository at its newest version, or at another."""
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415 - loads the kernels
+
+    return Repository(path, version)
+
+
+def create(
+    path: str,
+    *,
+    mode: str = "rebuild",
+    store: str = "all",
+    lowest: float | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> "Repository":
+    """Make an empty repository.
+
+    Args:
+        path: a folder that is empty or not there.
+        mode: `rebuild`: the tables equal those of a fresh run; `frozen`: what was kept stays kept.
+        store: `all`, or `kept`: what has a stored near-duplicate is reported and not stored.
+        lowest: the lowest threshold a query may ask for; `pairs.threshold` if not given.
+        **settings: as of `nddup.find_duplicates`.
+
+    Raises:
+        ConfigError: for settings under which adding would not equal a fresh run.
+    """
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+    from nddup.run.find_duplicates import nest_settings  # noqa: PLC0415
+    from nddup.settings.load import build_config  # noqa: PLC0415
+
+    config = build_config(nest_settings(settings), origin="nddup.repository.create")
+    return Repository.create(path, config, mode=mode, store=store, lowest=lowest)

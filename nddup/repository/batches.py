@@ -1,0 +1,169 @@
+"""A batch: what is read of its inputs, which of it is new, and what it replaces. A document is its id."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.errors import ConfigError
+from nddup.local import engine
+from nddup.local.columns import fingerprints_of, one_chunk
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
+from nddup.repository.segment_files import among, read_all
+from nddup.repository.snapshot import Snapshot
+from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.scanning.collection import Collection, find_files
+from nddup.settings.schema import Config
+from nddup.storage.local_storage import LocalStorage
+from nddup.tables import REJECTS
+
+Inputs = Sequence[str] | Mapping[str, str] | pa.Table
+"""Paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What of a batch is added.
+
+    Attributes:
+        documents: DOCUMENTS of a run, numbered by the repository.
+        gone: numbers of the live documents they replace, ascending.
+        rejects: REJECTS, also of repeated ids.
+        unchanged: documents that live already with the same content.
+        numbers: how many numbers it takes.
+    """
+
+    documents: pa.Table
+    gone: NDArray[np.int64]
+    rejects: pa.Table
+    unchanged: int
+    numbers: int
+
+    def counts(self) -> dict[str, int]:
+        """What a commit says of it, rejects by reason."""
+        reasons = Counter(self.rejects["reason"].to_pylist())
+        return {"unchanged": self.unchanged, "rejects": len(self.rejects)} | {
+            f"rejects {reason}": count for reason, count in sorted(reasons.items())
+        }
+
+
+def find_source(inputs: Inputs, config: Config) -> Collection | pa.Table:
+    """Inputs as the embedded engine reads them.
+
+    Raises:
+        ConfigError: if one is missing.
+        NddupError: if more files than `input.max_unreadable` cannot be read.
+    """
+    if isinstance(inputs, pa.Table):
+        return number_texts(inputs, id="id", text="text")
+    if isinstance(inputs, Mapping):
+        columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
+        return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
+    found = find_files(LocalStorage(), list(inputs), config.input)
+    require_readable(found.unread, config.input.max_unreadable)
+    return found
+
+
+def read_batch(
+    snapshot: Snapshot, inputs: Inputs, workers: Workers, *, replace: bool = False, id_prefix: str | None = None
+) -> Batch:
+    """Read and sketch a batch, and tell what of it is new.
+
+    Args:
+        snapshot: what is stored.
+        inputs: see `Inputs`.
+        workers: to read with.
+        replace: a live id with other content takes the place of the stored document; else it is a reject `repeated id`.
+        id_prefix: what comes before ids that are made up from file and record.
+
+    Raises:
+        ConfigError: for made-up ids without a prefix.
+        NddupError: if more files, or records, than the settings allow cannot be read.
+    """
+    config = snapshot.identity.config
+    sketched = engine.sketch(find_source(inputs, config), config, workers)
+    reasons = sketched.reasons
+    if UNREADABLE in reasons:
+        rows = zip(*(sketched.rejects[name].to_pylist() for name in ("source", "reason", "detail")), strict=True)
+        require_readable(sorted(rows), config.input.max_unreadable)
+    records = len(sketched.documents) + len(sketched.rejects)
+    require_few_rejects(records, len(sketched.rejects), reasons, config.input.max_rejects)
+
+    documents = _with_ids(sketched.documents, id_prefix)
+    stored = snapshot.catalogue.find_ids(one_chunk(documents["doc_id"]))
+    is_live = stored >= 0
+    live = np.flatnonzero(is_live)
+    keys = snapshot.catalogue.keys[stored[live]]
+    is_same = _same_contents(snapshot, documents.take(pa.array(live)), keys)
+    changed, same = live[~is_same], live[is_same]
+
+    chosen = np.ones(len(documents), np.bool_)
+    chosen[same] = False
+    rejects, gone = sketched.rejects, np.sort(keys[~is_same])
+    if not replace:
+        chosen[changed] = False
+        rejects, gone = pa.concat_tables([rejects, _repeated(documents.take(pa.array(changed)))]), np.empty(0, np.int64)
+    numbers = int(pc.max(documents["doc_key"]).as_py() or 0) + 1 if len(documents) else 0
+    return Batch(
+        _numbered(documents, snapshot.commit.next_key).filter(pa.array(chosen)), gone, rejects, len(same), numbers
+    )
+
+
+def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
+    """The documents, their made-up ids with the prefix."""
+    record = documents["record"].cast(pa.string())
+    made = pc.binary_join_element_wise(documents["source"], record, "#")
+    is_made = pc.equal(documents["doc_id"], made)
+    count = pc.sum(is_made).as_py() or 0
+    if not count:
+        return documents
+    if prefix is None:
+        raise ConfigError(
+            f"{count:,} records have no id, and one made up from file and record comes again with the next batch; name"
+            " the field with input.id at `index create`, or give --id-prefix"
+        )
+    for name in ("doc_id", "group"):  # a group is named by a document's id
+        at = documents.schema.get_field_index(name)
+        is_of_made = is_made if name == "doc_id" else pc.is_in(documents["group"], value_set=one_chunk(made).filter(
+            one_chunk(is_made)))  # fmt: skip
+        renamed = pc.if_else(is_of_made, pc.binary_join_element_wise(prefix, documents[name], ""), documents[name])
+        documents = documents.set_column(at, name, renamed)
+    if len(pc.unique(documents["doc_id"])) < len(documents):
+        raise ConfigError(f"--id-prefix {prefix}: a made-up id with it equals another id of the batch")
+    return documents
+
+
+def _numbered(documents: pa.Table, first: int) -> pa.Table:
+    at = documents.schema.get_field_index("doc_key")
+    return documents.set_column(at, "doc_key", pc.add(documents["doc_key"], first))
+
+
+def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each document has the content of the stored one of this number, (n,)."""
+    where = among("doc_key", np.sort(keys))
+    columns = ["doc_key", "content_fingerprint"]
+    stored = read_all(snapshot.repo, snapshot.commit.segments, "documents", columns, where).sort_by("doc_key")
+    at = np.searchsorted(stored["doc_key"].to_numpy(), keys)
+    theirs = fingerprints_of(stored["content_fingerprint"])[at]
+    return np.asarray((fingerprints_of(documents["content_fingerprint"]) == theirs).all(axis=1))
+
+
+def _repeated(documents: pa.Table) -> pa.Table:
+    """REJECTS of documents whose id lives with other content."""
+    n = len(documents)
+    columns = {
+        "source": documents["source"],
+        "record": documents["record"],
+        "doc_id": documents["doc_id"],
+        "reason": pa.array(["repeated id"] * n, pa.string()),
+        "detail": pa.array(
+            ["lives in the repository with other content; --replace takes the new one"] * n, pa.string()
+        ),
+        "excerpt": pa.array([""] * n, pa.string()),
+    }
+    return pa.table(columns).cast(REJECTS.arrow)

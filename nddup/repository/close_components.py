@@ -1,0 +1,154 @@
+"""From the documents of touched components and their near-duplicate pairs to all rows of these components.
+
+The steps and the order are those of `nddup.local.engine`, called as they are. Pairs, keep-list, sets, covers and
+budgets are functions of a component's own rows, so what comes out is what a fresh run over all documents gives.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.local import engine
+from nddup.local.columns import one_chunk, take
+from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
+from nddup.local.pairing.expand import expand
+from nddup.local.pairing.match import Matches
+from nddup.local.reading.workers import Workers
+from nddup.mining.components import label_components
+from nddup.repository.identity import Identity
+from nddup.repository.layout import EDGES
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The n documents that are looked at, and the near-duplicate pairs of their distinct sketches.
+
+    Attributes:
+        documents: DOCUMENTS of a run; `group` may be anything.
+        nodes: (n,), the distinct sketch of each.
+        edges: EDGES between these nodes, each once.
+        versions: (n,), the version that added each.
+        was_kept: (n,), whether the version before kept it.
+    """
+
+    documents: pa.Table
+    nodes: NDArray[np.int64]
+    edges: pa.Table
+    versions: NDArray[np.int64]
+    was_kept: NDArray[np.bool_]
+
+    def only(self, stays: NDArray[np.bool_]) -> "Scope":
+        """The same without some documents."""
+        fewer = Scope(
+            self.documents.filter(pa.array(stays)),
+            self.nodes[stays],
+            self.edges,
+            self.versions[stays],
+            self.was_kept[stays],
+        )
+        return replace(fewer, edges=fewer.only_edges(self.edges))
+
+    def only_edges(self, edges: pa.Table) -> pa.Table:
+        """Those of some EDGES that lie between nodes of the scope."""
+        is_inside = [np.isin(edges[name].to_numpy(), self.nodes) for name in ("node_a", "node_b")]
+        return edges.filter(pa.array(is_inside[0] & is_inside[1]))
+
+
+class Closed(NamedTuple):
+    """The components of a scope, numbered from 0, and their rows; `keep` is in the order of the documents."""
+
+    documents: pa.Table
+    components: NDArray[np.int64]
+    keep: pa.Table
+    results: dict[str, tuple[pa.Table, NDArray[np.int64]]]
+    """Of each table of `layout.RESULTS` the rows, and the component of each."""
+
+
+def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
+    """Make all rows of the components that the documents of a scope form.
+
+    Cost: as the stages after pairing, for these documents.
+    """
+    documents = _with_groups(scope)
+    nodes = _name(documents, scope, identity)
+    config, plan = identity.config, identity.plan
+    matches = _as_matches(scope, nodes)
+    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
+    paired = engine.Paired(pairs, nodes, matches, np.empty(0, np.int32), {})
+    clustered = engine.cluster(paired, config, workers)
+    keep = engine.keep(paired, clustered, config).keep
+
+    own = np.arange(len(nodes.node), dtype=np.int32)
+    links = np.concatenate([matches.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
+    components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
+    ids = one_chunk(nodes.ids)
+
+    def of_ids(column: pa.ChunkedArray) -> NDArray[np.int64]:
+        return components[np.asarray(pc.index_in(one_chunk(column), value_set=ids))]
+
+    of_cluster = of_ids(clustered.clusters["component"])
+    results = {
+        "pairs": (pairs, of_ids(pairs["doc_a"])),
+        "clusters": (clustered.clusters, of_cluster),
+        "members": (clustered.members, of_ids(clustered.members["doc_id"])),
+        "false_components": (clustered.false_components, of_ids(clustered.false_components["component"])),
+    }
+    return Closed(documents, components, keep, results)
+
+
+def _with_groups(scope: Scope) -> pa.Table:
+    """The documents, each with the smallest id of those with its sketch."""
+    names = rank_ids(scope.documents["doc_id"])
+    order = np.lexsort((names, scope.nodes))
+    starts = np.append(True, scope.nodes[order][1:] != scope.nodes[order][:-1])[: len(order)]
+    group = np.empty(len(order), np.int64)
+    group[order] = order[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
+    at = scope.documents.schema.get_field_index("group")
+    return scope.documents.set_column(at, "group", take(scope.documents["doc_id"], group))
+
+
+def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
+    """The documents by the keep policy; of a frozen repository what was kept comes first, then by version."""
+    policy, levels = identity.config.keep.policy, identity.plan.levels
+    nodes = name_nodes(documents, policy=policy, levels=levels)
+    if identity.mode == "rebuild":
+        return nodes
+    order = np.lexsort((nodes.turns, scope.versions, ~scope.was_kept))
+    turns = np.empty(len(order), np.int64)
+    turns[order] = np.arange(len(order))
+    at = documents.schema.get_field_index("doc_key")
+    return name_nodes(documents.set_column(at, "doc_key", pa.array(turns)), policy="first", levels=levels)
+
+
+def _as_matches(scope: Scope, nodes: Nodes) -> Matches:
+    """The pairs of distinct sketches by the places of their `group` documents, as `match` gives them."""
+    edges = scope.edges.select(EDGES.names)
+    order = np.argsort(scope.nodes, kind="stable")
+    ends = np.stack([_places(edges[name].to_numpy(), scope.nodes, order, nodes) for name in ("node_a", "node_b")])
+    is_turned = ends[0] > ends[1]
+    containments = np.stack(
+        [edges[name].to_numpy(zero_copy_only=False).astype(np.float64) for name in ("containment_a", "containment_b")]
+    )
+    ends, containments = np.where(is_turned, ends[::-1], ends), np.where(is_turned, containments[::-1], containments)
+    by_place = np.lexsort((ends[1], ends[0]))
+    return Matches(
+        ends[0, by_place],
+        ends[1, by_place],
+        edges["overlap"].to_numpy()[by_place],
+        edges["resemblance"].to_numpy()[by_place],
+        containments[:, by_place],
+        np.empty((0, 2), np.int32),
+    )
+
+
+def _places(
+    wanted: NDArray[np.int64], of_documents: NDArray[np.int64], order: NDArray[np.int64], nodes: Nodes
+) -> NDArray[np.int32]:
+    """The place of the `group` document of each wanted node."""
+    if not len(wanted):
+        return np.empty(0, np.int32)
+    return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]

@@ -1,0 +1,149 @@
+"""The versions of a repository: one file each, created only if it is not there.
+
+    REPO/commits/N.json      parent, segments with their files' sizes and digests, recipe, counts, digests of the tables
+    REPO/segments/NAME/      immutable tables as Parquet (`layout`), one file each; and mapped arrays (`mapped`)
+
+A version exists when its file does. The file is written under another name, flushed to the disk and linked to its own:
+the link fails where the name is taken, so of two writers one loses. A crash leaves files that no commit names.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from nddup.errors import NddupError, OutputError
+
+COMMITS, SEGMENTS = "commits", "segments"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment as a commit names it: rows of each table, and size and SHA-256 of each file."""
+
+    name: str
+    rows: Mapping[str, int]
+    files: Mapping[str, tuple[int, str]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(size for size, _ in self.files.values())
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version.
+
+    Attributes:
+        version: its number; the first, without documents, is 1.
+        parent: the version before; 0 before the first.
+        what: the command that made it.
+        time: when, in UTC.
+        repository: what never changes: layout, settings, mode, recipe and its proof (`identity`).
+        segments: in the order in which they were written.
+        changes: the segment that holds the changes of this version; None where there are none.
+        counts: of documents, and of what the command did.
+        digests: of each table its rows and the order-free digest of them, 32 hex digits.
+        next_key: the number of the next document.
+        next_component: the number of the next component.
+    """
+
+    version: int
+    parent: int
+    what: str
+    time: str
+    repository: Mapping[str, Any]
+    segments: tuple[Segment, ...] = ()
+    changes: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    digests: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    next_key: int = 0
+    next_component: int = 0
+
+
+class LostRaceError(NddupError):
+    """Another writer committed the same version first; nothing was changed."""
+
+
+def versions_in(repo: Path) -> list[int]:
+    """The versions that exist, ascending.
+
+    Raises:
+        OutputError: if the folder is no repository.
+    """
+    try:
+        names = os.listdir(repo / COMMITS)  # noqa: PTH208 - names are all that is needed
+    except OSError as error:
+        raise OutputError(f"{repo}: is not a repository of nddup (it has no {COMMITS}/)") from error
+    found = sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+    if not found:
+        raise OutputError(f"{repo}: is not a repository of nddup (it has no version)")
+    return found
+
+
+def read_commit(repo: Path, version: int | None = None) -> Commit:
+    """A version, or the newest.
+
+    Raises:
+        OutputError: if it is not there, or its file is no whole commit.
+    """
+    found = versions_in(repo)
+    chosen = found[-1] if version is None else version
+    if chosen not in found:
+        raise OutputError(f"{repo}: has no version {chosen}; there are {found[0]} to {found[-1]}")
+    try:
+        value = json.loads((repo / COMMITS / f"{chosen}.json").read_bytes())
+        segments = tuple(
+            Segment(one["name"], one["rows"], {name: (size, digest) for name, (size, digest) in one["files"].items()})
+            for one in value.pop("segments")
+        )
+        digests = {name: (rows, digest) for name, (rows, digest) in value.pop("digests").items()}
+        return Commit(**value, segments=segments, digests=digests)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"{repo}: {COMMITS}/{chosen}.json is damaged ({type(error).__name__})") from error
+
+
+def write_commit(repo: Path, commit: Commit) -> None:
+    """Make a version exist, if no other writer did meanwhile.
+
+    Raises:
+        LostRaceError: if one did.
+        OutputError: if it cannot be written.
+    """
+    folder = repo / COMMITS
+    draft = folder / f".{commit.version}-{token_hex(6)}.draft"
+    try:
+        write_whole(draft, (json.dumps(asdict(commit), indent=1, ensure_ascii=False) + "\n").encode())
+        os.link(draft, folder / f"{commit.version}.json")
+        flush_folder(folder)
+    except FileExistsError:
+        raise LostRaceError(
+            f"{repo}: version {commit.version} was committed meanwhile; nothing was changed, run it again"
+        ) from None
+    except OSError as error:
+        raise OutputError(f"{repo}: cannot be written ({error.strerror or error}); nothing was changed") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file and flush it to the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,175 @@
+"""What a repository is, for as long as it lives: settings, mode, lowest threshold; and the proof that sketches agree.
+
+Sketches compare only with sketches of the same recipe and format. Opening sketches eight fixed texts and compares the
+ids with those stored at `create`: a library or machine that gives another answer is refused before it adds anything.
+"""
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from nddup.errors import ConfigError, IncompatibleSketchError, OutputError
+from nddup.local.plan import Plan
+from nddup.local.reading.term_counts import take_saved
+from nddup.matching.threshold import Threshold
+from nddup.reading.outcomes import Record
+from nddup.repository.layout import LAYOUT
+from nddup.repository.lookup.meetings import Matching
+from nddup.run.stage import settings_of
+from nddup.scanning.rules import SketchRule
+from nddup.scanning.sketch_records import sketch_texts
+from nddup.settings import derive
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.sketching.sketch_format import FULL_FORMAT
+
+TEXTS = (
+    "",
+    "word",
+    "The quick brown fox jumps over the lazy dog, and the dog does not mind at all.",
+    "Роза есть роза есть роза. Ёлка, йод и подъезд: все буквы на месте.",
+    "日本語の文章は、単語の間に空白がありません。漢字、ひらがな、カタカナ。",
+    "<html><head><title>A page</title></head><body><p>Text &amp; markup, with a <b>tag</b> or two.</body></html>",
+    "Numbers 1, 22, 333 and 3.1415; e-mail name@example.org; naïve café, STRASSE and straße.",
+    " ".join(f"word{n % 97} goes with number {n * n % 1009}" for n in range(400)),
+)
+"""Eight texts that meet every rule of reading and sketching: scripts, markup, digits, accents, length."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What never changes.
+
+    Attributes:
+        config: all settings.
+        mode: `rebuild` or `frozen`.
+        store: `all` or `kept`.
+        lowest: the lowest threshold that a query may ask for.
+    """
+
+    config: Config
+    mode: str
+    store: str
+    lowest: int | float
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the settings decide of each step."""
+        return Plan(self.config)
+
+    @cached_property
+    def matching(self) -> Matching:
+        """How the sketches of a segment meet: at the lowest threshold."""
+        return self.matching_at(self.lowest)
+
+    def matching_at(self, threshold: float) -> Matching:
+        """How they meet at another threshold, not below the lowest."""
+        rule = self.plan.matching
+        return Matching(threshold_at(rule.threshold, threshold), rule.finder, rule.levels)
+
+    @cached_property
+    def sketching(self) -> SketchRule:
+        """How records become sketches, the saved lexicon with it."""
+        words, saved = derive.words_of(self.config), self.config.lexicon.saved
+        if words is None or saved is None:
+            return self.plan.sketching()
+        table, _ = take_saved(saved, words)
+        return self.plan.sketching(lexicon=np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes())
+
+    def proof(self) -> str:
+        """Digest of what the eight texts become."""
+        texts = [self.sketching.text.read(Record("x", None, (text,), None))[0] for text in TEXTS]
+        made = sketch_texts(texts, self.sketching)
+        digest = hashlib.sha256(made.offsets.astype("<i8").tobytes() + made.ids.astype("<u8").tobytes())
+        return digest.hexdigest()
+
+    def note(self) -> dict[str, Any]:
+        """What a commit says of it."""
+        return {
+            "layout": LAYOUT,
+            "byte_order": sys.byteorder,
+            "sketch_format": FULL_FORMAT,
+            "recipe": derive.recipe_of(self.config).key,
+            "mode": self.mode,
+            "store": self.store,
+            "lowest": self.lowest,
+            "settings": settings_of(self.config),
+            "proof": self.proof(),
+        }
+
+    @classmethod
+    def read(cls, note: Mapping[str, Any], *, repo: str) -> Self:
+        """What a commit says, if this version of nddup on this machine can go on with it.
+
+        Raises:
+            OutputError: for another layout or byte order, or settings that this version does not know.
+            IncompatibleSketchError: for another recipe, format, or answer.
+        """
+        for name, ours in (("layout", LAYOUT), ("byte_order", sys.byteorder)):
+            if note.get(name) != ours:
+                raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {ours}")
+        if note["sketch_format"] != FULL_FORMAT:
+            raise IncompatibleSketchError(
+                f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
+            )
+        config = build_config(note["settings"], origin=repo)
+        found = cls(config, note["mode"], note["store"], note["lowest"])
+        if derive.recipe_of(config).key != note["recipe"]:
+            raise IncompatibleSketchError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
+        if found.proof() != note["proof"]:
+            raise IncompatibleSketchError(
+                f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"
+            )
+        return found
+
+
+def threshold_at(threshold: Threshold, value: float) -> Threshold:
+    """The same measure with another threshold, exact as written."""
+    share = Fraction(repr(value))
+    return replace(threshold, numerator=share.numerator, denominator=share.denominator)
+
+
+def require_possible(identity: Identity) -> None:
+    """Refuse settings under which adding would not equal a fresh run.
+
+    Raises:
+        ConfigError: one line that names the setting.
+    """
+    config, mode = identity.config, identity.mode
+    kind, pairs = config.sketch.kind, config.pairs
+    if kind in ("lexicon", "i-match") and config.lexicon.saved is None:
+        raise ConfigError(
+            f"sketch.kind {kind}: its words follow from the whole collection; give lexicon.saved, a run whose lexicon"
+            " is used"
+        )
+    if pairs.max_document_frequency is not None:
+        raise ConfigError("pairs.max_document_frequency: the shingles left out follow from the whole collection")
+    if not config.sketch.verify:
+        raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
+    if mode == "frozen" and pairs.measure == "containment":
+        raise ConfigError("--mode frozen: pairs.measure containment prefers the largest document, which comes later")
+    if mode == "frozen" and config.clusters.mode == "partition":
+        raise ConfigError("--mode frozen: clusters.mode partition needs duplicates that follow their nearest document")
+    if identity.store == "kept" and mode != "frozen":
+        raise ConfigError("--store kept: needs --mode frozen; what is not stored cannot be kept later")
+    _require_lowest(identity)
+
+
+def _require_lowest(identity: Identity) -> None:
+    lowest, pairs = identity.lowest, identity.config.pairs
+    if isinstance(lowest, int) != isinstance(pairs.threshold, int):
+        raise ConfigError(f"--lowest {lowest}: expected a {'count' if isinstance(pairs.threshold, int) else 'share'},"
+                          f" as pairs.threshold {pairs.threshold}")  # fmt: skip
+    if lowest <= 0 or Fraction(repr(lowest)) > pairs.share:
+        raise ConfigError(f"--lowest {lowest}: expected more than 0 and at most pairs.threshold {pairs.threshold}")
+    if identity.plan.matching.finder is not None and lowest != pairs.threshold:
+        raise ConfigError(
+            f"--lowest {lowest}: kind {identity.config.sketch.kind} finds pairs by keys made for pairs.threshold"
+            f" {pairs.threshold}; a lower one cannot be asked for"
+        )

@@ -1,0 +1,151 @@
+"""The tables of a repository, declared once. They lie in `segments/NAME/`; README of the layout: `commits`.
+
+A document has a number, `doc_key`, given in the order of arrival: (version, source, record). A node is a distinct
+sketch; its name is the number of the first document that had it. A component has a number too. No number is used twice.
+"""
+
+from nddup.table_types import Column, Table
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
+
+LAYOUT = 1
+"""Version of the tables and of the commit files."""
+
+_KEY = Column("doc_key", "long", "number of the document, in the order of arrival")
+_COMPONENT = Column("component_key", "long", "number of the component whose rows these are")
+
+DOCUMENTS = Table(
+    "documents",
+    "One row a document that was added.",
+    (
+        _KEY,
+        Column("doc_id", "string", "its id"),
+        Column("url", "string", "the address in the record, or null"),
+        Column("source", "string", "path of the file relative to its INPUT"),
+        Column("record", "long", "ordinal of the record in its file, from 1"),
+        Column("n_tokens", "int", "tokens of the text"),
+        Column("n_features", "int", "distinct shingles, before any is selected"),
+        Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
+        Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
+        Column("node", "long", "its distinct sketch"),
+        Column("version", "long", "the version that added it"),
+    ),
+)
+
+SKETCHES = Table(
+    "sketches",
+    "One row a distinct sketch that was new in the segment, ascending by node.",
+    (
+        Column("node", "long", "number of the first document that had it"),
+        Column("n_features", "int", "of that document; decides the modulus of `mod-pow2`"),
+        Column("sketch_fingerprint", "binary", "BLAKE2b-128 of the sketch"),
+        Column("sketch", "array<long>", "ids, ascending as unsigned numbers"),
+    ),
+)
+
+EDGES = Table(
+    "edges",
+    "One row a near-duplicate pair of distinct sketches, written when the later of them came.",
+    (
+        Column("node_a", "long", "a node"),
+        Column("node_b", "long", "another"),
+        Column("overlap", "int", "features common to both"),
+        Column("resemblance", "double", "as in `pairs`"),
+        Column("containment_a", "double", "share of a that is in b; null where the kind gives none"),
+        Column("containment_b", "double", "share of b that is in a"),
+    ),
+)
+
+POSTINGS = Table(
+    "postings",
+    "The prefix features of the segment's sketches, sorted by feature.",
+    (
+        Column("feature", "long", "hash of an id, 32 bits"),
+        Column("row", "int", "ordinal of the sketch in the segment; of `mod-pow2` that of its row of a level"),
+        Column("place", "int", "where the feature stands in the order of its sketch, from 0"),
+    ),
+)
+
+COMMON = Table(
+    "common",
+    "The features that four sketches of the segment or more hold: with the hash they make its order.",
+    (Column("feature", "long", "hash of an id"), Column("holders", "int", "how many sketches hold it")),
+)
+
+GONE = Table("gone", "One row a document that was removed.", (_KEY, Column("doc_id", "string", "its id")))
+
+REPLACED = Table("replaced", "The components whose rows no longer count.", (_COMPONENT,))
+
+STATE = Table(
+    "state",
+    "Of each document of a component that was made: what became of it.",
+    (
+        _KEY,
+        _COMPONENT,
+        Column("group", "string", "smallest id of the documents with the same sketch"),
+        Column("kept", "boolean", "whether it stays"),
+        Column("duplicate_of", "string", "its kept near-duplicate; null where it stays"),
+        Column("duplicate_key", "long", "number of that document; null where it stays"),
+        Column("reason", "string", "as in `keep`"),
+    ),
+)
+
+
+def _by_component(table: Table, name: str) -> Table:
+    return Table(name, table.meaning, (_COMPONENT, *table.columns))
+
+
+RESULTS = {
+    "pairs": _by_component(PAIRS, "pairs"),
+    "clusters": _by_component(CLUSTERS, "clusters"),
+    "members": _by_component(MEMBERS, "members"),
+    "false_components": _by_component(FALSE_COMPONENTS, "false_components"),
+}
+"""The tables of a run that are kept whole, by component."""
+
+DIGESTS = Table(
+    "digests",
+    "Order-free digest of the rows of each component of two documents or more, by table.",
+    (
+        _COMPONENT,
+        Column("name", "string", "name of the table"),
+        Column("rows", "long", "its rows in this component"),
+        Column("digest", "binary", "sum of BLAKE2b-128 of its rows, 16 bytes"),
+    ),
+)
+
+CHANGES = Table(
+    "changes",
+    "What a version changed: one row a document that came, went, or became kept or removed.",
+    (
+        Column("doc_id", "string", "the document"),
+        Column("was", "string", "`kept`, `removed` or `absent`"),
+        Column("is", "string", "the same, afterwards"),
+        Column("duplicate_of", "string", "its kept near-duplicate, where it is removed"),
+        Column("cause", "string", "`added`, `removed`, `replaced`, `promoted` or `demoted`"),
+    ),
+)
+
+MATCHES = Table(
+    "matches",
+    "One row a stored document like a query; a query without one has one row, `doc_id` null.",
+    (
+        Column("query_id", "string", "the query"),
+        Column("doc_id", "string", "a live document of the repository"),
+        Column("version", "long", "the version that added it"),
+        Column("source", "string", "the file it came from"),
+        Column("overlap", "int", "features common to both sketches"),
+        Column("resemblance", "double", "as in `pairs`"),
+        Column("score", "double", "100 x resemblance"),
+        Column("band", "string", "`>=80`, `70-80`, …: the lower end belongs to it; null without bands"),
+        Column("kept", "boolean", "whether the repository keeps it"),
+        Column("repository", "string", "where it is stored"),
+    ),
+)
+
+SEGMENT = {
+    table.name: table
+    for table in (
+        DOCUMENTS, SKETCHES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(), DIGESTS, CHANGES,
+    )
+}  # fmt: skip
+"""The tables of a segment, by name."""

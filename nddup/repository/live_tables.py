@@ -1,0 +1,30 @@
+"""The tables of one version, as a run over its live documents would leave them."""
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.repository.layout import RESULTS
+from nddup.repository.make_change import stored_documents
+from nddup.repository.segment_files import read_all
+from nddup.repository.snapshot import Snapshot
+from nddup.tables import KEEP
+from nddup.tables import RESULTS as RUN_RESULTS
+
+
+def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
+    """`documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`. All are held in memory."""
+    catalogue = snapshot.catalogue
+    state = snapshot.state_of(catalogue.keys, catalogue.components)
+    documents = stored_documents(snapshot, catalogue.keys)
+    at = documents.schema.get_field_index("group")
+    keep = state.append_column("doc_id", documents["doc_id"])
+    live = np.unique(catalogue.components)
+    found = {
+        "documents": documents.set_column(at, "group", state["group"]),
+        "keep": keep.select(KEEP.names).cast(KEEP.arrow),
+    }
+    for name in RESULTS:
+        rows = read_all(snapshot.repo, snapshot.commit.segments, name)
+        alive = rows.filter(pa.array(np.isin(rows["component_key"].to_numpy(), live)))
+        found[name] = alive.select(RUN_RESULTS[name].names)
+    return found

@@ -1,0 +1,253 @@
+"""The near-duplicates of given sketches among those of a segment.
+
+    build_postings   sketches -> Postings       the lists of a segment, sorted by feature
+    find_near        Postings, Probes -> Near   who meets whom at a feature, compared on the sketches
+
+Sketches of kinds whose pairs are found by keys (`nddup.sketching.lsh_keys`) post all their keys and have no order.
+A sketch whose modulus varies has a row at its own level and at each coarser one (`nddup.sketching.moduli`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, compiled, take_rows
+from nddup.matching.compare import compare_sketches
+from nddup.matching.threshold import Rule, Threshold
+from nddup.repository.lookup.feature_order import Features, count_common, hash_ids, order_features, prefix_lengths
+from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.moduli import LEVEL_BITS, spread_levels
+from nddup.sketching.recipe import level_of
+
+LEVELS = (1 << LEVEL_BITS) - 1
+
+
+class Matching(NamedTuple):
+    """How sketches meet.
+
+    Attributes:
+        threshold: when two are near-duplicates.
+        finder: the keys by which they meet; None: by the features of their prefixes.
+        levels: s of sketches whose modulus varies, else 0.
+    """
+
+    threshold: Threshold
+    finder: Finder | None
+    levels: int
+
+
+class Rows(NamedTuple):
+    """Sketches as they are compared: one row each, or one for each level; m rows."""
+
+    names: NDArray[np.int64]
+    """The node of each row; of levels `node << 12 | own level << 6 | level`, (m,)."""
+
+    sketches: Ragged
+
+
+class Postings(NamedTuple):
+    """The posting lists of a segment; p postings, c common features."""
+
+    rows: Rows
+    features: Features  # (p,), ascending
+    holders: NDArray[np.int32]  # (p,), the row that holds it
+    places: NDArray[np.int32]  # (p,), where it stands in the order of its row
+    common: Features  # (c,), ascending
+    common_holders: NDArray[np.int32]  # (c,)
+
+
+class Near(NamedTuple):
+    """The k near-duplicate pairs of a given sketch and a stored one, by node."""
+
+    given: NDArray[np.int64]  # (k,)
+    stored: NDArray[np.int64]  # (k,)
+    overlap: NDArray[np.int32]  # (k,)
+    shared: NDArray[np.int64]  # (k,), numerator of the resemblance
+    united: NDArray[np.int64]  # (k,), its denominator
+    sizes: NDArray[np.int64]  # (k, 2), of both sketches
+    candidates: int  # pairs that were compared
+
+    @property
+    def resemblance(self) -> NDArray[np.float64]:
+        """The resemblance of each pair, as `overlap_join` gives it."""
+        return np.asarray(self.shared / np.maximum(self.united, 1))
+
+
+def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], matching: Matching) -> Rows:
+    """The rows of some nodes, in their order."""
+    if not matching.levels:
+        return Rows(nodes, sketches)
+    own = np.array([level_of(count, matching.levels) for count in n_features.tolist()], np.int64)
+    return Rows(*spread_levels(nodes, own, sketches, LEVELS))
+
+
+def build_postings(rows: Rows, matching: Matching) -> Postings:
+    """The posting lists of a segment: prefixes for the lowest threshold, unpruned; of a containment whole lists.
+
+    Cost: sorts of the ids and of the postings.
+    """
+    common, counts = np.empty(0, np.uint32), np.empty(0, np.int32)
+    if matching.finder is None:
+        common, counts = count_common(rows.sketches)
+    offsets, features, lengths = _probe(rows.sketches, common, counts, matching)
+    sizes = np.diff(offsets)
+    posted = np.where(lengths > 0, sizes, 0) if matching.threshold.is_containment else lengths
+    places = (np.arange(len(features)) - np.repeat(offsets[:-1], sizes)).astype(np.int32)
+    is_posted = places < np.repeat(posted, sizes)
+    holders = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[is_posted]
+    features, places = features[is_posted], places[is_posted]
+    order = np.lexsort((holders, features))
+    return Postings(rows, features[order], holders[order], places[order], common, counts)
+
+
+def _probe(
+    sketches: Ragged, common: Features, counts: NDArray[np.int32], matching: Matching
+) -> tuple[NDArray[np.int64], Features, NDArray[np.int32]]:
+    """The features of each sketch in order, as offsets and hashes; and how many of the first make its prefix."""
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    if matching.finder is None:
+        return *order_features(sketches, common, counts), prefix_lengths(sizes, matching.threshold)
+    keys = matching.finder.keys(sketches)
+    is_possible = matching.threshold.bounds(sizes) <= sizes
+    lengths = np.where(is_possible, np.diff(keys.offsets), 0).astype(np.int32)
+    return keys.offsets, hash_ids(keys.values), lengths
+
+
+def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
+    """Every near-duplicate of the given sketches among the stored ones.
+
+    Args:
+        postings: of a segment, made for a threshold not above this one.
+        given: the sketches that are looked for.
+        matching: as the postings were made; the threshold may be higher.
+
+    Cost: of each given sketch a look-up of its prefix features, a sort of who holds them, and a comparison with each.
+    """
+    probe_offsets, features, lengths = _probe(given.sketches, postings.common, postings.common_holders, matching)
+    threshold = matching.threshold
+    sizes = np.diff(given.sketches.offsets).astype(np.int32)
+    is_containment = threshold.is_containment
+    probed = np.diff(probe_offsets).astype(np.int32) if is_containment else lengths
+    bounds = threshold.bounds(sizes)
+
+    first, last = _find_lists(postings.features, features)
+    stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets)
+    about = (threshold.numerator, threshold.denominator, threshold.is_count, is_containment, matching.finder is None)
+    met, rows = [], []
+    for i in np.flatnonzero(lengths > 0):
+        span = slice(probe_offsets[i], probe_offsets[i] + probed[i])
+        asked = _Asked(int(sizes[i]), int(bounds[i]), int(lengths[i]), *about)
+        found = _meet(stored, first[span], last[span], asked)
+        met.append(np.full(len(found), i))
+        rows.append(found)
+    nothing = np.empty(0, np.int64)
+    return _compare(postings.rows, given, np.concatenate([nothing, *met]), np.concatenate([nothing, *rows]), matching)
+
+
+@compiled
+def _find_lists(features: Features, wanted: Features) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the list of each wanted feature begins and ends."""
+    first, last = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        low = np.searchsorted(features, wanted[i])
+        high = low
+        while high < len(features) and features[high] == wanted[i]:
+            high += 1
+        first[i], last[i] = low, high
+    return first, last
+
+
+class _Stored(NamedTuple):
+    """The postings as the kernel takes them."""
+
+    holders: NDArray[np.int32]
+    places: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # of the stored sketches
+
+
+class _Asked(NamedTuple):
+    """One given sketch, and the threshold as numbers."""
+
+    size: int
+    bound: int
+    length: int  # of its prefix
+    numerator: int
+    denominator: int
+    is_count: bool
+    is_containment: bool
+    has_order: bool
+
+
+@compiled
+def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], asked: _Asked) -> NDArray[np.int64]:
+    """The rows that hold a feature of one sketch where both prefixes can have it, ascending, each once.
+
+    Args:
+        stored: the postings.
+        first: where the list of each feature of the sketch begins, in its order.
+        last: where it ends.
+        asked: the sketch.
+    """
+    found = np.empty(np.sum(last - first), np.int64)
+    count = 0
+    for i in range(len(first)):
+        for at in range(first[i], last[i]):
+            row = stored.holders[at]
+            other = stored.offsets[row + 1] - stored.offsets[row]
+            need = asked.numerator
+            if not asked.is_count:
+                need = max(1, -(-other * asked.numerator // asked.denominator))
+            if need > other:
+                continue
+
+            is_prefix = not asked.has_order or stored.places[at] <= other - need
+            if asked.is_containment:
+                # The smaller one is contained: its prefix meets any feature of the larger one.
+                if not ((asked.size <= other and i < asked.length) or (asked.size > other and is_prefix)):
+                    continue
+            elif other < asked.bound or asked.size < need or not is_prefix:
+                continue
+            found[count] = row
+            count += 1
+    return np.unique(found[:count])
+
+
+def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np.int64], matching: Matching) -> Near:
+    """The candidates that are near-duplicates."""
+    some, where = np.unique(rows, return_inverse=True)
+    theirs = take_rows(stored.sketches, some)
+    n_given = len(given.sketches.offsets) - 1
+    both = Ragged(
+        np.concatenate([given.sketches.offsets, theirs.offsets[1:] + given.sketches.offsets[-1]]),
+        np.concatenate([given.sketches.values, theirs.values]),
+    )
+    sizes = np.diff(both.offsets).astype(np.int32)
+    bounds = matching.threshold.bounds(sizes)
+    places = np.stack([met, where.reshape(-1) + n_given], axis=1)
+    found = _compare_all(both, places, bounds, matching.threshold.rule)
+    is_near = found[:, 0] >= 0
+
+    names = np.stack([given.names[met], stored.names[rows]], axis=1)
+    if matching.levels:
+        # Two sketches are compared at the coarser of their own levels, and nowhere else.
+        own, level = names >> LEVEL_BITS & LEVELS, names & LEVELS
+        is_near &= (level == own.max(axis=1, keepdims=True)).all(axis=1)
+        names = names >> 2 * LEVEL_BITS
+    chosen = np.flatnonzero(is_near)
+    overlap, shared, united = found[chosen].T
+    return Near(
+        names[chosen, 0], names[chosen, 1], overlap.astype(np.int32), shared, united,
+        sizes[places[chosen]].astype(np.int64).reshape(-1, 2), len(met),
+    )  # fmt: skip
+
+
+@compiled
+def _compare_all(both: Ragged, places: NDArray[np.int64], bounds: NDArray[np.int32], rule: Rule) -> NDArray[np.int64]:
+    """Overlap, numerator and denominator of each pair; -1 where it is no near-duplicate."""
+    found = np.empty((len(places), 3), np.int64)
+    for i in range(len(places)):
+        a, b = places[i, 0], places[i, 1]
+        need = min(bounds[a], bounds[b]) if rule.is_containment else max(bounds[a], bounds[b])
+        found[i, 0], found[i, 1], found[i, 2] = compare_sketches(both, a, b, need, rule)
+    return found

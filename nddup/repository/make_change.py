@@ -1,0 +1,184 @@
+"""One change of a repository, from what comes and what goes to the tables of a new segment.
+
+Touched are the components of what goes, of the sketches that come again, and of the near-duplicates of new ones. They
+close over equal sketches as well as near-duplicates: a smaller id changes `group`, hence stars and names.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.local.columns import lists_of
+from nddup.local.reading.workers import Workers
+from nddup.repository.close_components import Closed, Scope, close
+from nddup.repository.compare_states import Settled, count_changes, list_changes
+from nddup.repository.layout import DOCUMENTS, GONE, REPLACED, RESULTS, STATE
+from nddup.repository.pair_batch import Paired, pair_batch
+from nddup.repository.snapshot import Snapshot
+from nddup.repository.table_totals import Totals, make_totals, replaced_totals
+from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
+
+
+@dataclass(frozen=True)
+class Change:
+    """The rows of the new segment, and what a commit says of them.
+
+    Attributes:
+        tables: of `layout.SEGMENT`, without postings.
+        live: numbers of the documents that live afterwards, ascending.
+        live_nodes: their distinct sketches, ascending.
+        replaced: components whose rows no longer count, ascending.
+        components: how many were made.
+        totals: of each table, what is added to its rows and digest.
+        counts: what the command did.
+    """
+
+    tables: dict[str, pa.Table]
+    live: NDArray[np.int64]
+    live_nodes: NDArray[np.int64]
+    replaced: NDArray[np.int64]
+    components: int
+    totals: Totals
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class _Touched(NamedTuple):
+    """What of the stored documents is looked at again: their numbers, ascending, and their components."""
+
+    keys: NDArray[np.int64]
+    components: NDArray[np.int64]
+
+
+def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], workers: Workers) -> Change:
+    """What a version changes.
+
+    Args:
+        snapshot: the version before.
+        added: DOCUMENTS of a run, numbered by the repository; no id of them lives, unless its document goes.
+        gone: numbers of the live documents that go.
+        workers: to compare and mine with.
+
+    Cost: follows the batch and the components it touches; narrow columns of all documents are read.
+    """
+    paired = pair_batch(snapshot, added, workers)
+    touched = _touch(snapshot, paired, gone)
+    stays = touched.keys[~np.isin(touched.keys, gone)]
+    scope = _scope_of(snapshot, added, paired, stays)
+    closed = close(scope, snapshot.identity, workers)
+    reported = _settle(snapshot, scope, closed, stays)
+    settled, stored = reported, np.ones(len(scope.nodes), np.bool_)
+    if snapshot.identity.store == "kept":
+        # What has a stored near-duplicate is reported and not stored: the others alone make the components.
+        stored = reported.kept | (np.arange(len(stored)) < len(stays))
+        scope = scope.only(stored)
+        closed = close(scope, snapshot.identity, workers)
+        settled = _settle(snapshot, scope, closed, stays)
+
+    old = snapshot.state_of(touched.keys, touched.components)
+    changes = list_changes(snapshot, old, reported, gone)
+    is_new = np.arange(len(stored))[stored][len(stays) :] - len(stays)
+    tables = {
+        **_document_tables(snapshot, added.take(pa.array(is_new)), paired, paired.nodes[is_new]),
+        "edges": scope.only_edges(paired.edges),
+        "gone": _gone_table(snapshot, gone),
+        "replaced": pa.Table.from_arrays([pa.array(touched.components)], schema=REPLACED.arrow),
+        "changes": changes,
+    }
+    first = snapshot.commit.next_component
+    tables |= _result_tables(closed, settled, first)
+    made, tables["digests"] = make_totals(closed, first)
+    totals = made - replaced_totals(snapshot, old, touched.components)
+    live = np.sort(np.concatenate([np.setdiff1d(snapshot.catalogue.keys, gone), settled.keys[len(stays) :]]))
+    catalogue = snapshot.catalogue
+    live_nodes = np.unique(np.concatenate([catalogue.nodes[~np.isin(catalogue.keys, gone)], scope.nodes]))
+    counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
+    n_components = int(closed.components.max(initial=-1)) + 1
+    return Change(tables, live, live_nodes, touched.components, n_components, totals, counts)
+
+
+def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> _Touched:
+    """The stored documents of all components that gain or lose one."""
+    catalogue = snapshot.catalogue
+    ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
+    is_met = np.isin(catalogue.nodes, ends) | np.isin(catalogue.keys, gone)
+    components = np.unique(catalogue.components[is_met])
+    return _Touched(catalogue.keys[np.isin(catalogue.components, components)], components)
+
+
+def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: NDArray[np.int64]) -> Scope:
+    """The documents of the touched components that stay, then the new ones; and all pairs between their sketches."""
+    catalogue, version = snapshot.catalogue, snapshot.commit.version + 1
+    rows = catalogue.rows_of(stays)
+    nodes = np.concatenate([catalogue.nodes[rows], paired.nodes])
+    stored = snapshot.edges_of(np.unique(catalogue.nodes[rows]))
+    scope = Scope(
+        documents=pa.concat_tables([stored_documents(snapshot, stays), added.select(RUN_DOCUMENTS.names)]),
+        nodes=nodes,
+        edges=pa.concat_tables([stored, paired.edges]),
+        versions=np.concatenate([catalogue.versions[rows], np.full(len(added), version)]),
+        was_kept=np.concatenate([catalogue.kept[rows], np.zeros(len(added), np.bool_)]),
+    )
+    return replace(scope, edges=scope.only_edges(scope.edges))
+
+
+def stored_documents(snapshot: Snapshot, keys: NDArray[np.int64]) -> pa.Table:
+    """DOCUMENTS of a run for some stored documents (ascending); `group` is the document's own id."""
+    rows = snapshot.documents_of(keys)
+    sketches = snapshot.sketches_of(rows["node"].to_numpy())
+    lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
+    whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
+    return whole.select(RUN_DOCUMENTS.names).cast(RUN_DOCUMENTS.arrow)
+
+
+def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: NDArray[np.int64]) -> Settled:
+    """What becomes of each document; in a frozen repository `duplicate_of` stays while its target lives."""
+    keys = scope.documents["doc_key"].to_numpy()
+    ids, keep = scope.documents["doc_id"].combine_chunks(), closed.keep
+    at = pc.index_in(keep["duplicate_of"].combine_chunks(), value_set=ids)
+    targets = np.where(np.asarray(pc.is_valid(at)), keys[np.asarray(pc.fill_null(at, 0))], -1) if len(keys) else keys
+    settled = Settled(keys, ids, np.asarray(keep["kept"]), targets, keep["reason"].combine_chunks(), len(stays))
+    if snapshot.identity.mode == "frozen" and len(stays):
+        rows = snapshot.catalogue.rows_of(stays)
+        old = snapshot.state_of(stays, snapshot.catalogue.components[rows])
+        return settled.with_lasting(old)
+    return settled
+
+
+def _document_tables(
+    snapshot: Snapshot, added: pa.Table, paired: Paired, nodes: NDArray[np.int64]
+) -> dict[str, pa.Table]:
+    """`documents` and `sketches` of what is stored."""
+    version = pa.array(np.full(len(added), snapshot.commit.version + 1))
+    documents = added.append_column("node", pa.array(nodes)).append_column("version", version)
+    is_held = np.isin(paired.sketches["node"].to_numpy(), nodes)
+    return {
+        "documents": documents.select(DOCUMENTS.names).cast(DOCUMENTS.arrow),
+        "sketches": paired.sketches.filter(pa.array(is_held)),
+    }
+
+
+def _gone_table(snapshot: Snapshot, gone: NDArray[np.int64]) -> pa.Table:
+    ids = snapshot.catalogue.ids.take(pa.array(snapshot.catalogue.rows_of(gone)))
+    return pa.Table.from_arrays([pa.array(gone), ids], schema=GONE.arrow)
+
+
+def _result_tables(closed: Closed, settled: Settled, first: int) -> dict[str, pa.Table]:
+    """`state` and the tables by component."""
+    columns = [
+        pa.array(settled.keys),
+        pa.array(closed.components + first),
+        closed.documents["group"],
+        pa.array(settled.kept),
+        settled.duplicate_of,
+        pa.array(settled.targets, mask=settled.targets < 0),
+        settled.reasons,
+    ]
+    tables = {"state": pa.Table.from_arrays(columns, names=STATE.names).cast(STATE.arrow)}
+    for name, (rows, components) in closed.results.items():
+        keyed = rows.add_column(0, "component_key", pa.array(components + first))
+        tables[name] = keyed.select(RESULTS[name].names)
+    return tables

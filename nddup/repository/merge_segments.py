@@ -1,0 +1,97 @@
+"""Several segments as one: what does not live is forgotten, and the postings follow one order again.
+
+Segments merge when the last is over half the one before, so there are few of them, and a document is written again
+about as often as the number of its segment's doublings.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.local.columns import ragged_of
+from nddup.repository.commits import Segment
+from nddup.repository.layout import COMMON, POSTINGS, RESULTS, SEGMENT
+from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows
+from nddup.repository.make_change import Change
+from nddup.repository.segment_files import read_table
+from nddup.repository.snapshot import is_among
+
+BY_COMPONENT = ("state", "digests", *RESULTS)
+
+
+def size_of(rows: Mapping[str, int]) -> int:
+    """What a segment weighs: its documents, or the rows of components it makes again."""
+    return max(rows.get("documents", 0), rows.get("state", 0), 1)
+
+
+def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -> int:
+    """How many of the last segments a new one takes in: while it is over half the one before it."""
+    size, count = size_of({name: len(table) for name, table in tables.items()}), 0
+    while count < len(segments) and 2 * size > size_of(segments[-1 - count].rows):
+        size += size_of(segments[-1 - count].rows)
+        count += 1
+    return count
+
+
+def merge(repo: Path, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
+    """The tables of one segment in place of some, and of what a change adds to them; without postings.
+
+    Args:
+        repo: the repository.
+        segments: those taken in: the last ones, in order; may be none.
+        change: what is new, and what lives afterwards.
+
+    Cost: reads and holds the segments.
+    """
+    if not segments:
+        return dict(change.tables)
+    whole = {
+        name: pa.concat_tables(
+            [
+                *(read_table(repo, segment, name) for segment in segments),
+                *([change.tables[name]] if name in change.tables else []),
+            ]
+        )
+        for name in SEGMENT
+        if name not in ("postings", "common", "changes")
+    }
+    documents, state = whole["documents"], whole["state"]
+    gone = change_gone(whole)
+    stays = {
+        "documents": is_among(documents["doc_key"].to_numpy(), change.live),
+        "sketches": is_among(whole["sketches"]["node"].to_numpy(), change.live_nodes),
+        "edges": is_among(whole["edges"]["node_a"].to_numpy(), change.live_nodes)
+        & is_among(whole["edges"]["node_b"].to_numpy(), change.live_nodes),
+        "gone": ~np.isin(whole["gone"]["doc_key"].to_numpy(), documents["doc_key"].to_numpy()),
+        "replaced": ~np.isin(whole["replaced"]["component_key"].to_numpy(), state["component_key"].to_numpy()),
+    }
+    for name in BY_COMPONENT:
+        stays[name] = ~np.isin(whole[name]["component_key"].to_numpy(), gone)
+    merged = {name: table.filter(pa.array(stays[name])) for name, table in whole.items()}
+    return merged | {"changes": change.tables["changes"]} if "changes" in change.tables else merged
+
+
+def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:
+    """The components whose rows no longer count, of tables read together."""
+    return tables["replaced"]["component_key"].to_numpy()
+
+
+def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:
+    """The same with the sketches in the order of their nodes, rows by key, and their postings."""
+    keys = {"documents": "doc_key", "sketches": "node", "edges": "node_a", "state": "component_key"}
+    keys |= dict.fromkeys(("digests", *RESULTS), "component_key")
+    sorted_tables = {name: table.sort_by(keys[name]) if name in keys else table for name, table in tables.items()}
+    sketches = sorted_tables["sketches"]
+    ids = ragged_of(sketches["sketch"])
+    rows = spread_rows(sketches["node"].to_numpy(), ids, sketches["n_features"].to_numpy(), matching)
+    made = build_postings(rows, matching)
+    posted = [pa.array(column.astype(np.int64)) for column in (made.features, made.holders, made.places)]
+    common = [pa.array(made.common.astype(np.int64)), pa.array(made.common_holders)]
+    return {
+        **sorted_tables,
+        "postings": pa.Table.from_arrays(posted, names=POSTINGS.names).cast(POSTINGS.arrow),
+        "common": pa.Table.from_arrays(common, names=COMMON.names).cast(COMMON.arrow),
+    }

@@ -1,0 +1,134 @@
+"""The near-duplicate pairs of a batch: its new distinct sketches with the stored ones, and with each other.
+
+The stored ones are found through the postings of each segment, in the order of that segment; the batch meets itself as
+the documents of a run do (`nddup.local.pairing.match`).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, take_rows
+from nddup.errors import NddupError
+from nddup.local.columns import lists_of, ragged_of
+from nddup.local.pairing.match import Matches, match
+from nddup.local.reading.workers import Workers
+from nddup.repository.layout import EDGES, SKETCHES
+from nddup.repository.lookup.meetings import Near, spread_rows
+from nddup.repository.snapshot import Snapshot
+from nddup.scanning.sketch_records import fingerprint_sketches
+from nddup.sketching.min_s import Sketches
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What a batch brings.
+
+    Attributes:
+        nodes: (n,), the distinct sketch of each document of the batch: a stored one, or a new one.
+        sketches: SKETCHES that are new.
+        edges: EDGES with a new end.
+        candidates: pairs of sketches that were compared.
+    """
+
+    nodes: NDArray[np.int64]
+    sketches: pa.Table
+    edges: pa.Table
+    candidates: int
+
+
+def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Paired:
+    """Name the distinct sketches of a batch and find their near-duplicates.
+
+    Args:
+        snapshot: what is stored.
+        documents: DOCUMENTS of a run, their numbers those of the repository.
+        workers: to compare with.
+
+    Raises:
+        NddupError: if a family within the batch is too large for `pairs.max_postings`.
+
+    Cost: look-ups in each segment, and a run over the batch.
+    """
+    nodes, first_rows = _name_nodes(snapshot, documents)
+    new = np.sort(nodes[first_rows])
+    by_node = first_rows[np.argsort(nodes[first_rows])]
+    sketches = take_rows(ragged_of(documents["sketch"]), by_node)
+    sketches.values.flags.writeable = False
+    n_features = documents["n_features"].to_numpy()[by_node]
+
+    identity = snapshot.identity
+    at_threshold = identity.matching_at(identity.config.pairs.threshold)
+    near = snapshot.find_near(spread_rows(new, sketches, n_features, at_threshold), at_threshold)
+    edges = [_stored_edges(found, shows=at_threshold.threshold.shows_containment) for found in near]
+    among = _match_batch(snapshot, sketches, n_features, workers)
+    edges.append(_batch_edges(among, new))
+    table = _sketch_table(new, sketches, n_features, snapshot)
+    candidates = sum(found.candidates for found in near) + among.candidates
+    return Paired(nodes, table, pa.concat_tables([EDGES.arrow.empty_table(), *edges]), candidates)
+
+
+def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The node of each document; and one row of each node that is new and no empty sketch."""
+    keys = documents["doc_key"].to_numpy()
+    groups = np.asarray(pc.index_in(documents["group"], value_set=documents["doc_id"].combine_chunks())).astype(int)
+    sizes = np.asarray(pc.list_value_length(documents["sketch"]))
+    firsts = np.flatnonzero((groups == np.arange(len(groups))) & (sizes > 0))
+    stored = snapshot.find_nodes(fingerprints_of_rows(snapshot, documents.take(pa.array(firsts))))
+    nodes = keys.copy()
+    nodes[firsts[stored >= 0]] = stored[stored >= 0]
+    return nodes[groups], firsts[stored < 0]
+
+
+def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]:
+    """The fingerprint of each document's sketch."""
+    rows = ragged_of(documents["sketch"])
+    n_features = documents["n_features"].to_numpy()
+    made = Sketches(n_features, n_features, rows.offsets, rows.values)
+    return fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+
+
+def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
+    share = near.overlap[:, None] / near.sizes if shows else np.full((len(near.overlap), 2), np.nan)
+    return _edge_table(near.given, near.stored, near.overlap, near.resemblance, share.T)
+
+
+def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
+    """The pairs within the batch; none may be cut."""
+    rule = replace(snapshot.identity.plan.matching, is_led=False)
+    found = match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)
+    if found.cut_postings:
+        raise NddupError(
+            f"{found.cut_features} features are held by more than pairs.max_postings {rule.max_postings} sketches of"
+            " the batch, so pairs would be lost; nothing was changed: add it in smaller batches"
+        )
+    return found
+
+
+def _batch_edges(found: Matches, names: NDArray[np.int64]) -> pa.Table:
+    return _edge_table(names[found.first], names[found.second], found.overlap, found.resemblance, found.containments)
+
+
+def _edge_table(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    overlap: NDArray[np.int32],
+    resemblance: NDArray[np.float64],
+    containments: NDArray[np.float64],
+) -> pa.Table:
+    columns = [pa.array(first), pa.array(second), pa.array(overlap), pa.array(resemblance)]
+    columns += [pa.array(np.ascontiguousarray(share), from_pandas=True) for share in containments]
+    return pa.Table.from_arrays(columns, names=EDGES.names).cast(EDGES.arrow)
+
+
+def _sketch_table(
+    nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], snapshot: Snapshot
+) -> pa.Table:
+    made = Sketches(n_features, n_features, sketches.offsets, sketches.values)
+    prints = fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+    lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
+    columns = [pa.array(nodes), pa.array(n_features), pa.array(prints, pa.binary()), lists]
+    return pa.Table.from_arrays(columns, names=SKETCHES.names).cast(SKETCHES.arrow)

@@ -1,0 +1,143 @@
+"""The tables of a segment as Parquet: written once, flushed to the disk, read whole or by a few keys."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nddup.errors import NddupError, OutputError
+from nddup.repository.commits import SEGMENTS, Segment, flush_folder
+from nddup.repository.layout import SEGMENT
+
+ROWS = 1 << 16
+"""Of a row group: what a look-up by key passes over as a whole."""
+
+READ = 1 << 20
+"""Bytes that are digested at a time."""
+
+PACKED: dict[str, str] = {
+    "feature": "DELTA_BINARY_PACKED", "row": "DELTA_BINARY_PACKED", "doc_key": "DELTA_BINARY_PACKED",
+    "node": "DELTA_BINARY_PACKED", "component_key": "DELTA_BINARY_PACKED",
+}  # fmt: skip
+"""Columns of numbers that lie close together."""
+
+
+def write_segment(repo: Path, version: int, tables: Mapping[str, pa.Table]) -> Segment:
+    """Write a new segment; until a commit names it, nobody sees it.
+
+    Args:
+        repo: the repository.
+        version: that will name it first.
+        tables: some of `layout.SEGMENT`; of the others it has no rows.
+
+    Raises:
+        OutputError: if it cannot be written; what was written is removed.
+    """
+    folder = repo / SEGMENTS / f"v{version:06}-{token_hex(6)}"
+    rows: dict[str, int] = {}
+    files: dict[str, tuple[int, str]] = {}
+    try:
+        folder.mkdir(parents=True)
+        for name, table in tables.items():
+            if len(table):
+                path = folder / f"{name}.parquet"
+                _write(path, table.select(SEGMENT[name].names).cast(SEGMENT[name].arrow))
+                rows[name] = len(table)
+                files[path.name] = (path.stat().st_size, digest_file(path))
+        flush_folder(folder)
+        flush_folder(folder.parent)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise OutputError(f"{repo}: cannot be written ({error.strerror or error}); nothing was changed") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Segment(folder.name, rows, files)
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    packed = {name: PACKED[name] for name in table.column_names if name in PACKED}
+    with path.open("wb") as file:
+        pq.write_table(
+            table,
+            file,
+            compression="zstd",
+            compression_level=1,
+            row_group_size=ROWS,
+            use_dictionary=[name for name in table.column_names if name not in packed and _repeats(table, name)],
+            column_encoding=packed or None,
+        )
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _repeats(table: pa.Table, name: str) -> bool:
+    return table.schema.field(name).type == pa.string() or name == "place"
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file, hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_table(
+    repo: Path,
+    segment: Segment,
+    name: str,
+    columns: Sequence[str] | None = None,
+    where: Any = None,  # noqa: ANN401
+) -> pa.Table:
+    """A table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
+
+    Raises:
+        OutputError: if the file is gone, or is not the one that was written.
+    """
+    declared = SEGMENT[name].arrow
+    chosen = list(columns or declared.names)
+    if not segment.rows.get(name):
+        return declared.empty_table().select(chosen)
+    path = repo / SEGMENTS / segment.name / f"{name}.parquet"
+    try:
+        if path.stat().st_size != segment.files[path.name][0]:
+            raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} has another size than was written")
+        table = ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
+    except FileNotFoundError as error:
+        raise OutputError(
+            f"{repo}: {SEGMENTS}/{segment.name}/{path.name} is missing: it was removed, or compacted away"
+        ) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        if isinstance(error, NddupError):
+            raise
+        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
+    return table
+
+
+def read_all(
+    repo: Path,
+    segments: Sequence[Segment],
+    name: str,
+    columns: Sequence[str] | None = None,
+    where: Any = None,  # noqa: ANN401
+) -> pa.Table:
+    """The rows of a table in several segments, one segment after another."""
+    empty = SEGMENT[name].arrow.empty_table().select(list(columns or SEGMENT[name].names))
+    return pa.concat_tables([empty, *(read_table(repo, segment, name, columns, where) for segment in segments)])
+
+
+def among(column: str, keys: NDArray[np.int64]) -> Any:  # noqa: ANN401 - an expression
+    """The rows whose key is one of these (ascending); row groups beyond them are not read."""
+    if not len(keys):
+        return pc.scalar(value=False)
+    field = pc.field(column)
+    return (field >= int(keys[0])) & (field <= int(keys[-1])) & field.isin(pa.array(keys))

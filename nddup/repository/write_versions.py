@@ -1,0 +1,142 @@
+"""Commands that write: each makes at most one version, or changes nothing.
+
+The segment is written first, then the commit that names it. What fails in between leaves a folder that no commit names.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.errors import OutputError
+from nddup.local.reading.workers import Workers
+from nddup.repository.batches import Batch
+from nddup.repository.commits import COMMITS, SEGMENTS, Commit, LostRaceError, Segment, write_commit
+from nddup.repository.identity import Identity, require_possible
+from nddup.repository.layout import CHANGES
+from nddup.repository.make_change import Change, make_change
+from nddup.repository.mapped import map_segment
+from nddup.repository.merge_segments import choose_merged, merge, with_postings
+from nddup.repository.row_digests import COLUMNS
+from nddup.repository.segment_files import write_segment
+from nddup.repository.snapshot import Snapshot
+from nddup.repository.table_totals import Totals
+from nddup.tables import DOCUMENTS
+
+
+class Written(NamedTuple):
+    """A version that was made, and what was counted; None where nothing was to change."""
+
+    commit: Commit | None
+    counts: Mapping[str, int]
+    changes: pa.Table
+
+
+def create(repo: Path, identity: Identity) -> Commit:
+    """Make a repository without documents: version 1.
+
+    Raises:
+        ConfigError: for settings that are refused.
+        OutputError: if the folder holds anything, or cannot be written.
+    """
+    require_possible(identity)
+    try:
+        if repo.exists() and any(repo.iterdir()):
+            raise OutputError(f"{repo}: exists already, and is not empty")
+        for name in (COMMITS, SEGMENTS):
+            (repo / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{repo}: cannot be written ({error.strerror or error})") from error
+    totals = Totals(dict.fromkeys(COLUMNS, (0, 0)))
+    commit = Commit(1, 0, "create", _now(), identity.note(), digests=totals.added_to({}))
+    write_commit(repo, commit)
+    return commit
+
+
+def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
+    """Add a batch; nothing is committed where nothing of it is stored and nothing goes."""
+    if not len(batch.documents) and not len(batch.gone):
+        return Written(None, batch.counts() | {"added": 0}, _no_changes())
+    change = make_change(snapshot, batch.documents, batch.gone, workers)
+    counts = batch.counts() | change.counts
+    if not len(change.tables["documents"]) and not len(batch.gone):
+        return Written(None, counts, change.tables["changes"])
+    return _commit(snapshot, change, "add", counts, batch.numbers)
+
+
+def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Written, list[str]]:
+    """Remove documents; also the ids that do not live, sorted."""
+    wanted = pa.array(sorted(set(ids)), pa.string())
+    rows = snapshot.catalogue.find_ids(wanted)
+    unknown = wanted.filter(pa.array(rows < 0)).to_pylist()
+    gone = np.sort(snapshot.catalogue.keys[rows[rows >= 0]])
+    if not len(gone):
+        return Written(None, {"removed": 0, "unknown": len(unknown)}, _no_changes()), unknown
+    change = make_change(snapshot, DOCUMENTS.arrow.empty_table(), gone, workers)
+    return _commit(snapshot, change, "remove", change.counts | {"unknown": len(unknown)}, 0), unknown
+
+
+def merge_all(snapshot: Snapshot) -> Commit:
+    """One segment in place of all; documents that were removed, and rows that no longer count, are left out."""
+    nothing = np.empty(0, np.int64)
+    live, nodes = snapshot.catalogue.keys, snapshot.live_nodes
+    change = Change({}, live, nodes, nothing, 0, Totals(dict.fromkeys(COLUMNS, (0, 0))))
+    before = snapshot.commit
+    tables = merge(snapshot.repo, before.segments, change) if before.segments else {}
+    return _write(snapshot, before.segments, tables, replace(_next(snapshot, "compact"), digests=before.digests))
+
+
+def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, int], numbers: int) -> Written:
+    before = snapshot.commit
+    merged = choose_merged(before.segments, change.tables)
+    taken = before.segments[len(before.segments) - merged :]
+    commit = replace(
+        _next(snapshot, what),
+        counts={"documents": len(change.live), **counts},
+        digests=change.totals.added_to(before.digests),
+        next_key=before.next_key + numbers,
+        next_component=before.next_component + change.components,
+    )
+    written = _write(snapshot, taken, merge(snapshot.repo, taken, change), commit)
+    return Written(written, counts, change.tables["changes"])
+
+
+def _next(snapshot: Snapshot, what: str) -> Commit:
+    before = snapshot.commit
+    return replace(before, version=before.version + 1, parent=before.version, what=what, time=_now(), changes=None)
+
+
+def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa.Table], commit: Commit) -> Commit:
+    """Write the segment and the commit that names it in place of those it takes in; what loses is removed."""
+    repo, stays = snapshot.repo, snapshot.commit.segments[: len(snapshot.commit.segments) - len(taken)]
+    new: tuple[Segment, ...] = ()
+    if tables:
+        new = (write_segment(repo, commit.version, with_postings(tables, snapshot.identity.matching)),)
+    try:
+        for segment in new:
+            map_segment(repo, segment, snapshot.identity.matching)
+        changes = new[0].name if new and new[0].rows.get("changes") else None
+        commit = replace(commit, segments=(*stays, *new), changes=changes)
+        write_commit(repo, commit)
+    except (LostRaceError, OutputError):
+        for segment in new:
+            with suppress(OSError):
+                shutil.rmtree(repo / SEGMENTS / segment.name)
+        raise
+    return commit
+
+
+def _no_changes() -> pa.Table:
+    return CHANGES.arrow.empty_table()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,93 @@
+"""Random histories of a repository, and the fresh run that its tables must equal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nddup.local import engine
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
+from nddup.repository.opened_repository import Repository
+from nddup.repository.row_digests import COLUMNS
+from nddup.settings.schema import Config
+
+WORDS = 40
+"""Of a family's text."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step of a history: texts that are added, some of them in place of others, or ids that are removed."""
+
+    texts: Mapping[str, str]
+    removed: Sequence[str] = ()
+
+
+def draw_text(random: np.random.Generator, families: int = 3) -> str:
+    """A text of one of a few families, edited here and there; sometimes short, empty, or the copy of another."""
+    family = int(random.integers(families))
+    words = [f"f{family}w{i}" for i in range(WORDS)]
+    for _ in range(int(random.integers(0, 5))):
+        words[int(random.integers(WORDS))] = f"e{random.integers(4)}"
+    kind = random.random()
+    if kind < 0.06:
+        return ""
+    if kind < 0.2:
+        return " ".join(words[: int(random.integers(1, 12))])
+    return " ".join(words[: int(random.integers(WORDS - 6, WORDS + 1))])
+
+
+def draw_history(seed: int, steps: int = 4, most: int = 9) -> list[Batch]:
+    """A few steps over few ids: ids come again, with the same text and with others."""
+    random = np.random.default_rng(seed)
+    history, known = [], list[str]()
+    for _ in range(steps):
+        if known and random.random() < 0.35:
+            count = int(random.integers(1, min(len(known), 5) + 1))
+            history.append(Batch({}, random.choice(known, count, replace=False).tolist()))
+            continue
+        texts = {f"d{random.integers(16):02}": draw_text(random) for _ in range(int(random.integers(1, most)))}
+        known = sorted({*known, *texts})
+        history.append(Batch(texts))
+    return history
+
+
+def play(repo: Repository, history: Sequence[Batch]) -> dict[str, str]:
+    """Carry a history out; the texts that live at its end, in the order of arrival."""
+    live: dict[str, str] = {}
+    for batch in history:
+        if batch.removed:
+            repo.remove(batch.removed)
+            for doc_id in batch.removed:
+                live.pop(doc_id, None)
+        else:
+            repo.add(batch.texts, replace=True)
+            for doc_id in sorted(batch.texts):
+                if live.get(doc_id) != batch.texts[doc_id]:
+                    live.pop(doc_id, None)
+                    live[doc_id] = batch.texts[doc_id]
+    return live
+
+
+def run_fresh(live: Mapping[str, str], config: Config) -> dict[str, pa.Table]:
+    """The tables of a run over texts; their order is that of arrival."""
+    given = pa.table({"id": pa.array(live.keys(), pa.string()), "text": pa.array(live.values(), pa.string())})
+    with Workers(1) as workers:
+        documents = engine.sketch(number_texts(given, id="id", text="text"), config, workers).documents
+        arrival = pc.index_in(documents["doc_id"], value_set=pa.array(live.keys(), pa.string())).cast(pa.int64())
+        at = documents.schema.get_field_index("doc_key")
+        documents = documents.set_column(at, "doc_key", arrival).sort_by("doc_key")
+        paired = engine.pair(documents, config, workers)
+        clustered = engine.cluster(paired, config, workers)
+        kept = engine.keep(paired, clustered, config)
+    tables: dict[str, Any] = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}
+    return tables | {name: getattr(clustered, name) for name in ("clusters", "members", "false_components")}
+
+
+def rows_of(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
+    """The rows of each table as sorted text, of the columns that a repository promises."""
+    return {name: sorted(map(repr, tables[name].select(COLUMNS[name]).to_pylist())) for name in COLUMNS}

@@ -1,0 +1,72 @@
+"""Adding equals rebuilding: after any history the tables are those of a fresh run over what lives."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nddup.repository
+from nddup.repository.live_tables import live_tables
+from nddup.repository.opened_repository import Repository
+from nddup.repository.table_totals import tables_totals
+from tests.repository.histories import draw_history, play, rows_of, run_fresh
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "min-s": {"sketch.size": 24, "pairs.threshold": 0.6},
+    "first": {"sketch.size": 24, "pairs.threshold": 0.6, "keep.policy": "first"},
+    "count": {"sketch.size": 24, "pairs.measure": "overlap", "pairs.threshold": 16},
+    "share, stars": {
+        "sketch.size": 24, "pairs.measure": "overlap", "pairs.threshold": 0.5, "pairs.expand_limit": 2,
+        "keep.policy": "first-id",
+    },
+    "min-perm": {"sketch.kind": "min-perm", "sketch.size": 24, "pairs.threshold": 0.6},
+    "super": {"sketch.kind": "super", "sketch.size": 24, "sketch.rows": 4, "pairs.threshold": 0.6},
+    "minhash": {"sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.6},
+    "mod-m": {"sketch.kind": "mod-m", "sketch.modulus": 2, "pairs.threshold": 0.5, "clusters.mode": "cover"},
+    "contained": {
+        "sketch.kind": "mod-m", "sketch.modulus": 1, "pairs.measure": "containment", "pairs.threshold": 0.7,
+        "clusters.mode": "partition",
+    },
+    "levels": {"sketch.kind": "mod-pow2", "sketch.size": 10, "pairs.threshold": 0.5, "clusters.mode": "components"},
+    "keywords": {"sketch.kind": "keywords", "pairs.threshold": 0.6},
+    "covers": {
+        "sketch.size": 24, "pairs.threshold": 0.5, "clusters.max_sets": 1, "clusters.max_members": 1,
+        "clusters.max_nodes": 1, "clusters.max_listed": 2,
+    },
+    "partition": {"sketch.size": 24, "pairs.threshold": 0.6, "clusters.mode": "partition"},
+}  # fmt: skip
+
+
+def make(path: Path, choice: str, **given: Any) -> Repository:  # noqa: ANN401
+    """An empty repository."""
+    return nddup.repository.create(str(path), **CHOICES[choice] | {"local.processes": 1}, **given)
+
+
+def require_equal(repo: Repository, live: dict[str, str]) -> None:
+    """The tables, the digests of the commit, and those of what is stored, are those of a fresh run."""
+    fresh = run_fresh(live, repo.snapshot.identity.config)
+    stored = live_tables(repo.snapshot)
+
+    assert rows_of(stored) == rows_of(fresh)
+    assert dict(repo.snapshot.commit.digests) == tables_totals(fresh)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str) -> None:
+    """Adds, repeated adds, replacements and removals, for every kind, measure and mode that is not refused."""
+    for seed in range(3):
+        repo = make(tmp_path / str(seed), choice)
+        live = play(repo, draw_history(1000 * seed + len(choice)))
+        require_equal(repo, live)
+
+
+@settings(max_examples=15, deadline=None)
+@given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), steps=st.integers(2, 8))
+def test_any_history_equals_a_fresh_run(
+    tmp_path_factory: pytest.TempPathFactory, choice: str, seed: int, steps: int
+) -> None:
+    """The same, drawn anew each time."""
+    repo = make(tmp_path_factory.mktemp("history") / "repo", choice)
+    require_equal(repo, play(repo, draw_history(seed, steps)))
