@@ -7,7 +7,7 @@ them, but Spark and numba only inside `execute`: `--help` and the commands witho
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, evaluate, explain, inspect, mine, report, run, show, sweep, truth
+from nddup.commands import check, evaluate, explain, index, inspect, mine, report, run, show, sweep, truth
 
 
 class Command(Protocol):
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Command] = {
     "evaluate": evaluate,
     "truth": truth,
     "sweep": sweep,
+    "index": index,
     "mine": mine,
     "explain": explain,
 }

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import REJECTS
 
-Inputs = Sequence[str] | Mapping[str, str] | pa.Table
+Inputs: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Table
 """Paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
 
 

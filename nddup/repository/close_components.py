@@ -88,7 +88,7 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     ids = one_chunk(nodes.ids)
 
     def of_ids(column: pa.ChunkedArray) -> NDArray[np.int64]:
-        return components[np.asarray(pc.index_in(one_chunk(column), value_set=ids))]
+        return np.asarray(components[np.asarray(pc.index_in(one_chunk(column), value_set=ids))])
 
     of_cluster = of_ids(clustered.clusters["component"])
     results = {

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
-from nddup.repository.layout import CHANGES
+from nddup.repository.layout import CHANGES, table_of
 from nddup.repository.snapshot import Snapshot
 
 KEPT, REMOVED, ABSENT = "kept", "removed", "absent"
@@ -84,8 +84,7 @@ def list_changes(snapshot: Snapshot, old: pa.Table, now: Settled, gone: NDArray[
         went.discard(doc_id)
     rows += [(doc_id, was[doc_id], ABSENT, None, "removed") for doc_id in went]
     rows.sort(key=lambda row: row[0].encode())
-    columns = list(zip(*rows, strict=True)) if rows else [[]] * len(CHANGES.names)
-    return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], schema=CHANGES.arrow)
+    return table_of(CHANGES, rows)
 
 
 def count_changes(changes: pa.Table) -> dict[str, int]:

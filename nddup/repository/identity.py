@@ -68,7 +68,7 @@ class Identity:
         """How the sketches of a segment meet: at the lowest threshold."""
         return self.matching_at(self.lowest)
 
-    def matching_at(self, threshold: float) -> Matching:
+    def matching_at(self, threshold: float | Fraction) -> Matching:
         """How they meet at another threshold, not below the lowest."""
         rule = self.plan.matching
         return Matching(threshold_at(rule.threshold, threshold), rule.finder, rule.levels)
@@ -129,9 +129,9 @@ class Identity:
         return found
 
 
-def threshold_at(threshold: Threshold, value: float) -> Threshold:
+def threshold_at(threshold: Threshold, value: float | Fraction) -> Threshold:
     """The same measure with another threshold, exact as written."""
-    share = Fraction(repr(value))
+    share = value if isinstance(value, Fraction) else Fraction(repr(value))
     return replace(threshold, numerator=share.numerator, denominator=share.denominator)
 
 

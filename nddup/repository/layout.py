@@ -4,6 +4,11 @@ A document has a number, `doc_key`, given in the order of arrival: (version, sou
 sketch; its name is the number of the first document that had it. A component has a number too. No number is used twice.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
 from nddup.table_types import Column, Table
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
 
@@ -149,3 +154,10 @@ SEGMENT = {
     )
 }  # fmt: skip
 """The tables of a segment, by name."""
+
+
+def table_of(table: Table, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """A few rows as a table; values in the order of its columns."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, table.arrow, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=table.arrow)

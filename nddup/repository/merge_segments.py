@@ -76,7 +76,7 @@ def merge(repo: Path, segments: Sequence[Segment], change: Change) -> dict[str, 
 
 def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:
     """The components whose rows no longer count, of tables read together."""
-    return tables["replaced"]["component_key"].to_numpy()
+    return np.asarray(tables["replaced"]["component_key"].to_numpy())
 
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:

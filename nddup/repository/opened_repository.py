@@ -1,18 +1,27 @@
 """A repository as an object: its verbs, on the embedded engine. It holds one version until it is refreshed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
 
 from nddup.local.reading.workers import Workers
 from nddup.repository.batches import Inputs, read_batch
 from nddup.repository.commits import Commit, read_commit
+from nddup.repository.compact import DAYS, Compacted, compact
 from nddup.repository.identity import Identity
+from nddup.repository.live_tables import live_tables
+from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
+from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.write_versions import Written, add, create, remove
 from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
+
+if TYPE_CHECKING:
+    from nddup.repository.prove_version import Proof
 
 
 class Repository:
@@ -80,6 +89,60 @@ class Repository:
         if written.commit is not None:
             self._read(written.commit)
         return written
+
+    def query(self, texts: Sequence[str] | Mapping[str, str], ask: Ask | None = None) -> pa.Table:
+        """MATCHES of texts, given by id or in order: `query_id` is then their number from 0.
+
+        Args:
+            texts: pages or plain texts; markup is removed as `input.markup` says.
+            ask: bands, how many, and of which documents; None: near-duplicates at `pairs.threshold`.
+
+        Raises:
+            ConfigError: for bands below what the repository was created for.
+
+        Cost: the first call loads what stays in memory; then some milliseconds.
+
+        Example:
+            repo.query({"new.html": page}, Ask(bands=(60, 70, 80)))
+        """
+        return find_matches(self.snapshot, sketch_texts(self._identity, texts), ask or Ask())
+
+    def query_files(self, inputs: Sequence[str], ask: Ask | None = None) -> tuple[pa.Table, int]:
+        """MATCHES of the documents of files and folders; and how many records could not be read."""
+        require_bands(self._identity, ask or Ask(), name=str(self._repo))
+        with self.workers() as workers:
+            queries = read_queries(self._identity, inputs, workers)
+        return find_matches(self.snapshot, queries, ask or Ask()), queries.rejects
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables of this version, as of a run over its live documents."""
+        return live_tables(self.snapshot)
+
+    def write_tables(self, output: str) -> dict[str, Any]:
+        """Write this version as the folder of a finished run; its metrics."""
+        from nddup.repository.run_tables import write_run  # noqa: PLC0415 - loads the report, which a query does without
+
+        return write_run(self.snapshot, output)
+
+    def changes(self) -> pa.Table:
+        """CHANGES of this version; empty where it changed nothing, or was compacted since."""
+        commit = self.snapshot.commit
+        named = [segment for segment in commit.segments if segment.name == commit.changes]
+        return read_all(self._repo, named, "changes")
+
+    def check(self) -> "list[Proof]":
+        """The promises of this version, each with what was compared."""
+        from nddup.repository.prove_version import prove  # noqa: PLC0415
+
+        with self.workers() as workers:
+            return list(prove(self.snapshot, workers))
+
+    def compact(self, *, days: float = DAYS) -> Compacted:
+        """Merge all segments, forget removed documents, remove files that no version of the last days names."""
+        done = compact(self.refresh().snapshot, days=days)
+        if done.commit is not None:
+            self._read(done.commit)
+        return done
 
     def remove(self, ids: Sequence[str]) -> tuple[Written, list[str]]:
         """Remove documents: one version. Also the ids that do not live."""

@@ -35,12 +35,19 @@ class Catalogue(NamedTuple):
 
     def rows_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of these numbers, all of which live."""
-        return np.searchsorted(self.keys, keys)
+        return np.asarray(np.searchsorted(self.keys, keys))
 
     def find_ids(self, ids: pa.Array) -> NDArray[np.int64]:
         """The row of each id, (m,); -1 where it does not live."""
         found = pc.fill_null(pc.index_in(ids, value_set=self.ids), -1)
         return np.asarray(found).astype(np.int64)
+
+
+class NodeIndex(NamedTuple):
+    """The rows of the catalogue in the order of their nodes, and these nodes, both (n,)."""
+
+    nodes: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,21 @@ class Snapshot:
         )
 
     @cached_property
+    def sources(self) -> pa.Array:
+        """The file of each live document, in the order of the catalogue."""
+        table = read_all(self.repo, self.commit.segments, "documents", ["doc_key", "source"])
+        keys = table["doc_key"].to_numpy()
+        order = np.argsort(keys)
+        rows = order[np.searchsorted(keys[order], self.catalogue.keys)]
+        return one_chunk(table["source"]).dictionary_encode().take(pa.array(rows))
+
+    @cached_property
+    def by_node(self) -> NodeIndex:
+        """The live documents of each distinct sketch."""
+        rows = np.argsort(self.catalogue.nodes, kind="stable")
+        return NodeIndex(self.catalogue.nodes[rows], rows)
+
+    @cached_property
     def live_nodes(self) -> NDArray[np.int64]:
         """The distinct sketches of live documents, ascending; empty ones among them."""
         return np.unique(self.catalogue.nodes)
@@ -103,8 +125,7 @@ class Snapshot:
         found = []
         for segment in self.mapped:
             near = find_near(segment.postings, given, matching)
-            live = np.flatnonzero(is_among(near.stored, self.live_nodes))
-            found.append(Near(*(column[live] for column in near[:-1]), near.candidates))
+            found.append(near.only(np.flatnonzero(is_among(near.stored, self.live_nodes))))
         return found
 
     def sketches_of(self, nodes: NDArray[np.int64]) -> Ragged:

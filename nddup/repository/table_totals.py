@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nddup.repository import row_digests
 from nddup.repository.close_components import Closed
-from nddup.repository.layout import DIGESTS, RESULTS
+from nddup.repository.layout import DIGESTS, RESULTS, table_of
 from nddup.repository.row_digests import COLUMNS, MODULUS
 from nddup.repository.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
@@ -58,10 +58,7 @@ def make_totals(closed: Closed, first: int) -> tuple[Totals, pa.Table]:
         for component, (count, digest) in row_digests.totals_by(digests, components).items():
             if sizes[component] > 1:
                 rows.append((component + first, name, count, digest.to_bytes(row_digests.BYTES, "little")))
-    columns = list(zip(*rows, strict=True)) if rows else [[]] * len(DIGESTS.names)
-    return Totals(found), pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, DIGESTS.arrow, strict=True)], DIGESTS.names
-    )
+    return Totals(found), table_of(DIGESTS, rows)
 
 
 def replaced_totals(snapshot: Snapshot, old: pa.Table, components: NDArray[np.int64]) -> Totals:

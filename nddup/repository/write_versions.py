@@ -111,7 +111,8 @@ def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, 
 
 def _next(snapshot: Snapshot, what: str) -> Commit:
     before = snapshot.commit
-    return replace(before, version=before.version + 1, parent=before.version, what=what, time=_now(), changes=None)
+    following = replace(before, version=before.version + 1, parent=before.version, what=what, time=_now())
+    return replace(following, counts={"documents": len(snapshot.catalogue.keys)}, changes=None)
 
 
 def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa.Table], commit: Commit) -> Commit:

@@ -87,4 +87,5 @@ def _order(
 
 def prefix_lengths(sizes: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int32]:
     """How many of its first features each sketch needs to meet every near-duplicate, (n,); 0 where it can have none."""
-    return np.maximum(sizes - threshold.bounds(sizes) + 1, 0).astype(np.int32)
+    lengths: NDArray[np.int32] = np.maximum(sizes - threshold.bounds(sizes) + 1, 0).astype(np.int32)
+    return lengths

@@ -68,6 +68,11 @@ class Near(NamedTuple):
     sizes: NDArray[np.int64]  # (k, 2), of both sketches
     candidates: int  # pairs that were compared
 
+    def only(self, rows: NDArray[np.int64]) -> "Near":
+        """Some of the pairs."""
+        pairs = (self.given[rows], self.stored[rows], self.overlap[rows], self.shared[rows], self.united[rows])
+        return Near(*pairs, self.sizes[rows], self.candidates)
+
     @property
     def resemblance(self) -> NDArray[np.float64]:
         """The resemblance of each pair, as `overlap_join` gives it."""

@@ -1,0 +1,221 @@
+"""`nddup index`: a growing repository, and what is asked of it."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nddup.commands.options import add_parser, positive
+from nddup.errors import ConfigError, OutputError
+
+EPILOG = """actions:
+  create REPO      an empty repository: recipe, measure, threshold and policy are fixed
+  add REPO INPUT…  one batch, one version; a document that lives already with the same content changes nothing
+  remove REPO      the documents that a file names, one id a line
+  query REPO INPUT… which live documents are like these; adds nothing
+  tables REPO      a version as the folder of a run, for show, report, evaluate and check
+  list, check, compact REPO
+
+examples:
+  nddup index create pages --set sketch.kind=keywords --lowest 0.6
+  nddup index add pages crawl/2026-11-23/
+  nddup index add pages corrected.jsonl --replace
+  nddup index query pages new.html --bands 60,70,80
+        new.html   >=80: w2   70-80: w3 w5   60-70: w4 w6 w7
+  nddup index tables pages --output out/pages
+"""
+
+FOUND = 3
+"""Exit status of `query --exit-code` when something was found."""
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "index", summary="add to a growing repository, and ask it", epilog=EPILOG,
+        description="Keep the near-duplicates of a collection that grows by batches. After any adds, replacements and"
+        " removals its tables are those of a fresh run over the documents that live.",
+    )  # fmt: skip
+    actions: argparse._SubParsersAction[Any] = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, parser_class=type(parser)
+    )
+    _add_create(actions)
+    one = _action(actions, "add", "add one batch as one version")
+    one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder of this machine")
+    one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
+    one.add_argument("--id-prefix", metavar="P", help="comes before ids that are made up from file and record")
+    one = _action(actions, "remove", "remove documents as one version")
+    one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
+    _add_query(actions)
+    one = _action(actions, "tables", "write a version as the folder of a finished run")
+    one.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    one.add_argument("--version", type=positive, metavar="N", help="an earlier version (default: the newest)")
+    _action(actions, "list", "the versions, and what lies in the newest")
+    _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if a promise is broken")
+    one = _action(actions, "compact", "merge all segments and forget removed documents")
+    one.add_argument(
+        "--days", type=float, metavar="D", help="keep files of versions that were the newest in the last D days (7)"
+    )
+
+
+def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary + ".")
+    parser.add_argument("repo", metavar="REPO", help="folder of the repository")
+    return parser
+
+
+def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
+    parser = _action(actions, "create", "make an empty repository")
+    parser.add_argument(
+        "--mode", choices=("rebuild", "frozen"), default="rebuild",
+        help="rebuild: the tables are those of a fresh run; frozen: what is kept stays kept while it lives",
+    )  # fmt: skip
+    parser.add_argument(
+        "--store", choices=("all", "kept"), default="all",
+        help="kept (frozen only): a document with a stored near-duplicate is reported and not stored",
+    )  # fmt: skip
+    parser.add_argument(
+        "--lowest", metavar="T", help="lowest threshold that a query may ask for (default: pairs.threshold)"
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
+    )
+
+
+def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
+    parser = _action(actions, "query", "compare documents with those that live")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder of this machine")
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="REPO", help="another repository; may be repeated"
+    )
+    parser.add_argument("--bands", metavar="60,70,80", help="lower ends of bands of the score, 100 x resemblance")
+    parser.add_argument("--top", type=positive, metavar="N", help="the N most alike of each")
+    parser.add_argument("--sources", metavar="GLOB", help="only documents whose file fits, such as 'news/*'")
+    parser.add_argument("--versions", metavar="3..7", help="only documents that these versions added")
+    parser.add_argument("--output", metavar="DIR", help="write the table `matches` to DIR, which must not exist")
+    parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND} if anything is found")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Carry the action out."""
+    acting: dict[str, Callable[[argparse.Namespace], int]] = {
+        "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
+        "check": _check, "compact": _compact,
+    }  # fmt: skip
+    return acting[options.action](options)
+
+
+def _create(options: argparse.Namespace) -> int:
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
+
+    config = load_config(options.config, options.assignments)
+    Repository.create(options.repo, config, mode=options.mode, store=options.store, lowest=_number(options.lowest))
+    sys.stdout.write(f"{options.repo}: version 1, no documents\n")
+    return 0
+
+
+def _number(text: str | None) -> int | float | None:
+    if text is None:
+        return None
+    try:
+        return int(text) if text.isascii() and text.isdigit() else float(text)
+    except ValueError:
+        raise ConfigError(f"--lowest {text}: expected a number such as 0.6") from None
+
+
+def _grow(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.tell import tell_written  # noqa: PLC0415
+
+    written = nddup.repository.open(options.repo).add(
+        options.inputs, replace=options.replace, id_prefix=options.id_prefix
+    )
+    sys.stdout.write(tell_written(options.repo, written))
+    return 0
+
+
+def _remove(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.tell import tell_written  # noqa: PLC0415
+
+    try:
+        text = sys.stdin.read() if options.ids == "-" else Path(options.ids).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--ids {options.ids}: cannot be read ({error})") from error
+    ids = [line for line in text.split("\n") if line]
+    written, unknown = nddup.repository.open(options.repo).remove([line.removesuffix("\r") for line in ids])
+    sys.stdout.write(tell_written(options.repo, written))
+    sys.stdout.writelines(f"unknown: {doc_id}\n" for doc_id in unknown)
+    return 0
+
+
+def _query(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
+    from nddup.repository.tell import write_matches  # noqa: PLC0415
+
+    if options.output and Path(options.output).exists():
+        raise OutputError(f"--output {options.output}: exists already; give another folder")
+    bands = _bands(options.bands)
+    ask = Ask(bands, options.top, options.sources, _versions(options.versions))
+    repositories = [nddup.repository.open(path) for path in (options.repo, *options.also)]
+    found = [repository.query_files(options.inputs, ask) for repository in repositories]
+    matches = write_matches([table for table, _ in found], ask, options.output)
+    sys.stdout.write(spell_matches(matches, bands=bool(bands), several=bool(options.also)))
+    if found[0][1]:
+        sys.stderr.write(f"{found[0][1]} records could not be read\n")
+    return FOUND if options.exit_code and is_found(matches) else 0
+
+
+def _bands(text: str | None) -> list[int | float]:
+    try:
+        return [int(part) if part.isdigit() else float(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise ConfigError(f"--bands {text}: expected lower ends such as 60,70,80") from None
+
+
+def _versions(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    low, dots, high = text.partition("..")
+    if not low.isdigit() or (dots and not high.isdigit()):
+        raise ConfigError(f"--versions {text}: expected a version, or two such as 3..7")
+    return int(low), int(high if dots else low)
+
+
+def _tables(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+    from nddup.metrics import RunMetrics  # noqa: PLC0415
+    from nddup.results.show import summarise  # noqa: PLC0415
+
+    metrics = nddup.repository.open(options.repo, options.version).write_tables(options.output)
+    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from nddup.repository.tell import tell_history  # noqa: PLC0415
+
+    sys.stdout.write(tell_history(options.repo))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+
+    proofs = nddup.repository.open(options.repo).check()
+    sys.stdout.writelines(proof.text() for proof in proofs)
+    return 0 if all(proof.holds for proof in proofs) else 1
+
+
+def _compact(options: argparse.Namespace) -> int:
+    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.compact import DAYS  # noqa: PLC0415
+
+    done = nddup.repository.open(options.repo).compact(days=DAYS if options.days is None else options.days)
+    made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"
+    sys.stdout.write(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n")
+    return 0

@@ -1,0 +1,211 @@
+"""Which live documents are like given ones: compares, adds nothing."""
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged
+from nddup.errors import ConfigError
+from nddup.local import engine
+from nddup.local.columns import ragged_of
+from nddup.local.reading.scan import scan_texts
+from nddup.local.reading.workers import Workers
+from nddup.repository.batches import find_source
+from nddup.repository.identity import Identity
+from nddup.repository.layout import MATCHES, table_of
+from nddup.repository.lookup.meetings import Near, spread_rows
+from nddup.repository.snapshot import Snapshot
+from nddup.scanning.sketch_records import SketchRecords
+from nddup.working_tables import TEXTS
+
+FULL = 100
+"""The score of two equal sketches."""
+
+Bands = Sequence[int | float]
+"""Lower ends of bands of the score, in any order."""
+
+
+class Queries(NamedTuple):
+    """The n documents that are asked about, and how many records could not be read."""
+
+    ids: list[str]
+    sketches: Ragged
+    n_features: NDArray[np.int32]
+    rejects: int = 0
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of a repository.
+
+    Attributes:
+        bands: lower ends of bands of the score; empty: near-duplicates as `pairs.threshold` says.
+        top: so many of each query, the most alike first; None: all.
+        sources: only documents whose `source` fits the glob.
+        versions: only documents that were added by these versions, both ends with them.
+    """
+
+    bands: Bands = ()
+    top: int | None = None
+    sources: str | None = None
+    versions: tuple[int, int] | None = None
+
+    @property
+    def edges(self) -> list[Fraction]:
+        """The lower ends, highest first, exact as written."""
+        return sorted({Fraction(repr(band)) for band in self.bands}, reverse=True)
+
+
+def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
+    """Refuse bands that the repository cannot answer.
+
+    Raises:
+        ConfigError: one line that names the band, and what is possible.
+    """
+    if not ask.bands:
+        return
+    pairs = identity.config.pairs
+    if pairs.measure == "containment" or isinstance(pairs.threshold, int):
+        kind = "containment" if pairs.measure == "containment" else f"a count, {pairs.threshold}"
+        raise ConfigError(f"--bands: of a score, which is a resemblance; {name} finds documents by {kind}")
+    least = Fraction(repr(identity.lowest)) * FULL
+    for edge in reversed(ask.edges):
+        if not least <= edge <= FULL:
+            raise ConfigError(
+                f"--bands {_spell(edge)}: expected {_spell(least)} to {FULL}; {name} was created with --lowest"
+                f" {identity.lowest}"
+            )
+
+
+def read_queries(identity: Identity, inputs: Sequence[str], workers: Workers) -> Queries:
+    """The documents of files; records that cannot be read, and repeated ids, are counted.
+
+    Raises:
+        ConfigError: if an input is missing.
+    """
+    sketched = engine.sketch(find_source(inputs, identity.config), identity.config, workers)
+    return _as_queries(sketched.documents, len(sketched.rejects))
+
+
+def sketch_texts(identity: Identity, texts: Sequence[str] | Mapping[str, str]) -> Queries:
+    """Texts, by id or by their number from 0, in this process."""
+    named = texts if isinstance(texts, Mapping) else {str(i): text for i, text in enumerate(texts)}
+    n = len(named)
+    columns = [
+        pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.array(named.values(), pa.string()),
+        pa.array(["query"] * n, pa.string()), pa.array([0] * n, pa.int64()), pa.array(range(n), pa.int64()),
+    ]  # fmt: skip
+    consumer = SketchRecords(identity.sketching)
+    given = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
+    records = pa.Table.from_batches(scan_texts(given, consumer), consumer.table.arrow)
+    good = records.filter(pc.is_null(records["reason"]))
+    return _as_queries(good, len(records) - len(good))
+
+
+def _as_queries(table: pa.Table, rejects: int) -> Queries:
+    return Queries(table["doc_id"].to_pylist(), ragged_of(table["sketch"]), table["n_features"].to_numpy(), rejects)
+
+
+def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
+    """MATCHES of each query, the most alike first; a query without any has one row.
+
+    Cost: of each query look-ups and comparisons (`find_near`), and its rows.
+
+    Raises:
+        ConfigError: for bands below what the repository was created for.
+    """
+    identity, edges = snapshot.identity, ask.edges
+    require_bands(identity, ask, name=str(snapshot.repo))
+    least = edges[-1] / FULL if edges else identity.config.pairs.share
+    matching = identity.matching_at(least)
+    has_ids = np.flatnonzero(np.diff(queries.sketches.offsets) > 0)
+    rows = spread_rows(np.arange(len(queries.ids)), queries.sketches, queries.n_features, matching)
+    found = snapshot.find_near(rows, matching) if len(has_ids) else []
+
+    by_query: dict[int, list[tuple[Any, ...]]] = {}
+    for near in found:
+        for query, row in _rows_of(snapshot, near, ask, edges):
+            by_query.setdefault(query, []).append(row)
+    listed = []
+    for number, query_id in enumerate(queries.ids):
+        rows_of_query = sorted(by_query.get(number, ()), key=lambda row: (-row[4], str(row[0]).encode()))
+        listed += [(query_id, *row) for row in rows_of_query[: ask.top]] or [(query_id, *_NOTHING)]
+    return table_of(MATCHES, listed)
+
+
+_Found = tuple[int, tuple[Any, ...]]
+
+_NOTHING = (None,) * (len(MATCHES.names) - 1)
+
+
+def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
+    """The live documents of each near sketch, as rows of MATCHES without the query, each with its query."""
+    catalogue, index, found = snapshot.catalogue, snapshot.by_node, list[_Found]()
+    lows = np.searchsorted(index.nodes, near.stored, "left")
+    highs = np.searchsorted(index.nodes, near.stored, "right")
+    resemblance = near.resemblance
+    for i in range(len(near.stored)):
+        band = _band_of(int(near.shared[i]), int(near.united[i]), edges)
+        if edges and band is None:
+            continue
+        for row in index.rows[lows[i] : highs[i]]:
+            version, source = int(catalogue.versions[row]), snapshot.sources[row].as_py()
+            if ask.versions is not None and not ask.versions[0] <= version <= ask.versions[1]:
+                continue
+            if ask.sources is not None and not fnmatch.fnmatchcase(source, ask.sources):
+                continue
+            share = float(resemblance[i])
+            about = (int(near.overlap[i]), share, FULL * share, band, bool(catalogue.kept[row]), str(snapshot.repo))
+            found.append((int(near.given[i]), (catalogue.ids[row].as_py(), version, source, *about)))
+    return found
+
+
+def _band_of(shared: int, united: int, edges: Sequence[Fraction]) -> str | None:
+    """The band that holds a score of 100 shared / united: from its lower end, exact."""
+    above = None
+    for edge in edges:
+        if FULL * shared >= edge * max(united, 1):
+            return f">={_spell(edge)}" if above is None else f"{_spell(edge)}-{_spell(above)}"
+        above = edge
+    return None
+
+
+def _spell(edge: Fraction) -> str:
+    return str(edge.numerator) if edge.denominator == 1 else repr(float(edge))
+
+
+def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
+    """A line for each query: the documents it is like, by band, or each with its resemblance.
+
+    Args:
+        matches: MATCHES.
+        bands: whether bands were asked for.
+        several: whether documents of several repositories are among them.
+    """
+    lines: dict[str, dict[str, list[str]]] = {}
+    for row in matches.to_pylist():
+        parts = lines.setdefault(row["query_id"], {})
+        if row["doc_id"] is None:
+            continue
+        name = f"{row['doc_id']}@{row['repository']}" if several else row["doc_id"]
+        if not bands:
+            name = f"{name} {row['resemblance']:.3f}"
+        parts.setdefault(row["band"] or "", []).append(name)
+    said = []
+    for query_id, parts in lines.items():
+        shown = [f"{band}: {' '.join(names)}" if bands else ", ".join(names) for band, names in parts.items()]
+        said.append("   ".join([query_id, *(shown or ["no match"])]))
+    return "".join(line + "\n" for line in said)
+
+
+def is_found(matches: pa.Table) -> bool:
+    """Whether any query has a match."""
+    missing: int = matches["doc_id"].null_count
+    return missing != len(matches)

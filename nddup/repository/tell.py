@@ -1,0 +1,85 @@
+"""What the commands print of a repository, and the table of matches as a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nddup.errors import OutputError
+from nddup.repository.commits import Commit, read_commit, versions_in
+from nddup.repository.layout import MATCHES
+from nddup.repository.query_stored import Ask
+from nddup.repository.write_versions import Written
+from nddup.storage.local_storage import local_path
+
+
+def tell_written(repo: str, written: Written) -> str:
+    """A line: the version that was made, and what was counted; then documents that are reported and not stored."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in written.counts.items() if count)
+    if written.commit is None:
+        line = f"{repo}: nothing changed" + (f" ({counts})" if counts else "") + "\n"
+    else:
+        line = f"{repo}: version {written.commit.version}, {written.commit.counts['documents']:,} documents; {counts}\n"
+    reported = written.changes.filter(
+        pc.and_(pc.equal(written.changes["was"], "absent"), pc.equal(written.changes["is"], "removed"))
+    )
+    if written.commit is not None and written.commit.repository["store"] != "kept":
+        return line
+    named = zip(reported["doc_id"].to_pylist(), reported["duplicate_of"].to_pylist(), strict=True)
+    return line + "".join(f"not stored: {doc_id}, a near-duplicate of {kept}\n" for doc_id, kept in named)
+
+
+def tell_history(repo: str) -> str:
+    """The versions, one a line; then the segments of the newest with their sizes."""
+    where = Path(local_path(repo))
+    commits = [read_commit(where, version) for version in versions_in(where)]
+    newest = commits[-1]
+    about = newest.repository
+    lines = [f"{repo}: mode {about['mode']}, store {about['store']}, lowest {about['lowest']}, {about['recipe']}"]
+    lines += [_line(commit) for commit in commits]
+    lines += [
+        f"  {segment.name}   {segment.rows.get('documents', 0):,} documents, {segment.rows.get('sketches', 0):,} new"
+        f" sketches, {segment.rows.get('edges', 0):,} edges, {segment.size:,} bytes"
+        for segment in newest.segments
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(commit: Commit) -> str:
+    named = ("added", "replaced", "removed", "unchanged", "rejects")
+    counts = ", ".join(f"{commit.counts[name]:,} {name}" for name in named if commit.counts.get(name))
+    documents = commit.digests["documents"][0]
+    return f"{commit.version:>6}  {commit.time}  {commit.what:<8} {documents:>10,} documents   {counts}".rstrip()
+
+
+def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa.Table:
+    """MATCHES of several repositories together, written as `DIR/matches/` where a folder is given.
+
+    A query without a match has one row only if it has none anywhere; of `top`, the most alike of all.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    matches = found[0] if len(found) == 1 else _join(found, ask)
+    if output is not None:
+        folder = Path(local_path(output)) / "matches"
+        try:
+            folder.mkdir(parents=True)
+            pq.write_table(matches, folder / "part-00000.zstd.parquet", compression="zstd")
+        except OSError as error:
+            raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
+    return matches
+
+
+def _join(found: Sequence[pa.Table], ask: Ask) -> pa.Table:
+    by_query: dict[str, list[dict[str, object]]] = {}
+    for row in pa.concat_tables(found).to_pylist():
+        by_query.setdefault(row["query_id"], []).append(row)
+    rows = []
+    for several in by_query.values():
+        like = [row for row in several if row["doc_id"] is not None]
+        like.sort(key=lambda row: (-float(str(row["resemblance"])), str(row["doc_id"]).encode()))
+        rows += like[: ask.top] or several[:1]
+    return pa.Table.from_pylist(rows, MATCHES.arrow)

@@ -1,0 +1,161 @@
+"""A frozen repository: what is kept stays kept while it lives. The oracle keeps its own list, document by document."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nddup.repository
+from nddup.errors import ConfigError
+from nddup.repository.live_tables import live_tables
+from nddup.repository.opened_repository import Repository
+from tests.repository.histories import Batch, draw_history, draw_text, play, rows_of, run_fresh
+
+SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
+
+
+class Oracle:
+    """The keep-list of a frozen repository, by its definition."""
+
+    def __init__(self) -> None:
+        self.kept: set[str] = set()
+        self.versions: dict[str, int] = {}
+        self.duplicate_of: dict[str, tuple[str, int]] = {}
+
+    def follow(self, repo: Repository, live: dict[str, str], added: set[str]) -> None:
+        """Take a step: the documents that live now, and those that are new in it."""
+        version = repo.version
+        self.kept = {doc_id for doc_id in self.kept if doc_id in live and doc_id not in added}
+        self.versions = {doc_id: version if doc_id in added else self.versions[doc_id] for doc_id in live}
+        fresh = run_fresh(live, repo.snapshot.identity.config)
+        tokens = dict(zip(*(fresh["documents"][name].to_pylist() for name in ("doc_id", "n_tokens")), strict=True))
+        pairs = zip(*(fresh["pairs"][name].to_pylist() for name in ("doc_a", "doc_b")), strict=True)
+        near: dict[str, set[str]] = {doc_id: set() for doc_id in live}
+        for a, b in pairs:
+            near[a].add(b)
+            near[b].add(a)
+        waiting = sorted(live.keys() - self.kept, key=lambda one: (self.versions[one], -tokens[one], one))
+        for doc_id in waiting:
+            if not near[doc_id] & self.kept:
+                self.kept.add(doc_id)
+        self.require(repo, near, added)
+
+    def require(self, repo: Repository, near: dict[str, set[str]], added: set[str]) -> None:
+        """The keep-list of the repository is this one, and who replaces whom lasts."""
+        rows = {row["doc_id"]: row for row in live_tables(repo.snapshot)["keep"].to_pylist()}
+        assert {doc_id for doc_id, row in rows.items() if row["kept"]} == self.kept
+        targets = {}
+        for doc_id, row in rows.items():
+            target = row["duplicate_of"]
+            if target is None:
+                continue
+            assert target in self.kept & near[doc_id]
+            before = self.duplicate_of.get(doc_id)
+            if doc_id not in added and before is not None and self.versions.get(before[0]) == before[1]:
+                assert target == before[0]
+            targets[doc_id] = (target, self.versions[target])
+        self.duplicate_of = targets
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None:
+    """After each step of a random history; the other tables are those of a fresh run all the same."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS)
+    oracle, live = Oracle(), dict[str, str]()
+    for batch in draw_history(seed, steps=5):
+        before = dict(live)
+        for doc_id in batch.removed:
+            live.pop(doc_id, None)
+        live |= batch.texts
+        play(repo, [batch])
+        added = {doc_id for doc_id, text in batch.texts.items() if before.get(doc_id) != text}
+        oracle.follow(repo, live, added)
+    stored, fresh = (rows_of(one) for one in (repo.tables(), run_fresh(live, repo.snapshot.identity.config)))
+    others = ("documents", "pairs", "clusters", "false_components")
+    assert {name: stored[name] for name in others} == {name: fresh[name] for name in others}
+    assert all(proof.holds for proof in repo.check())
+
+
+def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> None:
+    """A longer copy comes later: `rebuild` prefers it, `frozen` does not until the kept one goes."""
+    words = [f"w{i}" for i in range(60)]
+    first, longer = " ".join(words[:50]), " ".join(words[:52])
+    changes = {}
+    for mode in ("rebuild", "frozen"):
+        repo = nddup.repository.create(str(tmp_path / mode), mode=mode, **SETTINGS)
+        repo.add({"a": first})
+        added = repo.add({"b": longer}).changes.to_pylist()
+        removed = repo.remove(["a"])[0].changes.to_pylist()
+        changes[mode] = [[tuple(row.values()) for row in rows] for rows in (added, removed)]
+        assert repo.changes().to_pylist() == removed
+
+    assert changes["frozen"] == [
+        [("b", "absent", "removed", "a", "added")],
+        [("a", "kept", "absent", None, "removed"), ("b", "removed", "kept", None, "promoted")],
+    ]
+    assert changes["rebuild"] == [
+        [("a", "kept", "removed", "b", "demoted"), ("b", "absent", "kept", None, "added")],
+        [("a", "removed", "absent", None, "removed")],
+    ]
+
+
+def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
+    """Of each batch what has no stored near-duplicate, and none before it in the batch; the rest is reported."""
+    for seed in range(3):
+        all_of_it = nddup.repository.create(str(tmp_path / f"all{seed}"), mode="frozen", **SETTINGS)
+        repo = nddup.repository.create(str(tmp_path / f"kept{seed}"), mode="frozen", store="kept", **SETTINGS)
+        history = [batch for batch in draw_history(seed, steps=6) if batch.texts]
+        history = [
+            Batch({f"{i}-{name}": text for name, text in batch.texts.items()}) for i, batch in enumerate(history)
+        ]
+        reported: list[str] = []
+        for batch in history:
+            play(all_of_it, [batch])
+            reported += repo.add(batch.texts).changes["doc_id"].to_pylist()
+
+        kept = {row["doc_id"] for row in live_tables(all_of_it.snapshot)["keep"].to_pylist() if row["kept"]}
+        stored = live_tables(repo.snapshot)
+        assert set(stored["documents"]["doc_id"].to_pylist()) == kept
+        assert all(stored["keep"]["kept"].to_pylist())
+        assert sorted(reported) == sorted(name for batch in history for name in batch.texts)
+        assert all(proof.holds for proof in repo.check())
+        again = repo.add(history[-1].texts)
+        assert again.commit is None
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "named"),
+    [
+        ({"mode": "frozen"}, {"sketch.kind": "mod-m", "pairs.measure": "containment", "clusters.mode": "components"},
+         "--mode frozen: pairs.measure containment"),
+        ({"mode": "frozen"}, {"clusters.mode": "partition"}, "--mode frozen: clusters.mode partition"),
+        ({"store": "kept"}, {}, "--store kept: needs --mode frozen"),
+        ({}, {"sketch.kind": "lexicon"}, "sketch.kind lexicon"),
+        ({}, {"sketch.kind": "i-match", "pairs.measure": "overlap", "pairs.threshold": 1}, "sketch.kind i-match"),
+        ({}, {"pairs.max_document_frequency": 7}, "pairs.max_document_frequency"),
+        ({}, {"sketch.kind": "minhash", "sketch.verify": False, "clusters.mode": "partition"}, "sketch.verify"),
+        ({"lowest": 0.9}, {}, "--lowest 0.9: expected more than 0 and at most pairs.threshold 0.8"),
+        ({"lowest": 0.0}, {}, "--lowest 0.0"),
+        ({"lowest": 3}, {}, "--lowest 3: expected a share"),
+        ({"lowest": 0.5}, {"sketch.kind": "super"}, "--lowest 0.5: kind super finds pairs by keys"),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_exact_is_refused(
+    tmp_path: Path, options: dict[str, Any], settings: dict[str, Any], named: str
+) -> None:
+    """In one line that names the setting; nothing is made."""
+    with pytest.raises(ConfigError) as refused:
+        nddup.repository.create(str(tmp_path / "repo"), **options, **settings)
+
+    assert str(refused.value).startswith(named)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "repo").exists()
+
+
+def test_texts_differ_in_a_history() -> None:
+    """The histories hold near-duplicates, copies and empty texts; else the tests above show little."""
+    texts = [text for seed in range(6) for batch in draw_history(seed, 5) for text in batch.texts.values()]
+
+    assert "" in texts
+    assert len(texts) > len(set(texts)) > 20
+    assert draw_text.__doc__

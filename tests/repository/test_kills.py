@@ -1,0 +1,202 @@
+"""A repository is one of its versions wherever a writer dies, whoever writes meanwhile, and while it is compacted."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import nddup.repository
+from nddup.errors import OutputError
+from nddup.repository.commits import LostRaceError, read_commit, versions_in
+from nddup.repository.opened_repository import Repository
+from nddup.repository.table_totals import tables_totals
+from tests.places import ROOT
+
+TEXTS = {f"d{i}": f"text of document {i // 2} with some words that are its own " * (2 + i % 2) for i in range(6)}
+WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two segments, a removed document, and three versions."""
+    path = tmp_path_factory.mktemp("kills") / "repo"
+    repo = nddup.repository.create(str(path), **{"pairs.threshold": 0.5, "local.processes": 1})
+    repo.add(TEXTS)
+    repo.add({"x": "a text alone"})
+    return path
+
+
+def require_whole(repo: Path) -> Repository:
+    """The newest version is read whole, and is what its commit says."""
+    opened = nddup.repository.open(str(repo))
+    assert tables_totals(opened.tables()) == dict(opened.snapshot.commit.digests)
+    return opened
+
+
+@pytest.mark.parametrize("verb", ["add", "replace", "remove", "compact"])
+def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: str) -> None:
+    """Before the link of the commit nothing has changed, after it all has; then the same verb goes through."""
+    command = [sys.executable, str(WRITER), str(filled), str(tmp_path), verb]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
+    last = int(done.stdout)
+    before, after = read_commit(filled), read_commit(tmp_path / str(last))
+    assert last > 20
+
+    seen = []
+    for number in range(1, last + 1):
+        path = tmp_path / str(number)
+        opened = require_whole(path)
+        commit = opened.snapshot.commit
+        seen.append(commit.version)
+        assert dict(commit.digests) == dict(after.digests if commit.version == after.version else before.digests)
+        if number % 5 == 0 or number > last - 5:
+            opened.add({"y": "one more text"})
+            opened.compact(days=0)
+            require_whole(path)
+            assert len(list((path / "segments").iterdir())) == 1
+            assert not list((path / "commits").glob(".*"))
+    assert set(seen) == {before.version, after.version}
+    assert seen == sorted(seen)
+
+
+def test_of_two_writers_one_is_told(tmp_path: Path, filled: Path) -> None:
+    """In one line; nothing it wrote stays, and it may run again."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    first, second = (nddup.repository.open(str(path)) for _ in range(2))
+    first.refresh = second.refresh = lambda: None  # type: ignore[method-assign,assignment,return-value]
+    first.add({"a": "the text of the first writer"})
+    before = sorted(path.rglob("*"))
+
+    with pytest.raises(LostRaceError) as told:
+        second.add({"b": "the text of the second writer"})
+
+    assert str(told.value) == f"{path}: version 4 was committed meanwhile; nothing was changed, run it again"
+    assert sorted(path.rglob("*")) == before
+    nddup.repository.open(str(path)).add({"b": "the text of the second writer"})
+    assert {"a", "b"} <= set(require_whole(path).tables()["documents"]["doc_id"].to_pylist())
+
+
+def test_several_writers_and_readers(tmp_path: Path, filled: Path) -> None:  # noqa: C901 - threads of two kinds
+    """Every commit that a writer was told of is there; a reader goes from version to version, each whole."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    told, wrong, done = list[str](), list[str](), threading.Event()
+
+    def write(name: str) -> None:
+        repo = nddup.repository.open(str(path))
+        for number in range(4):
+            while True:
+                try:
+                    repo.add({f"{name}{number}": f"text {name} {number} of a writer " * 3})
+                except LostRaceError:
+                    continue
+                told.append(f"{name}{number}")
+                break
+
+    def read() -> None:
+        last = 0
+        while not done.is_set():
+            repo = nddup.repository.open(str(path))
+            if repo.version < last:
+                wrong.append(f"from {last} to {repo.version}")
+            last = repo.version
+            if tables_totals(repo.tables()) != dict(repo.snapshot.commit.digests):
+                wrong.append(f"version {last} is torn")
+
+    reader = threading.Thread(target=read)
+    writers = [threading.Thread(target=write, args=(name,)) for name in "abc"]
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    reader.join()
+
+    assert wrong == []
+    assert set(told) <= set(require_whole(path).tables()["documents"]["doc_id"].to_pylist())
+    assert len(told) == 12
+    assert versions_in(path) == list(range(1, 3 + 12 + 1))
+
+
+def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: Path) -> None:
+    """Files of versions that were the newest lately stay; without days they go, and the reader is told."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    reader = nddup.repository.open(str(path))
+    due = tables_totals(reader.tables())
+    nddup.repository.open(str(path)).remove(["d0"])
+    done = nddup.repository.open(str(path)).compact()
+
+    assert (done.removed, tables_totals(reader.tables())) == (0, due)
+    assert "d0" not in require_whole(path).tables()["documents"]["doc_id"].to_pylist()
+    nddup.repository.open(str(path)).compact(days=0)
+    with pytest.raises(OutputError, match=r"is missing: it was removed, or compacted away"):
+        nddup.repository.open(str(path), 3).tables()
+    assert b"text of document" not in b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+
+
+def _damage(path: Path, how: str) -> None:
+    commits = sorted((path / "commits").glob("*.json"), key=lambda file: int(file.stem))
+    newest = json.loads(commits[-1].read_text())
+    if how == "truncated commit":
+        commits[-1].write_bytes(commits[-1].read_bytes()[:100])
+    elif how == "missing segment":
+        shutil.rmtree(path / "segments" / newest["segments"][0]["name"])
+    elif how == "short file":
+        file = path / "segments" / newest["segments"][0]["name"] / "documents.parquet"
+        file.write_bytes(file.read_bytes()[:-5])
+    else:
+        key, value = how.split("=")
+        newest["repository"][key] = int(value) if value.isdigit() else value
+        commits[-1].write_text(json.dumps(newest))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("truncated commit", r"commits/3.json is damaged"),
+        ("missing segment", r"documents.parquet is missing"),
+        ("short file", r"documents.parquet has another size than was written"),
+        ("layout=9", r"its layout is 9, expected 1"),
+        ("byte_order=big", r"its byte order is big, expected little"),
+        ("sketch_format=0/old", r"its sketches are of format 0/old"),
+        ("recipe=other", r"its recipe is \[other\]"),
+        ("proof=abc", r"eight fixed texts give other sketches"),
+    ],
+)
+def test_what_cannot_be_trusted_is_refused(tmp_path: Path, filled: Path, how: str, said: str) -> None:
+    """In one line, and nothing is written."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    _damage(path, how)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+    with pytest.raises((OutputError, ValueError), match=said) as refused:
+        nddup.repository.open(str(path)).add({"z": "another text"})
+
+    assert "\n" not in str(refused.value)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the disk is full: one line, and the folder is as it was."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    repo, real, calls = nddup.repository.open(str(path)), os.fsync, [0]
+    before = sorted(path.rglob("*"))
+    for last in (1, 3, 8):
+
+        def fsync(number: int, last: int = last) -> None:
+            calls[0] += 1
+            if calls[0] == last:
+                raise OSError(28, "No space left on device")
+            real(number)
+
+        calls[0] = 0
+        monkeypatch.setattr(os, "fsync", fsync)
+        with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\); nothing was changed"):
+            repo.add({"z": "another text"})
+        assert sorted(path.rglob("*")) == before

@@ -1,0 +1,176 @@
+"""What a query finds, against every stored document compared by definition; bands, choices, and what is printed."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nddup.repository
+from nddup.cli import main
+from nddup.errors import ConfigError
+from nddup.local.columns import ragged_of
+from nddup.repository.opened_repository import Repository
+from nddup.repository.query_stored import Ask, sketch_texts
+from nddup.verifying import definitions
+from tests.repository.histories import draw_history, draw_text, play
+
+KINDS: dict[str, dict[str, Any]] = {
+    "min-s": {"sketch.size": 24},
+    "min-perm": {"sketch.kind": "min-perm", "sketch.size": 24},
+    "mod-m": {"sketch.kind": "mod-m", "sketch.modulus": 1},
+    "keywords": {"sketch.kind": "keywords"},
+    "share": {"sketch.size": 24, "pairs.measure": "overlap"},
+}
+
+
+def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, dict[str, str]]:  # noqa: ANN401
+    """A repository with some removed and replaced documents in several segments; and the texts that live."""
+    given = {"pairs.threshold": 0.8, "local.processes": 1} | settings
+    repo = nddup.repository.create(str(path), lowest=lowest, **given)
+    return repo, play(repo, draw_history(11, steps=8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -> None:
+    """With its overlap, its resemblance and its band; a query without a match has one row."""
+    repo, live = fill(tmp_path / "repo", **KINDS[kind])
+    random = np.random.default_rng(5)
+    texts = {f"q{i}": draw_text(random) for i in range(25)}
+    found = {
+        (row["query_id"], row["doc_id"]): (row["overlap"], row["resemblance"], row["band"])
+        for row in repo.query(texts, Ask(bands=(50, 80, 62.5))).to_pylist()
+    }
+
+    threshold = repo.snapshot.identity.plan.threshold
+    documents = repo.tables()["documents"]
+    stored = dict(zip(documents["doc_id"].to_pylist(), documents["sketch"].to_pylist(), strict=True))
+    assert set(stored) == set(live)
+    queries = sketch_texts(repo.snapshot.identity, texts)
+    due = {}
+    for i, query_id in enumerate(queries.ids):
+        ids = queries.sketches.values[queries.sketches.offsets[i] : queries.sketches.offsets[i + 1]]
+        for doc_id, sketch in stored.items():
+            other = np.array(sketch, np.int64).view(np.uint64)
+            shared, united = _resemblance(ids, other, threshold.size, by_slots=threshold.by_slots)
+            if shared and Fraction(shared, united) >= Fraction(1, 2):
+                score = Fraction(100 * shared, united)
+                band = ">=80" if score >= 80 else "62.5-80" if score >= Fraction(125, 2) else "50-62.5"
+                due[query_id, doc_id] = (len(np.intersect1d(ids, other)), shared / united, band)
+        if not any(query == query_id for query, _ in due):
+            due[query_id, None] = (None, None, None)
+    assert found == due
+    assert len([key for key in due if key[1] is not None]) > 10
+
+
+def _resemblance(a: Any, b: Any, size: int, *, by_slots: bool) -> tuple[int, int]:  # noqa: ANN401
+    """Numerator and denominator, by definition."""
+    common, union = np.intersect1d(a, b), np.union1d(a, b)
+    if by_slots:
+        return len(common), size
+    least = union if len(a) < size and len(b) < size else union[:size]
+    return len(np.intersect1d(common, least)), max(len(least), 1)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sketch.kind": "mod-m", "sketch.modulus": 1, "pairs.measure": "containment", "clusters.mode": "components"},
+        {"sketch.kind": "mod-pow2", "sketch.size": 10, "clusters.mode": "components"},
+        {"sketch.size": 24, "pairs.measure": "overlap", "pairs.threshold": 15},
+        {"sketch.kind": "super", "sketch.size": 24, "sketch.rows": 4},
+        {"sketch.kind": "minhash", "sketch.size": 24},
+    ],
+)  # fmt: skip
+def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Those of `pairs`, itself, and its equals: for kinds and measures without bands of their own."""
+    threshold = settings.get("pairs.threshold", 0.6)
+    repo, live = fill(tmp_path / "repo", lowest=threshold, **settings | {"pairs.threshold": threshold})
+    tables = repo.tables()
+    due = {
+        frozenset((a, b))
+        for a, b in zip(*(tables["pairs"][end].to_pylist() for end in ("doc_a", "doc_b")), strict=True)
+    }
+    least = repo.snapshot.identity.plan.threshold.least_size
+    sizes = zip(
+        tables["documents"]["doc_id"].to_pylist(),
+        np.diff(ragged_of(tables["documents"]["sketch"]).offsets),
+        strict=True,
+    )
+    due |= {frozenset((doc_id,)) for doc_id, size in sizes if size >= max(least, 1)}
+
+    found = {frozenset((row["query_id"], row["doc_id"])) for row in repo.query(live).to_pylist() if row["doc_id"]}
+
+    assert found == due
+    assert len(due) > len(live) // 2
+
+
+def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
+    """Documents of some versions or files only; the most alike first."""
+    words = [f"w{i}" for i in range(200)]
+    repo = nddup.repository.create(str(tmp_path / "repo"), **{"pairs.threshold": 0.5})
+    for number in range(3):
+        path = tmp_path / f"part{number}.jsonl"
+        path.write_text(json.dumps({"id": f"d{number}", "text": " ".join(words[: 150 + 20 * number])}) + "\n")
+        repo.add([str(path)])
+    page = {"q": " ".join(words[:150])}
+
+    def ids(ask: Ask) -> list[str]:
+        return repo.query(page, ask)["doc_id"].to_pylist()
+
+    assert ids(Ask()) == ["d0", "d1", "d2"]
+    assert ids(Ask(top=2)) == ["d0", "d1"]
+    assert ids(Ask(versions=(3, 4))) == ["d1", "d2"]
+    assert ids(Ask(sources="*2.jsonl")) == ["d2"]
+    assert ids(Ask(sources="no*")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("settings", "bands", "said"),
+    [
+        ({}, (50, 80), "--bands 50: expected 60 to 100"),
+        ({}, (101,), "--bands 101: expected 60 to 100"),
+        ({"pairs.measure": "overlap", "pairs.threshold": 85, "lowest": 70}, (80,), "--bands: of a score"),
+        ({"sketch.kind": "minhash", "lowest": 0.8}, (70,), "--bands 70: expected 80 to 100"),
+    ],
+)
+def test_a_wrong_band_is_refused(tmp_path: Path, settings: dict[str, Any], bands: tuple[int, ...], said: str) -> None:
+    """In one line that says what can be asked."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), **{"lowest": 0.6} | settings)
+
+    with pytest.raises(ConfigError) as refused:
+        repo.query(["a text"], Ask(bands=bands))
+
+    assert str(refused.value).startswith(said)
+
+
+def test_the_bands_of_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example of the manual, from the command line; exit status 3 where something was found."""
+    monkeypatch.chdir(tmp_path)
+    words = [f"{a}{b}{c}word" for a in "bcdfgklmnprst" for b in "aeiou" for c in "bdgklmnprst"]
+    shares = {"w1": 0, "w2": 40, "w3": 31, "w4": 26, "w5": 30, "w6": 25, "w7": 24}
+    texts = {name: words[:count] + words[100 : 100 + (40 if name == "w1" else 0)] for name, count in shares.items()}
+    Path("seven.jsonl").write_text("".join(json.dumps({"id": k, "text": " ".join(v)}) + "\n" for k, v in texts.items()))
+    Path("new.html").write_text(f"<html><body><p>{' '.join(words[:40])}</p></body></html>")
+    Path("other.html").write_text("<html><body><p>nothing of this kind is stored anywhere</p></body></html>")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        capsys.readouterr()
+        return main(["index", *arguments]), capsys.readouterr().out
+
+    assert run("create", "pages", "--set", "sketch.kind=keywords", "--lowest", "0.6")[0] == 0
+    assert run("add", "pages", "seven.jsonl") == (0, "pages: version 2, 7 documents; 9 candidates, 7 added\n")
+    assert run("add", "pages", "seven.jsonl") == (0, "pages: nothing changed (7 unchanged)\n")
+    shown = "new.html   >=80: w2   70-80: w3 w5   60-70: w4 w6 w7\n"
+    assert run("query", "pages", "new.html", "--bands", "60,70,80") == (0, shown)
+    assert run("query", "pages", "new.html", "--bands", "60,70,80", "--exit-code") == (3, shown)
+    assert run("query", "pages", "other.html", "--exit-code") == (0, "other.html   no match\n")
+    assert run("create", "more")[0] == 0
+    assert run("query", "pages", "new.html", "--also", "more", "--top", "1", "--output", "found") == (
+        0, f"new.html   w2@{tmp_path}/pages 1.000\n",
+    )  # fmt: skip
+    assert definitions
