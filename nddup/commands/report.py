@@ -36,9 +36,9 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.report.gather import Asked  # noqa: PLC0415
     from nddup.results.opening import open_run  # noqa: PLC0415
 
-    run, folder = open_run(options.run, master=options.master)
+    opened = open_run(options.run, master=options.master)
     asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
-    sys.stdout.write(f"report in {report_run(run, folder, asked)}\n")
+    sys.stdout.write(f"report in {report_run(opened.run, opened.folder, asked)}\n")
     return 0
 
 

@@ -98,7 +98,7 @@ def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
 
 def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
     """The pairs within the batch; none may be cut."""
-    rule = replace(snapshot.identity.plan.matching, is_led=False)
+    rule = replace(snapshot.identity.plan.matching, limits=None)
     found = match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)
     if found.cut_postings:
         raise NddupError(

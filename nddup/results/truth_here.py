@@ -5,16 +5,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.errors import NeedsSparkError
 from nddup.local import engine
 from nddup.local.evaluating import edit_pairs
 from nddup.local.evaluating.edit_pairs import Measured, Measuring, Texts
+from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
-from nddup.run.engines import memory_of, require_memory
+from nddup.run.engines import memory_of
 from nddup.run.inputs_again import find_again
 from nddup.scanning.read_again import Texts as ReadTexts
 from nddup.settings.derive import processes_of
@@ -48,11 +47,13 @@ def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
     config = settings_of_candidates(again.config, asked.least)
     with (
         TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool,
-        Workers(processes_of(config), spool=Path(spool), progress=steps.far) as workers,
+        _workers(config, Path(spool), steps) as workers,
     ):
         steps.begin("find the candidates")
         documents = folder.read("documents")
-        paired = _find_candidates(documents, config, workers)
+        postings = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
+        workers.memory.hold(len(documents), postings)
+        paired = engine.pair(documents, config, workers)
 
         steps.begin("read the texts")
         read = workers.scan(again.collection, ReadTexts(text_rule(again.config)), limits_of(again.config))
@@ -70,12 +71,13 @@ def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
         yield Made(_tell(asked, config, paired, texts, found, sample), _name(found, texts))
 
 
-def _find_candidates(documents: pa.Table, config: Config, workers: Workers) -> engine.Paired:
-    try:
-        require_memory(documents, memory_of(config))
-    except NeedsSparkError as error:
-        raise NeedsSparkError(f"{str(error).partition(';')[0]}; give --master, for Spark") from error
-    return engine.pair(documents, config, workers)
+def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
+    def tell(name: str, done: int, whole: int) -> None:
+        del name  # the steps of the command have names of their own
+        steps.far(done, whole)
+
+    memory = Memory(memory_of(config), advice="give --master, for Spark")
+    return Workers(processes_of(config), spool=spool, progress=tell, memory=memory)
 
 
 def _tell(  # noqa: PLR0913, PLR0917 - what is counted
@@ -89,7 +91,7 @@ def _tell(  # noqa: PLR0913, PLR0917 - what is counted
         documents=len(texts.doc_ids),
         cut_texts=int(texts.is_cut.sum()),
         candidates=len(paired.pairs),
-        unlisted=stars + paired.counts["crowd"] + paired.counts["cut_postings"],
+        unlisted=stars + len(paired.large) + paired.counts["cut_postings"],
         pairs=len(found.first),
         sampled=min(asked.sampled, len(texts.doc_ids)),
         sampled_pairs=len(sample.first),

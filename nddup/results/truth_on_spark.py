@@ -52,13 +52,15 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
 
         steps.begin("read the texts")
         candidates, stars = _count(pairs, "star")
+        large = paired.matches.large.count() if paired.matches.large is not None else 0
         n_texts, cut_texts = _count(texts, "cut")
         steps.begin("measure the candidates")
         n_pairs = found.count()
 
         steps.begin("measure a sample against all")
-        sampling = {"number": asked.sampled, "similarity": asked.similarity}
-        sample = stage.compare_sampled(texts, **sampling).distinct() if asked.sampled > 0 else found
+        sample = found
+        if asked.sampled > 0:
+            sample = stage.compare_sampled(texts, number=asked.sampled, similarity=asked.similarity).distinct()
         listed = found.select("doc_a", "doc_b", F.lit(True).alias("is_found"))
         sampled_pairs, sampled_found = _count(sample.join(listed, ["doc_a", "doc_b"], "left"), "is_found")
         made = Truth(
@@ -68,7 +70,7 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
             documents=n_texts,
             cut_texts=cut_texts,
             candidates=candidates,
-            unlisted=stars + paired.metrics.crowd + paired.metrics.cut_postings,
+            unlisted=stars + large + paired.metrics.cut_postings,
             pairs=n_pairs,
             sampled=min(asked.sampled, n_texts),
             sampled_pairs=sampled_pairs,

@@ -37,8 +37,8 @@ MISTAKES = {
     ),
     "a setting as an option": (
         ["--threshold", "0.9"],
-        "unrecognized arguments: --threshold 0.9; a setting is given as --set pairs.threshold=0.9"
-        " (see nddup run --help)",
+        "unrecognized arguments: --threshold 0.9; a setting is given as --set pairs.threshold=0.9 "
+        + "(see nddup run --help)",
     ),
     "an option of nobody": (["--fast"], "unrecognized arguments: --fast (see nddup run --help)"),
 }
