@@ -131,12 +131,28 @@ def _dump(spark: SparkSession, file: Path) -> None:
     """Have the Java machine write the classes it has loaded, by the command that `jcmd PID VM.cds` gives too."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public door to the Java machine
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    words = gateway.new_array(jvm.String, 2)
-    words[0], words[1] = "dynamic_dump", str(file)
-    arguments, signature = gateway.new_array(jvm.Object, 1), gateway.new_array(jvm.String, 1)
-    arguments[0], signature[0] = words, "[Ljava.lang.String;"
-    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer().invoke(name, "vmCds", arguments, signature)
+    management, forms = jvm.javax.management, jvm.java.lang.Class
+
+    def array(of: Any, *values: object) -> Any:  # noqa: ANN401 - Java's own
+        made = gateway.new_array(of, len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    command = array(jvm.Object, array(jvm.String, "dynamic_dump", str(file)))
+    named = management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    call = array(jvm.Object, named, "vmCds", command, array(jvm.String, "[Ljava.lang.String;"))
+
+    # The server's own class is closed to callers from outside its module; the method of its interface is not.
+    (invoke,) = [
+        method for method in forms.forName("javax.management.MBeanServer").getMethods() if method.getName() == "invoke"
+    ]
+    system, before = jvm.java.lang.System, jvm.java.lang.System.out
+    system.setOut(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))  # Java tells the file's name
+    try:
+        invoke.invoke(jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer(), call)
+    finally:
+        system.setOut(before)
 
 
 def _has_room(folder: Path) -> bool:
