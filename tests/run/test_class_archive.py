@@ -108,8 +108,9 @@ def test_it_is_recorded_for_once_and_then_used() -> None:
 
 
 def test_where_none_can_be_made_none_is_recorded_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A file in place of the folder, a full disk, a Java too old to write one while it runs."""
-    assert archiving(JAVA._replace(major=11), {}, "") == NOTHING
+    """A file in place of the folder, a full disk, a Java that may not know the options: it would not start."""
+    for java in (JAVA._replace(major=11), JAVA._replace(major=25), JAVA._replace(release='JVM_VARIANT="Openj9"')):
+        assert archiving(java, {}, "") == NOTHING
     with monkeypatch.context() as patch:
         patch.setattr(class_archive, "FREE_BYTES", 1 << 62)
         assert archiving(JAVA, {}, "") == NOTHING

@@ -30,6 +30,9 @@ FOLDER, PATTERN = "NDDUP_CACHE_DIR", "spark-*.jsa*"
 FREE_BYTES = 1 << 30
 """Room on the disk without which none is written: an archive takes 150 to 200 MB."""
 
+KNOWN = range(17, 25)
+"""Versions of Java that have these options. Java does not start with one that it does not know."""
+
 UNUSED_SECONDS = 30 * 24 * 3600
 """An archive that no session took for so long is removed when another is made."""
 
@@ -60,25 +63,27 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> Arc
         users: the user's own options for Java.
     """
     path = archive_path(java, settings, users)
-    if path is None or java is None:
+    if path is None:
         return NOTHING
     if path.is_file():
         with suppress(OSError):
             os.utime(path)  # in use: not one of the old
         return Archiving([f"-XX:SharedArchiveFile={path}", "-Xshare:auto", SILENT], None)
-    if java.major < 17 or not _has_room(path.parent):  # noqa: PLR2004 - the first that can write while it runs
+    if not _has_room(path.parent):
         return NOTHING
     return Archiving(["-XX:+RecordDynamicDumpInfo", SILENT], path)
 
 
 def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> Path | None:
-    """The file for this Java, this Spark and these options; None where a user sees to it, or the class path is another.
+    """The file for this Java, this Spark and these options; None where a user sees to it, or Java would not take it.
 
     Java refuses an archive whose class path has a folder with files, as that of Spark's settings is.
     """
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
     is_plain = not any(os.environ.get(name) for name in _CLASS_PATHS) and _CLASS_PATH not in settings
-    if java is None or not is_plain or (jars.parent / "conf").exists() or flags_of(users) & _OWN_ARCHIVE:
+    if java is None or java.major not in KNOWN or "openj9" in java.release.lower():
+        return None
+    if not is_plain or (jars.parent / "conf").exists() or flags_of(users) & _OWN_ARCHIVE:
         return None
     try:
         files = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(jars))
@@ -131,7 +136,6 @@ def _dump(spark: SparkSession, file: Path) -> None:
     """Have the Java machine write the classes it has loaded, by the command that `jcmd PID VM.cds` gives too."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public door to the Java machine
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    management, forms = jvm.javax.management, jvm.java.lang.Class
 
     def array(of: Any, *values: object) -> Any:  # noqa: ANN401 - Java's own
         made = gateway.new_array(of, len(values))
@@ -140,13 +144,12 @@ def _dump(spark: SparkSession, file: Path) -> None:
         return made
 
     command = array(jvm.Object, array(jvm.String, "dynamic_dump", str(file)))
-    named = management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    named = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
     call = array(jvm.Object, named, "vmCds", command, array(jvm.String, "[Ljava.lang.String;"))
 
     # The server's own class is closed to callers from outside its module; the method of its interface is not.
-    (invoke,) = [
-        method for method in forms.forName("javax.management.MBeanServer").getMethods() if method.getName() == "invoke"
-    ]
+    methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
+    (invoke,) = [method for method in methods if method.getName() == "invoke"]
     system, before = jvm.java.lang.System, jvm.java.lang.System.out
     system.setOut(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))  # Java tells the file's name
     try:
