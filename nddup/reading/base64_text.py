@@ -72,7 +72,7 @@ def _decode(data: NDArray[np.uint8], decoded: NDArray[np.uint8]) -> int:
             if at == len(data):
                 break
 
-        value = np.int64(_SEXTETS[data[at]])
+        value = int(_SEXTETS[data[at]])
         at += 1
         if value == _PADDING:
             padding += 1
@@ -94,7 +94,7 @@ def _decode(data: NDArray[np.uint8], decoded: NDArray[np.uint8]) -> int:
 
 @compiled
 def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8], size: int) -> tuple[int, int]:
-    """Decode whole groups, as far as no blank or padding is among them; return where the rest begins, and the length."""
+    """Decode whole groups, as far as they have no blank or padding; return where the rest begins, and the length."""
     while at + _GROUP <= len(data):
         first, second = np.int64(_SEXTETS[data[at]]), np.int64(_SEXTETS[data[at + 1]])
         third, fourth = np.int64(_SEXTETS[data[at + 2]]), np.int64(_SEXTETS[data[at + 3]])

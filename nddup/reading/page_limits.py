@@ -13,22 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.reading.bounded_parts import has_too_many
+from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 
 MAX_DEPTH = 1_000
 """Nested elements; the deepest of 10,665 real pages has 19."""
 
 MAX_REOPENED = 300_000
-"""Open formatting elements times tags; an element that is opened again takes 460 bytes."""
+"""Open formatting elements times tags; an element that is opened again takes 460 bytes, and 200 for each attribute:
+a page of 9 KB, with 1,000 attributes in one of them, took 210 MB."""
 
 MAX_ATTRIBUTES = 10_000
 """Attributes of one tag: each is compared with all before it, 0.25 s for so many."""
 
 MAX_OPTIONS = 10_000
 """Options of a page: each is compared with all before it in its <select>, 0.5 s for so many."""
-
-LEAST_ATTRIBUTE = 4
-"""Bytes of an attribute: 10,000 different names have three letters, and a blank before each."""
 
 NAME_BYTES = 8
 """Longest tag name that fits into a 64-bit number."""
@@ -50,6 +48,11 @@ class Nesting(NamedTuple):
     tags: int
     options: int
 
+    @property
+    def reopened(self) -> int:
+        """At least the number of elements that the parser opens again; each has the attributes of the first."""
+        return self.formatting * self.tags
+
 
 def _pack(names: str) -> Names:
     return np.array([int.from_bytes(name.encode(), "big") for name in names.split()], np.uint64)
@@ -66,27 +69,26 @@ def is_too_costly(data: bytes) -> bool:
     Args:
         data: the page, readable as ASCII.
 
-    Cost: about 1 ns per byte; 3 ns for pages with more than MAX_DEPTH start tags.
+    Cost: 3 to 5 ns per byte.
     """
     if has_too_many(data, is_xml=False):
         return True
 
     page = np.frombuffer(data, np.uint8)
-    if len(data) > LEAST_ATTRIBUTE * MAX_ATTRIBUTES and most_attributes(page) > MAX_ATTRIBUTES:
-        return True
-    if _count_starts(page) <= MAX_DEPTH:
-        return False
-    found = Nesting(*_count_nesting(page, _NEVER_NEST, _FORMATTING, _OPTION))
-    return found.deepest > MAX_DEPTH or found.formatting * found.tags > MAX_REOPENED or found.options > MAX_OPTIONS
+    attributes = most_attributes(page)
+    found = count_nesting(page)
+    return (
+        attributes > MAX_ATTRIBUTES
+        or found.deepest > MAX_DEPTH
+        or found.options > MAX_OPTIONS
+        or found.reopened > MAX_REOPENED
+        or found.reopened * (1 + attributes) > MAX_PARTS
+    )
 
 
-@compiled
-def _count_starts(data: Bytes) -> int:
-    """At least the number of start tags: every `<` without `/` after it."""
-    starts = 0
-    for at in range(len(data) - 1):
-        starts += (data[at] == ord("<")) & (data[at + 1] != ord("/"))
-    return starts
+def count_nesting(page: Bytes) -> Nesting:
+    """What the tags of a page amount to."""
+    return Nesting(*_count_nesting(page, _NEVER_NEST, _FORMATTING, _OPTION))
 
 
 @compiled

@@ -3,10 +3,11 @@
 import io
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
@@ -17,6 +18,7 @@ from nddup.reading.bounded_parts import MAX_PARTS, count_parts, has_too_many
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.markup import strip_markup
+from nddup.reading.page_limits import MAX_ATTRIBUTES, count_nesting, is_too_costly, most_attributes
 from nddup.reading.records import Record, Reject, parse_record
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")
@@ -64,12 +66,24 @@ def test_what_only_looks_like_tags_is_text() -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
+@example("<p><b a=1 c><p><b a=1 c><p><")
 def test_no_part_is_missed(page: str) -> None:
-    """The count is at least that of the elements and attributes a parser makes."""
+    """The count, with what is opened again, is at least that of the elements and attributes a parser makes."""
     html = f"<html><head></head><body>{page}</body></html>"
-    made = LexborHTMLParser(html).css("*")
+    made = sum(1 + len(node.attributes) for node in LexborHTMLParser(html).css("*"))
 
-    assert count_parts(html.encode(), is_xml=False) >= sum(1 + len(node.attributes) for node in made)
+    data = np.frombuffer(html.encode(), np.uint8)
+    reopened = count_nesting(data).reopened * (1 + most_attributes(data))
+    assert count_parts(html.encode(), is_xml=False) + reopened >= made
+
+
+def test_attributes_that_are_opened_again() -> None:
+    """A small page whose tree would take gigabytes is read without one."""
+    names = " ".join(f"a{number}" for number in range(MAX_ATTRIBUTES - 1))
+    page = f"<p><b {names}>one" + "<p>two" * 900
+
+    assert is_too_costly(page.encode())
+    assert strip_markup(page).split() == ["one"] + ["two"] * 900
 
 
 @given(st.lists(st.sampled_from(XML_PIECES)))
