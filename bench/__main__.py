@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "kinds", "papers", "reading", "formats", "pairing", "peers", "mining", "families", "giants", "explosion",
-    "scale", "memory", "records", "fuzz", "report",
+    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "peers", "mining", "families", "giants",
+    "explosion", "scale", "memory", "records", "fuzz", "report",
 )  # fmt: skip
 
 
@@ -21,6 +21,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
     parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
+    parser.add_argument("--against", type=Path, help="loop: another checkout, whose loop is run in turn with this one")
     parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
     parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")

@@ -20,7 +20,14 @@ from nddup.scanning.given_texts import read_texts
 from nddup.scanning.local_files import FilePart, cut_file, scan_files, scan_part
 
 TASK_BYTES = 8 << 20
-"""Stored bytes that one task reads: of small files a thousand pages, of a large one a part."""
+"""Most stored bytes that one task reads: of small files a thousand pages, of a large one a part."""
+
+LEAST_TASK_BYTES = 1 << 20
+"""Fewest: less would not be worth the way to a worker and back."""
+
+LEAST_TASKS = 16
+"""Tasks of a collection that has bytes enough, so that several workers end at nearly the same time. It does not follow
+their number: a run that is resumed with another number of workers finds the same parts again."""
 
 TEXTS_ROWS = 1_000
 """Given texts that are sketched in one call."""
@@ -106,14 +113,16 @@ class SpooledTexts:
 
 def list_tasks(collection: Collection) -> list[Task]:
     """The tasks of a collection, in the order of its files as far as these are read alike."""
+    whole_size = sum(entry.file.size for group in collection.groups for entry in group.files)
+    most = min(TASK_BYTES, max(LEAST_TASK_BYTES, whole_size // LEAST_TASKS))
     tasks: list[Task] = []
     for group in collection.groups:
-        is_cut = [not group.is_whole and entry.file.size > TASK_BYTES for entry in group.files]
+        is_cut = [not group.is_whole and entry.file.size > most for entry in group.files]
         whole = [entry for entry, is_large in zip(group.files, is_cut, strict=True) if not is_large]
         sizes = np.array([entry.file.size for entry in whole], np.int64)
-        tasks += [WholeFiles(group.head, tuple(whole[rows])) for rows in pieces_of(sizes, TASK_BYTES)]
+        tasks += [WholeFiles(group.head, tuple(whole[rows])) for rows in pieces_of(sizes, most)]
         for entry, is_large in zip(group.files, is_cut, strict=True):
-            parts = cut_file(entry, TASK_BYTES) if is_large else []
+            parts = cut_file(entry, most) if is_large else []
             tasks += [PartOfFile(group.head, part) for part in parts]
     return tasks
 
