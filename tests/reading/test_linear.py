@@ -19,7 +19,8 @@ from nddup.reading.charsets import _without_comments, declared_charset
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
-from nddup.reading.markup import strip_markup
+from nddup.reading.markup import parse_page, strip_markup
+from nddup.reading.open_elements import MAX_OPEN
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
 from nddup.reading.records import parse_record, record_text
@@ -78,10 +79,14 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         lambda data: parse_record(b"<DOC>" + data, TREC, is_last=False),
         times(b"<TEXT></TEXT>", SIZE // 2) + times(b"<TITLE></TITLE>", SIZE // 2),
     ),
-    "attributes of a tag": (strip_markup, b"<p " + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"),
+    "attributes of a tag": (parse_page, b"<p " + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"),
     "attributes behind a comment": (
-        strip_markup, b'<!-- <p a=" --><p ' + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"
+        parse_page, b'<!-- <p a=" --><p ' + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"
     ),
+    "items of a plain page": (strip_markup, b"<div>" * (MAX_OPEN - 4) + times(b"<li>")),
+    "links of a plain page": (strip_markup, b"<div>" * (MAX_OPEN - 4) + times(b"<a>x</a>")),
+    "signs of a plain page": (strip_markup, times(b"<")),
+    "scripts of a plain page": (strip_markup, times(b"<script></scripx")),
     "options": (strip_markup, b"<select>" + times(b"<option>x")),
     "slashes of a path": (lambda data: read_head(b"<r><doc><text>", content=text(data)), times(b"/")),
     "bars of a field": (lambda data: read_head(b"<r><doc><text>", content=text(data)), times(b"|")),
@@ -173,7 +178,7 @@ def test_a_page_beyond_the_bounds_gives_the_same_words() -> None:
     """Read flat, without what is no text."""
     attributes = b" ".join(b"a%d=b" % i for i in range(MAX_ATTRIBUTES + 1))
 
-    assert strip_markup(b"<p %s>one<b>two</b>" % attributes).split() == ["one", "two"]
+    assert parse_page(b"<p %s>one<b>two</b>" % attributes).split() == ["one", "two"]
     assert strip_markup(b"<select>" + b"<option>x" * (MAX_OPTIONS + 1)).split() == ["x"] * (MAX_OPTIONS + 1)
 
 
