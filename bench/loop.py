@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
     rows = []
     for path in _write_collections(folder, options):
         rows.append(_measure(path, options))
-        record("loop", options, collection=path.stem, against=str(options.against), **rows[-1])
+        record("loop", options, against=str(options.against), **rows[-1])
     names = list(rows[0])
     show(f"loop: best of {ROUNDS}, CPU seconds", names, [list(row.values()) for row in rows])
     drop(folder)
