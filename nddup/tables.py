@@ -139,7 +139,7 @@ FALSE_COMPONENTS = Table(
         Column(
             "exact",
             "boolean",
-            "false where postings were cut or a family was clustered around leaders: then `invented` is an upper bound",
+            "false where postings were cut or the component is given by leaders: then `invented` is an upper bound",
         ),
     ),
 )

@@ -73,7 +73,8 @@ def notes(metrics: RunMetrics) -> list[str]:
         )
     if clusters.led_components:
         found.append(
-            f"in {clusters.led_components:,} of these components pairs of two removed documents are not listed"
+            f"{clusters.led_components:,} components have more pairs than pairs.max_edges: of these, pairs of two"
+            " removed documents are not listed"
         )
 
     if texts and texts.beyond_files:

@@ -8,9 +8,11 @@ from nddup.local import engine
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching import prefix_filter
+from nddup.matching.connected_pairs import Limits
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
+from nddup.mining.family_pairs import pair_family
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
@@ -52,6 +54,7 @@ def compile_kernels() -> None:
     moduli.spread_levels(np.array([1]), np.array([0]), Ragged(offsets[:2], ids[:3]), 1)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
+        pair_family(Ragged(offsets, ids), ones, np.array([0, 1]), threshold, Limits(0, 9))
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
 

@@ -59,7 +59,7 @@ class Law:
         threshold, common = derive.threshold_of(self.config), len(a & b)
         limit = Fraction(threshold.numerator, threshold.denominator)
         if common == 0 or threshold.is_count:
-            return common >= max(limit, 1)
+            return 0 < common >= limit
         if threshold.is_containment:
             return common >= limit * min(len(a), len(b))
         if threshold.measure == "overlap":

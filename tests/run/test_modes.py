@@ -112,7 +112,7 @@ def test_heavy_lists_and_partitions_change_nothing(tables_of: TablesOf) -> None:
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(tables_of: TablesOf) -> None:
     """Who has heavy sketches is not seen in the tables."""
-    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {**LIKE["pairs"], "max_postings": 4}})
+    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}})
     for name in RESULTS:
         if name != "texts":
             assert rows_of(whole[name]) == rows_of(heavy[name]), name

@@ -26,7 +26,8 @@ SETTINGS: dict[str, Any] = {
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
 LEAST = {
-    *RESULTS, "records", "offsets", "nodes", "heavy", "compared", "families", "settled", "matches", "graph", "sets", "kept"
+    *RESULTS, "records", "offsets", "nodes", "heavy", "compared", "families", "settled", "matches", "graph", "sets",
+    "kept",
 }  # fmt: skip
 """What the run makes at least: all that a run on one machine can."""
 
