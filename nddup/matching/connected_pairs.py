@@ -73,3 +73,14 @@ def share_large(connected: ConnectedPairs, a: int, b: int) -> bool:
     """Whether both sketches are of one large component."""
     root = find_root(connected.above, a)
     return bool(connected.pairs[root] > connected.max_edges and root == find_root(connected.above, b))
+
+
+@compiled
+def choose_pairs(connected: ConnectedPairs, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Count pairs (k,), and say of each whether it is needed: not within a component that was large before it."""
+    is_needed = np.ones(len(first), np.bool_)
+    for row in range(len(first)):
+        is_needed[row] = not share_large(connected, first[row], second[row])
+        if is_needed[row]:
+            count_pair(connected, first[row], second[row])
+    return is_needed

@@ -17,7 +17,7 @@ from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.reading.workers import Workers
-from nddup.matching.connected_pairs import NO_LIMIT, Limits
+from nddup.matching.connected_pairs import NO_LIMIT, Limits, begin_count, choose_pairs
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
@@ -131,10 +131,14 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
     owner = partition_of(probes.prefixes.values, parts)
     max_edges = rule.limits.max_edges if rule.limits else NO_LIMIT
     join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings, max_edges=max_edges)
-    found, pairs = [], 0
+    found, pairs, surplus = [], 0, max_edges
     for part in workers.work("match", lambda number: join(probes, owner == number), range(parts)):
         found.append(part)
         pairs += len(part.first) + len(part.links)
+        if pairs > surplus:  # several parts may each have listed a large component
+            found = _without_surplus(found, len(order), max_edges)
+            pairs = sum(len(part.first) + len(part.links) for part in found)
+            surplus = max(max_edges, 2 * pairs)
         workers.memory.require(OF_MATCH * pairs, f"{len(order):,} distinct sketches with {pairs:,} pairs so far")
     matches = _gather(found, probes, names[rows[order]], rule)
     return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
@@ -190,6 +194,18 @@ def _reordered(probes: Probes, order: NDArray[np.int64]) -> Probes:
         probes.posted[order],
         probes.heavy[order],
     )
+
+
+def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[Found]:
+    """What the threads found, a list that is emptied, without pairs of components that have more than `max_edges`."""
+    connected = begin_count(sketches, max_edges)
+    chosen = []
+    while found:
+        part = found.pop(0)
+        needed = choose_pairs(connected, part.first, part.second)
+        columns = {name: getattr(part, name)[needed] for name in ("first", "second", "overlap", "resemblance")}
+        chosen.append(part._replace(**columns))
+    return chosen
 
 
 def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: Rule) -> Matches:
