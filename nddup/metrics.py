@@ -73,7 +73,7 @@ class PairsMetrics(StageMetrics):
     pruned_to: list[int] = Field(default_factory=list, description="postings after each round of pruning")
     distinct_sketches: int = 0
     postings: int = Field(0, description="(feature, sketch) rows before pruning")
-    candidates: int = Field(0, description="pairs of sketches that were compared")
+    candidates: int = Field(0, description="pairs of sketches that met, those within heavy families apart")
     crowd: int = Field(0, description="heavy sketches: a prefix feature of theirs has more than pairs.max_postings")
     cut_features: int = Field(0, description="prefix features of which postings were cut")
     cut_postings: int = Field(0, description="postings cut by pairs.max_postings: pairs may be missing")
