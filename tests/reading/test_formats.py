@@ -3,59 +3,13 @@
 import bz2
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nddup.reading.containers import CONTAINERS
-from nddup.reading.detect import read_head
-from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
-from nddup.reading.outcomes import MAX_ID_LENGTH, make_record
-from nddup.reading.records import Record, Reject, parse_record, record_text
-
-TREC_WEB = b"""<DOC>
-<DOCNO>GX000-00-0000000</DOCNO>
-<DOCHDR>
-http://a.example/index.html
-HTTP/1.1 200 OK
-Content-Type: text/html; charset=windows-1251
-</DOCHDR>
-<html><head><title>T</title></head><body>\xef\xe5\xf0\xe2\xe0\xff <b>page</b> & more<br><text>x</text></body></html>
-</DOC>
-<DOC>
-<DOCNO>GX000-00-0000001</DOCNO>
-<DOCOLDNO>IA076</DOCOLDNO>
-<DOCHDR>
-http://a.example:80/2.txt 10.0.0.1 19970115062118 text/plain 3423
-HTTP/1.0 200 OK
-Content-type: text/plain
-</DOCHDR>
-if a <b and c> d
-</DOC >
-<doc>
-<docno> GX000-00-0000002 </docno>
-<dochdr>
-</dochdr>
-</DOC>
-"""
-
-TREC_NEWS = b"""<!-- disk 4 -->
-<DOC>
-<DOCNO> FT911-1 </DOCNO>
-<PROFILE>_AN-BENBQAD8FT</PROFILE>
-<HEADLINE>
-FT 14 MAY 91 / Headline
-</HEADLINE>
-<TEXT>
-Body one AT&amp;T, AT&T and &AT;, p<0.05.
-</TEXT>
-<BYLINE>nobody</BYLINE>
-<TEXT>
-and more
-</TEXT>
-</DOC>
-<DOC><DOCNO>FT911-2</DOCNO><PUB>no text</PUB></DOC>
-<DOC><DOCNO>FT911-3</DOCNO><LEADPARA><P>Lead</P></LEADPARA><TEXT><P>Para one</P><P>Para two</P></TEXT></DOC>"""
+from nddup.reading.formats import FORMATS, Format, FormatError, parse_path, split_field
+from nddup.reading.records import Record
+from tests.reading.sample_files import OAI, TREC_NEWS, TREC_WEB, encoded, read_all, seen
 
 CLEF = b"""<DOC>
 <DOCNO>LA010194-0001</DOCNO>
@@ -64,7 +18,6 @@ CLEF = b"""<DOC>
 <TEXT><P>Para one</P><P>Para two</P></TEXT>
 </DOC>
 """
-
 REUTERS = b"""<!DOCTYPE lewis SYSTEM "lewis.dtd">
 <REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" OLDID="5544" NEWID="1">
 <DATE>26-FEB-1987 15:01:01.79</DATE>
@@ -82,7 +35,6 @@ REUTERS = b"""<!DOCTYPE lewis SYSTEM "lewis.dtd">
 <REUTERS TOPICS="NO" NEWID='3'><TEXT TYPE="UNPROC">&#2;
 only text &#3;</TEXT></REUTERS>
 """
-
 MEDIAWIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">
 <siteinfo><sitename>W</sitename><dbname>w</dbname></siteinfo>
 <page><title>One</title><ns>0</ns><id>10</id><redirect title="Two"/><revision><id>1000</id><contributor><id>7</id>
@@ -93,7 +45,6 @@ MEDIAWIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" vers
 </page>
 </mediawiki>
 """
-
 STACK = """<?xml version="1.0" encoding="utf-8"?>
 <posts>
   <row Id="1" PostTypeId="1" Body="&lt;p&gt;How do &lt;em&gt;I&lt;/em&gt;?&lt;/p&gt;&#xA;" Title="List&lt;T&gt;" />
@@ -101,7 +52,6 @@ STACK = """<?xml version="1.0" encoding="utf-8"?>
   <row Id="3" PostTypeId="2" ParentId="1" Body="" />
 </posts>
 """
-
 RSS2 = """<?xml version="1.0" encoding="windows-1251"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:media="m" xmlns:excerpt="e">
 <channel><title>Лента</title><link>http://a.example/</link><description>d</description>
@@ -112,13 +62,11 @@ RSS2 = """<?xml version="1.0" encoding="windows-1251"?>
 <item><description>&lt;p&gt;Коротко&lt;/p&gt;</description><content:encoded/><link>http://a.example/2</link></item>
 <item><title>только заголовок</title><guid></guid><link>http://a.example/3</link></item>
 </channel></rss>"""
-
 RSS1 = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
 <channel rdf:about="http://a.example/"><title>c</title><items><rdf:Seq><rdf:li rdf:resource="x"/></rdf:Seq></items>
 </channel><item rdf:about="http://a.example/1"><title>t</title><link>http://a.example/1?x</link>
 <description>text one</description></item><item rdf:about="http://a.example/2"><title>u</title>
 <link>http://a.example/2</link><description>text two</description></item></rdf:RDF>"""
-
 ATOM = """<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:title>f</a:title><a:entry><a:id>urn:uuid:1</a:id>
 <a:title type="html">t &amp;amp; u</a:title><a:link rel="self" href="http://a.example/self"/>
 <a:link rel="alternate" href="http://a.example/1"/>
@@ -129,49 +77,14 @@ ATOM = """<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:title>f</a:title><a:e
 <a:entry><a:id>urn:uuid:3</a:id><a:title/><a:content src="http://a.example/3.pdf" type="application/pdf"/>
 <a:summary>short &lt;x></a:summary></a:entry>
 <a:entry><a:id>urn:uuid:4</a:id><a:content type="image/png">YWJj</a:content></a:entry></a:feed>"""
-
-OAI = """<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>
-<record><header><identifier>oai:x:1</identifier></header><metadata><oai_dc:dc xmlns:oai_dc="o" xmlns:dc="d">
-<dc:title>Title</dc:title><dc:description>If p&lt;q then</dc:description><dc:identifier>http://x/1</dc:identifier>
-</oai_dc:dc></metadata></record>
-<record><header status="deleted"><identifier>oai:x:2</identifier></header></record>
-<record><header><identifier>oai:x:3</identifier></header><metadata><arXiv xmlns="a"><title>T3</title>
-<abstract>Abstract.</abstract></arXiv></metadata></record>
-<record><header><identifier>oai:x:4</identifier></header><metadata><m:mods xmlns:m="m"><m:title>T4</m:title>
-<m:n>note</m:n></m:mods></metadata></record></ListRecords></OAI-PMH>"""
-
 SOLR = """<add><doc><field name="id">d1</field><field name="url">http://a.example/1</field>
 <field name="text">hello world</field><field name="text">again</field></doc>
 <doc boost="2"><field name="title">T</field><field name="id">d2</field><field name="content">c</field></doc></add>"""
-
 SPHINX = """<?xml version="1.0" encoding="utf-8"?>
 <sphinx:docset xmlns:sphinx="http://sphinxsearch.com/"><sphinx:schema><sphinx:field name="content"/></sphinx:schema>
 <sphinx:document id="1234"><content>main <![CDATA[<cdata> & x]]></content><subject>s</subject></sphinx:document>
 <sphinx:document id="1235"><content>two</content></sphinx:document>
 <sphinx:killlist><id>7</id></sphinx:killlist></sphinx:docset>"""
-
-
-def read_all(data: bytes, **settings: Any) -> tuple[FileHead, list[Record | Reject]]:  # noqa: ANN401
-    """Cut a file as Spark does, and read every chunk."""
-    head = read_head(data[: 1 << 18], **settings)
-    chunks = data.split(head.separator)
-    if chunks[-1] == b"":
-        chunks.pop()
-    results = [parse_record(chunk, head, is_last=n == len(chunks)) for n, chunk in enumerate(chunks, start=1)]
-    return head, [result for result in results if result is not None]
-
-
-def seen(result: Record | Reject) -> tuple[str | None, str | None, str]:
-    """The id, URL and text of a record with its blanks as one; of a reject the reason in brackets."""
-    if isinstance(result, Reject):
-        return result.doc_id, None, f"[{result.reason}]"
-    return result.doc_id, result.url, " ".join(record_text(result).split())
-
-
-def encoded(text: str | bytes, codec: str = "utf-8") -> bytes:
-    return text if isinstance(text, bytes) else text.encode(codec)
-
-
 GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] = [
     ("trec", TREC_WEB.replace(b"</DOC >", b"</DOC>"), "records <DOC> with a DOCNO", [
         ("GX000-00-0000000", "http://a.example/index.html", "первая page & more x"),
@@ -262,9 +175,6 @@ def test_every_declared_path_can_be_read(declared: Format) -> None:
             assert parse_path(alternative)
 
 
-# --- the shared samples ---
-
-
 def test_every_sample_of_the_table(shared: Path) -> None:
     """Each row of `formats.json` is read: detected by itself, or as plain XML with the settings of the row."""
     samples = shared / "xml-samples"
@@ -288,223 +198,3 @@ def test_every_sample_of_the_table(shared: Path) -> None:
         assert results, row["format"]
         assert (head.format.name == "xml") is not is_known
         assert all(isinstance(result, Record) and result.doc_id for result in results if seen(result)[2] != "[deleted]")
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "expected"),
-    [
-        ("docbook.xml", {"record": "chapter", "id": "@id", "content": "."},
-         [("ch1", None, "One Text one ."), ("ch2", None, "Two Text two.")]),
-        ("tei.xml", {"record": "TEI", "id": "@id", "content": "text/body"}, [("t1", None, "TEI body")]),
-        ("pubmed.xml", {"record": "PubmedArticle", "id": "MedlineCitation/PMID",
-          "content": "MedlineCitation/Article/ArticleTitle,MedlineCitation/Article/Abstract/AbstractText"},
-         [("1", None, "T x one two")]),
-    ],
-)  # fmt: skip
-def test_plain_xml_by_settings(
-    shared: Path, name: str, settings: dict[str, str], expected: list[tuple[str | None, str | None, str]]
-) -> None:
-    """Records nested anywhere, xml:id, and repeated text elements."""
-    _, results = read_all((shared / "xml-samples" / name).read_bytes(), **settings)
-
-    assert [seen(result) for result in results] == expected
-
-
-def test_a_newsitem_alone_in_its_file() -> None:
-    """RCV1: the record is the root, in ISO 8859-1, and the file may end with it."""
-    text = """<?xml version="1.0" encoding="iso-8859-1" ?><newsitem itemid="2330" id="root" xml:lang="en">
-    <headline>Tylan é</headline><dateline>d</dateline><text><p>One.</p><p>Two.</p></text></newsitem>"""
-    settings = {"record": "newsitem", "id": "@itemid", "content": "headline,text"}
-
-    for data in (text.encode("latin-1"), text.encode("latin-1") + b"\n"):
-        assert [seen(result) for result in read_all(data, **settings)[1]] == [("2330", None, "Tylan é One. Two.")]
-
-
-@pytest.mark.parametrize(
-    ("name", "count", "expected"),
-    [
-        ("enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2", 206, {
-            0: ("10", "AccessibleComputing", "#REDIRECT [[Computer accessibility]]"),
-            103: ("599", "Afroasiatic languages", "{{Redirect|Afro-Asiatic}}"),
-            -1: ("775", "Algorithm", "{{other uses}}\n{{Use mdy dates|date=June 2013}}"),
-        }),
-        ("bgwiki-latest-pages-articles-shortened.xml.bz2", 3, {
-            0: ("558", "Григориански календар", "[[File:Gregory XIII"),
-            1: ("559", "Уикипедия:Редактиране на страници", "{{ИП Уикипедия"),
-            2: ("560", "Уикипедия:Разговори/Архив/2005/октомври-ноември-декември", "{{архив уикипедия разговори}}"),
-        }),
-    ],
-)  # fmt: skip
-def test_real_exports(shared: Path, name: str, count: int, expected: dict[int, tuple[str, str, str]]) -> None:
-    """Real MediaWiki exports, one in UTF-16: the ids are the pages', redirects are documents."""
-    head, results = read_all(bz2.decompress((shared / "xml-samples" / name).read_bytes()))
-    records = [result for result in results if isinstance(result, Record)]
-
-    assert head.format.name == "mediawiki"
-    assert len(records) == len(results) == count
-    for position, (doc_id, url, start) in expected.items():
-        assert (records[position].doc_id, records[position].url) == (doc_id, url)
-        assert record_text(records[position]).startswith(start)
-
-
-# --- detection ---
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (
-            "<rss version='2.0'><channel><title>empty</title></channel></rss>",
-            "<rss> is the root of rss, but no <item> was seen",
-        ),
-        ("<OAI-PMH><error code='noRecordsMatch'/></OAI-PMH>", "<OAI-PMH> is the root of oai, but no <record> was seen"),
-        (
-            "<feed xmlns='http://www.w3.org/2005/Atom'><title>f</title></feed>",
-            "<feed> is the root of atom, but no <entry> was seen",
-        ),
-    ],
-)
-def test_a_known_format_without_records_says_so(data: str, said: str) -> None:
-    """An empty feed is not guessed at."""
-    with pytest.raises(NoRecordsError, match=said):
-        read_head(data.encode())
-
-
-@pytest.mark.parametrize(
-    ("data", "name"),
-    [
-        ("<feed><product><text>a</text></product><product><text>b</text></product></feed>", "xml"),
-        ("<r:RDF xmlns:r='r'><r:Description r:about='x'><text>a</text></r:Description></r:RDF>", "xml"),
-        ("<add><item><id>1</id><text>a</text></item></add>", "xml"),
-        ("<documents><document><docID>1</docID><content>a</content></document></documents>", "romip"),
-        ("<x xmlns='http://www.romip.ru/data/common'><document><content>a</content></document></x>", "romip"),
-        ("<root><DOC><DOCNO>1</DOCNO><TEXT>a</TEXT></DOC></root>", "trec"),
-        ('{"text": "a"}', "jsonl"),
-    ],
-)
-def test_a_root_of_that_name_is_not_enough(data: str, name: str) -> None:
-    """A format is chosen by its root only if its records are there."""
-    assert read_head(data.encode()).format.name == name
-
-
-# --- paths ---
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("a", "one"),
-        ("p:a", "one"),
-        ("z|b|a", "two"),
-        ("empty|b", "two"),
-        ("empty|z", ""),
-        ("list/*[1]", "first"),
-        ("list/*[last()]", "last"),
-        ("list/i[1]/@x", "X"),
-        ("f[@name=a/b|c]", "odd"),
-        ("f[@name=]", "bare"),
-        ("base64(code)", "abc"),
-        ("base64(@data)", "def"),
-        ("html(b)", "two"),
-        ("@data", "ZGVm"),
-    ],
-)
-def test_paths(path: str, value: str) -> None:
-    """Each form of the language of paths."""
-    data = b"""<r><doc data="ZGVm"><a>one</a><b>two</b><empty> </empty><list><i x="X">first</i><j>last</j></list>
-    <f name="a/b|c">odd</f><f>bare</f><code>YWJj</code></doc></r>"""
-
-    [as_id] = read_all(data, record="doc", id=path, content="a")[1]
-    [as_content] = read_all(data, record="doc", id="b", content=(path,))[1]
-
-    assert isinstance(as_id, Record)
-    assert isinstance(as_content, Record)
-    assert as_id.doc_id == (value or None)
-    assert record_text(as_content).strip() == value
-
-
-def test_what_a_field_holds_is_said_by_field() -> None:
-    """Markup and plain text side by side, whatever they look like."""
-    data = b"<r><doc><id>1</id><t>a &lt;br&gt; b</t><h>x&lt;blink&gt;y</h></doc></r>"
-
-    [record] = read_all(data, record="doc", content=("text(t)", "html(h)"))[1]
-
-    assert isinstance(record, Record)
-    assert record.is_markup == (False, True)
-    assert record_text(record) == "a <br> b\nx y"
-
-
-def test_paths_of_json() -> None:
-    """Alternatives and what a field holds mean the same in JSON lines."""
-    data = b'{"a": "", "b": {"c": "YWJj"}, "x|y": "odd"}'
-
-    assert seen(read_all(data, id="z|b.c", content="base64(a|b.c)")[1][0]) == ("YWJj", None, "abc")
-    assert seen(read_all(data, content=("x|y",))[1][0]) == (None, None, "odd")
-    assert seen(read_all(b'{"a": "*"}', content="base64(a)")[1][0])[2] == "[bad base64]"
-
-
-def test_given_content_is_all_the_text() -> None:
-    """The titles of a format are left out where the content is said."""
-    [record, *_] = read_all(encoded(OAI), content="metadata/*/description")[1]
-
-    assert seen(record)[2] == "If p<q then"
-
-
-# --- TREC ---
-
-
-def test_trec_web_in_the_last_chunk() -> None:
-    """A file may end with its last end tag; a page that lacks its end is truncated."""
-    head = read_head(TREC_WEB)
-    start = b"<DOC><DOCNO>1</DOCNO><DOCHDR>\nu\n</DOCHDR><html>a"
-
-    whole, cut = (parse_record(start + end, head, is_last=True) for end in (b"</HTML>\n", b"</p>"))
-
-    assert isinstance(whole, Record)
-    assert isinstance(cut, Reject)
-    assert cut.reason == "truncated"
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (b"<DOCNO>1</DOCNO><DOCHDR>u", "malformed"),
-        (b"<DOCNO>1</DOCNO><TEXT>a\n<DOC>\n<DOCNO>2</DOCNO><TEXT>b</TEXT>", "malformed"),
-        (b"<DOCNO>1<TEXT>a", None),
-        (b"<TEXT>a</TEXT></TEXT><TEXT>b", None),
-        (b"</TEXT>", "no content"),
-    ],
-)
-def test_broken_trec(body: bytes, reason: str | None) -> None:
-    """Tags that do not match are borne; two records before one end tag are not."""
-    result = parse_record(b"<DOC>" + body, read_head(TREC_NEWS), is_last=False)
-
-    assert getattr(result, "reason", None) == reason
-
-
-def test_trec_by_settings() -> None:
-    """Other elements, and another record."""
-    [record] = read_all(b"<ART><NO>7</NO><B>x</B></ART>", format="trec", record="art", id="no", content=("text(b)",))[1]
-
-    assert seen(record) == ("7", None, "x")
-    with pytest.raises(FormatError, match="path of one element"):
-        read_head(TREC_NEWS, content="A/B")
-
-
-# --- ids and URLs ---
-
-
-def test_ids_and_urls_fit_on_a_line() -> None:
-    """Line ends and control characters: a blank in an id, nothing in a URL."""
-    data = b"<r><doc><id>a\n\tb</id><url>http://x/\n1&#x85;&#9;2</url><text>t</text></doc></r>"
-
-    assert seen(read_all(data)[1][0]) == ("a b", "http://x/12", "t")
-
-
-def test_ids_are_bounded() -> None:
-    """An id of a megabyte would be in every pair of its document."""
-    short, long = (make_record("x" * length, None, [("", None)]) for length in (MAX_ID_LENGTH, MAX_ID_LENGTH + 1))
-
-    assert isinstance(short, Record)
-    assert isinstance(long, Reject)
-    assert (long.reason, long.detail) == ("id too long", "65,537 characters, more than 65,536")

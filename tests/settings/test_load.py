@@ -6,30 +6,14 @@ from typing import get_args
 
 import pytest
 
-from nddup.errors import ConfigError
 from nddup.reading.formats import FORMATS
 from nddup.settings.load import load_config
 from nddup.settings.schema import Config, InputConfig
 from nddup.settings.sizes import parse_size
 from tests.places import ROOT
+from tests.settings.written_settings import written
 
 CONF = ROOT / "conf"
-
-
-def refusal(*assignments: str, path: str | None = None) -> str:
-    """The message of a refused configuration: always one line."""
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, assignments)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-def written(folder: Path, text: str) -> str:
-    """A YAML file with this text."""
-    path = folder / "settings.yaml"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -81,6 +65,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "threshold": 0.8,
             "max_document_frequency": None,
             "max_postings": 10_000,
+            "max_edges": 10_000_000,
+            "max_comparisons": 5_000_000_000,
             "max_edges": 10_000_000,
             "max_comparisons": 5_000_000_000,
             "expand_limit": 1_000_000,
@@ -147,53 +133,6 @@ def test_cluster_configuration_reserves_memory_for_python() -> None:
     assert parse_size(config.spark["spark.executor.pyspark.memory"] + "b") >= 1 << 30
 
 
-@pytest.mark.parametrize(
-    ("assignment", "said"),
-    [
-        ("pairs.treshold=0.9", "--set: pairs.treshold: unknown key; did you mean threshold?"),
-        ("pears.threshold=0.9", "--set: pears: unknown key; did you mean pairs?"),
-        ("output.zzz=1", "--set: output.zzz: unknown key; expected one of kept"),
-        (
-            "zzz.zzz=1",
-            "--set: zzz: unknown key; expected one of engine, input, shingle, sketch, lexicon, pairs, clusters, keep",
-        ),
-        ("pairs", "--set pairs: expected section.key=value"),
-        ("pairs=0.9", "--set pairs: expected section.key=value, a section is one of engine, input, shingle"),
-        ("=0.9", "--set : expected section.key=value"),
-    ],
-)
-def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> None:
-    """An unknown name is refused with the nearest known one, or all of them."""
-    assert refusal(assignment).startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("assignment", "said"),
-    [
-        ("sketch.size=0", "--set: sketch.size: Input should be greater than or equal to 1, got 0"),
-        ("sketch.size=2.5", "--set: sketch.size: Input should be a valid integer, got 2.5"),
-        ("sketch.size=big", "--set: sketch.size: Input should be a valid integer, got 'big'"),
-        ("shingle.length=true", "--set: shingle.length: Input should be a valid integer, got True"),
-        ("input.max_rejects=2", "--set: input.max_rejects: Input should be less than or equal to 1, got 2"),
-        ("input.id=7", "--set: input.id: Input should be a valid string, got 7"),
-        ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
-        ("keep.policy=best", "--set: keep.policy: Input should be 'longest', 'first-id', 'first' or 'shortest-url'"),
-        ("input.format=docx", "--set: input.format: Input should be 'romip', 'xml', 'trec', 'mediawiki'"),
-    ],
-)
-def test_wrong_values_are_refused_with_what_was_expected(assignment: str, said: str) -> None:
-    """The message names the key, what was expected and what came."""
-    assert refusal(assignment).startswith(said)
-
-
-def test_all_wrong_keys_are_named_at_once() -> None:
-    """Two mistakes are told in one line."""
-    said = refusal("sketch.size=0", "keep.policy=best")
-
-    assert "sketch.size: " in said
-    assert "; keep.policy: " in said
-
-
 @pytest.mark.parametrize("text", ["0.55", "1.0", "0.8", "0.1", "0.000000001", "0.123456789"])
 def test_a_share_is_the_decimal_that_was_written(text: str) -> None:
     """0.55 is 11/20, not the float beside it."""
@@ -212,78 +151,11 @@ def test_an_integer_is_a_count_and_a_point_makes_a_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignments", "said"),
-    [
-        (["pairs.threshold=85"], "an integer (85) is a count, which needs measure overlap; for a share write 0.85"),
-        (["pairs.measure=overlap", "pairs.threshold=0"], "a count must be at least 1, got 0"),
-        (["pairs.measure=overlap", "pairs.threshold=-3"], "a count must be at least 1, got -3"),
-        (["pairs.threshold=0.0"], "a share must lie in (0, 1], got 0.0; a count is written without a point"),
-        (["pairs.threshold=1.5"], "a share must lie in (0, 1], got 1.5; a count is written without a point"),
-        (["pairs.threshold=85.0"], "a share must lie in (0, 1], got 85.0; a count is written without a point"),
-        (["pairs.threshold=.nan"], "a share must lie in (0, 1], got nan; a count is written without a point"),
-        (["pairs.threshold=0.1234567891"], "a share has at most nine decimals, got 0.1234567891"),
-        (["pairs.threshold='85'"], "Input should be a valid number, got '85'"),
-        (["pairs.threshold=true"], "Input should be a valid number, got True"),
-        (["pairs.threshold="], "Input should be a valid number, got None"),
-    ],
-)
-def test_thresholds_that_mean_nothing_are_refused(assignments: list[str], said: str) -> None:
-    """A threshold is a count with `overlap`, or a share in (0, 1] of at most nine decimals."""
-    assert refusal(*assignments) == f"--set: pairs.threshold: {said}"
-
-
-@pytest.mark.parametrize(
     ("text", "size"), [("1048576", 1 << 20), ("64MB", 64 << 20), ("1 gb", 1 << 30), ("10Kb", 10 << 10), ("'7'", 7)]
 )
 def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
     """A size is a number of bytes, or has KB, MB or GB, of 1024."""
     assert load_config(None, [f"input.max_record={text}"]).input.max_record == size
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("64 parsecs", "expected bytes such as 64MB, got '64 parsecs'"),
-        ("-1", "must be at least 1 byte, got -1"),
-        ("0KB", "must be at least 1 byte, got 0"),
-        ("1.5MB", "expected bytes such as 64MB, got '1.5MB'"),
-    ],
-)
-def test_sizes_that_mean_nothing_are_refused(text: str, said: str) -> None:
-    """A size that is no number of bytes is refused with an example."""
-    assert refusal(f"input.max_record={text}") == f"--set: input.max_record: {said}"
-
-
-@pytest.mark.parametrize(
-    ("assignment", "said"),
-    [
-        ("input.min_tokens=2001-13-45", "valid integer, got '2001-13-45'"),
-        ("sketch.size=0b_", "valid integer, got '0b_'"),
-        ("pairs.max_postings=" + "9" * 5_000, "valid integer, got '999"),
-        ("pairs.max_postings=0x" + "f" * 5_000, "expected a number of fewer than 19 digits"),
-        ("clusters.max_sets=9223372036854775808", "expected a number of fewer than 19 digits"),
-        ("input.max_record=2GB", "less than 2GB"),
-        ("sketch.size=" + "[" * 2_000, "valid integer, got '[[["),
-        ("input.id=[&a [x, x], &b [*a, *a], &c [*b, *b], &d [*c, *c], &e [*d, *d], [*e, *e]]", "valid string"),
-        ("sketch.size=\x1b[31m\u2028", "\\x1b[31m\\u2028"),
-        ("sketch.\x07=1", "sketch.\\x07: unknown key"),
-        ("sketch." + "x" * 9_999, "unknown key"),
-    ],
-    ids=["date", "binary", "digits", "hexadecimal", "64 bits", "Java's", "deep", "aliases", "controls", "key", "long"],
-)
-def test_whatever_is_typed_is_refused_in_a_line_that_can_be_read(assignment: str, said: str) -> None:
-    """What YAML's reader fails at is text; what is said of it is printable and short."""
-    message = refusal(assignment)
-
-    assert message.isprintable()
-    assert len(message) < 1_200
-    assert said in message or len(assignment) > 9_999
-
-
-@pytest.mark.parametrize("text", ["sketch: " + "[" * 2_000, "a: 2001-13-45", "a: 0b_", "a: " + "9" * 5_000])
-def test_a_file_that_yaml_fails_at_is_refused(tmp_path: Path, text: str) -> None:
-    """Its reader raises Python's own errors for dates, numbers and depth."""
-    assert "not YAML" in refusal(path=written(tmp_path, text))
 
 
 def test_spark_keys_mean_the_same_in_a_file_and_on_the_command_line(tmp_path: Path) -> None:
@@ -298,22 +170,6 @@ def test_spark_keys_mean_the_same_in_a_file_and_on_the_command_line(tmp_path: Pa
 def test_spark_values_on_the_command_line_may_hold_anything() -> None:
     """Everything after the first = is the value, as it stands."""
     assert load_config(None, ["spark.x=-Da=b: [c"]).spark == {"spark.x": "-Da=b: [c"}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("spark: {sql.x: 8}", "spark: expected Spark's own full keys, such as spark.sql.x, got sql.x"),
-        ("spark: {spark.sql: {x: 8}}", "spark.sql: expected a text or a number, got {'x': 8}"),
-        ("spark: {spark.x: }", "spark.x: expected a text or a number, got None"),
-        ("spark: 8", "spark: Input should be a valid dictionary, got 8"),
-    ],
-)
-def test_spark_settings_that_would_have_no_effect_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """A key that is not Spark's, or a value that is no text, is not passed on in silence."""
-    path = written(tmp_path, text)
-
-    assert refusal(path=path) == f"{path}: {said}"
 
 
 @pytest.mark.parametrize("path", ["@id", "a/b", "field[@name=id]", "%x", "title+body"])
@@ -331,50 +187,10 @@ def test_an_assignment_wins_over_the_file_and_the_last_one_over_all(tmp_path: Pa
     assert (config.sketch.size, config.sketch.seed, config.shingle.length) == (70, 3, 5)
 
 
-def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
-    """The message says which file, also when assignments follow."""
-    path = written(tmp_path, "sketch: {sise: 50}\n")
-
-    assert refusal("sketch.size=60", path=path) == f"{path}: sketch.sise: unknown key; did you mean size?"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("sketch: {size: 50\n", "not YAML: while parsing"),
-        ("- sketch\n", "expected sections such as `sketch:`, got list"),
-        ("sketch\n", "expected sections such as `sketch:`, got str"),
-        ("sketch: 5\n", "sketch: Input should be a valid dictionary"),
-        ("5: {}\n", "5: "),
-        ("sketch: {5: 1}\n", "sketch.5: "),
-    ],
-)
-def test_files_that_are_no_settings_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """YAML's own complaints become one line, and so does YAML that is no mapping of sections."""
-    path = written(tmp_path, text)
-
-    assert refusal(path=path).startswith(f"{path}: {said}")
-
-
-def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """A file that is not UTF-8 is no YAML."""
-    path = tmp_path / "old.yaml"
-    path.write_bytes("# настройки\n".encode("cp1251"))
-
-    assert refusal(path=str(path)).startswith(f"{path}: not YAML: ")
-
-
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     """No differences, no change; so of a section whose lines are all commented out."""
     assert load_config(written(tmp_path, "# nothing\n")) == Config()
     assert load_config(written(tmp_path, "spark:\n  # spark.x: 1\nsketch:\n")) == Config()
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The file, and why it cannot be read."""
-    path = str(tmp_path / "none.yaml")
-
-    assert refusal(path=path) == f"{path}: cannot read the configuration (No such file or directory)"
 
 
 def test_every_format_can_be_asked_for() -> None:

@@ -1,6 +1,5 @@
 """Blocks: what is packed is what is unpacked, in the partition it was sent to."""
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.arrays import Ragged, take_rows
-from nddup.errors import SchemaError
 from nddup.matching.prefix_filter import partition_of
 from nddup.spark import blocks as exchange_module
 from nddup.spark.blocks import (
@@ -19,7 +16,6 @@ from nddup.spark.blocks import (
     Layout,
     block_schema,
     exchange,
-    list_column,
     one_block,
     pack,
     pack_pieces,
@@ -30,23 +26,10 @@ from nddup.spark.blocks import (
 )
 from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.schemas import table
+from tests.spark.packed_rows import PARTITIONS, as_ragged, ids, rows
 
 LAYOUT: Layout = {"key": np.int64, "size": np.int32, "ids": np.uint64, "score": np.float64}
-PARTITIONS = 5
 Row = tuple[int, int, list[int], float]
-
-ids = st.one_of(st.integers(0, 5), st.integers(2**63 - 2, 2**64 - 1))
-rows = st.lists(
-    st.tuples(
-        st.integers(0, PARTITIONS - 1), st.integers(-(2**63), 2**63 - 1), st.lists(ids, max_size=4), st.floats(0, 1)
-    ),
-    max_size=20,
-)
-
-
-def as_ragged(lists: list[list[int]]) -> Ragged:
-    offsets = np.cumsum([0, *map(len, lists)]).astype(np.int64)
-    return Ragged(offsets, np.array([value for row in lists for value in row], np.uint64))
 
 
 def pack_rows(chosen: list[Row]) -> pa.RecordBatch:
@@ -133,69 +116,12 @@ def test_values_take_the_type_of_the_layout() -> None:
     assert unpack([batch], {"n": np.int32})["n"].tolist() == [1, 2, 2**31 - 1]
 
 
-def test_a_null_block_is_an_empty_one() -> None:
-    """Where tables of different columns were united, a block lacks some of them."""
-    (full,) = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
-    both = pa.RecordBatch.from_arrays(
-        [
-            pa.array([2, 2, 2], pa.int32()),
-            pa.array([None, full.column("a")[0].as_py(), None], pa.binary()),
-            pa.array([None, None, None], pa.binary()),
-        ],
-        names=["target", "a", "b"],
-    )
-
-    columns = unpack([both], {"a": np.int64, "b": np.int32})
-
-    assert columns["a"].tolist() == [7, 8]
-    assert columns["b"].tolist() == []
-
-
-def test_a_slice_of_a_batch_is_read_from_its_start() -> None:
-    """A batch may be a window on a larger one: only its own blocks are read."""
-    batch = pack({"a": np.int64}, np.array([0, 1, 2], np.int32), {"a": np.array([10, 11, 12])}, partitions=3)
-
-    assert unpack([batch.slice(1, 1)], {"a": np.int64})["a"].tolist() == [11]
-    assert unpack([batch.slice(3)], {"a": np.int64})["a"].tolist() == []
-
-
 def test_the_target_is_told_by_the_blocks() -> None:
     """A task without blocks is partition 0 to itself, and batches without rows say nothing."""
     (block,) = one_block({"a": np.int64}, 4, {"a": np.array([1])})
 
     assert target_of(with_rows([block.slice(1), block])) == 4
     assert target_of(with_rows([block.slice(1)])) == 0
-
-
-@given(st.lists(st.lists(ids, max_size=5), min_size=1, max_size=8), st.data())
-def test_rows_are_taken_left_out_and_repeated(lists: list[list[int]], data: st.DataObject) -> None:
-    """Any order of row numbers gives those rows."""
-    order = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=12))
-
-    taken = take_rows(as_ragged(lists), np.array(order, np.int64))
-
-    assert taken.offsets.tolist() == np.cumsum([0, *(len(lists[i]) for i in order)]).tolist()
-    assert taken.values.tolist() == [value for i in order for value in lists[i]]
-
-
-@pytest.mark.parametrize("start", [0, 2])
-def test_a_list_column_is_read_as_unsigned(start: int) -> None:
-    """A negative long is a large id; a null row is empty; a slice begins where it begins."""
-    whole = [[5], [], [-1, 3], None, [-(2**63)]]
-    expected = [[value % 2**64 for value in row or []] for row in whole][start:]
-
-    rows = list_column(pa.array(whole, pa.list_(pa.int64())).slice(start))
-
-    assert np.diff(rows.offsets).tolist() == [len(row) for row in expected]
-    assert rows.offsets[0] == 0
-    assert rows.values.tolist() == [value for row in expected for value in row]
-
-
-def test_a_list_column_without_nulls_begins_at_zero() -> None:
-    """The offsets of a slice are its own."""
-    rows = list_column(pa.array([[1], [2, 3], [4]], pa.list_(pa.int64())).slice(1))
-
-    assert (rows.offsets.tolist(), rows.values.tolist()) == ([0, 2, 3], [2, 3, 4])
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
@@ -253,53 +179,6 @@ def test_probes_go_to_every_owner_in_pieces(lists: list[list[int]]) -> None:
         assert {name: values.tolist() for name, values in apart.items()} == {
             name: values.tolist() for name, values in together.items()
         }
-
-
-@pytest.mark.parametrize("start", [0, 1])
-def test_wide_cells_are_read_as_well_as_narrow_ones(start: int) -> None:
-    """Spark sends cells with ends of 64 bits where `useLargeVarTypes` is set: the values are the same."""
-    batch = pack({"a": np.int64}, np.array([0, 1, 1], np.int32), {"a": np.array([10, 11, 12])}, partitions=2)
-    wide = batch.set_column(1, "a", batch.column("a").cast(pa.large_binary()))
-
-    assert unpack([wide.slice(start)], {"a": np.int64})["a"].tolist() == [10, 11, 12][start:]
-
-    lists = [[1], [2, 3], [], [4]]
-    rows = list_column(pa.array(lists, pa.large_list(pa.int64())).slice(start))
-    assert rows.values.tolist() == [value for row in lists[start:] for value in row]
-
-
-@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string(), pa.binary(8), pa.int64()])
-def test_blocks_of_another_type_are_refused(kind: pa.DataType) -> None:
-    """What lies in the buffers of a type that is not known is never guessed."""
-    batch = pa.RecordBatch.from_arrays([pa.nulls(2, kind)], names=["a"])
-
-    with pytest.raises(
-        SchemaError, match=f"^blocks: column 'a' should be binary or large_binary, got {re.escape(str(kind))}$"
-    ):
-        unpack([batch], {"a": np.int64})
-
-
-def test_a_block_of_half_a_value_is_refused() -> None:
-    """Bytes of another layout are not cut to fit."""
-    batch = pa.RecordBatch.from_arrays([pa.array([b"1234567"], pa.binary())], names=["a"])
-
-    with pytest.raises(SchemaError, match=r"^blocks: column 'a' holds 7 bytes, no whole number of int64$"):
-        unpack([batch], {"a": np.int64})
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.list_view(pa.int64()), pa.large_list_view(pa.int64()), pa.list_(pa.int32()), pa.list_(pa.int64(), 2)]
-)
-def test_lists_of_another_type_are_refused(kind: pa.DataType) -> None:
-    """The offsets of a view are no ends, and numbers of four bytes are not read as half as many of eight."""
-    with pytest.raises(SchemaError, match=r"^a column of numbers should be list<int64> or large_list<int64>, got .*$"):
-        list_column(pa.array([[1, 2], [3, 4]], kind))
-
-
-def test_a_null_among_the_numbers_is_refused() -> None:
-    """It would be read as some number or other."""
-    with pytest.raises(SchemaError, match=r"^a column of numbers holds a null among them$"):
-        list_column(pa.array([[1, None]], pa.list_(pa.int64())))
 
 
 def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:

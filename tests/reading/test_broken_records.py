@@ -1,0 +1,243 @@
+"""Chunks that are no whole record: each is a reject that says why, or nothing."""
+
+from functools import lru_cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FileHead
+from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, record_text
+from tests.reading.record_files import HEAD, PIECES, read_all, records_of
+
+
+def test_chunks_without_record() -> None:
+    """The tail, blanks, a prolog cut by an end tag inside a comment: no record, and no reject."""
+    for chunk in (
+        b"",
+        b" \n",
+        b"\n</r>\n",
+        b"<?xml version='1.0'?><r>",
+        b"<!-- <doc>",
+        b"<document>",
+        b"</r><!-- x -->",
+    ):
+        assert parse_record(chunk, HEAD, is_last=True) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("<id>1</id><text>a</text>", None),
+        ("<id>1</id><text>a</text><url>u</url>\n", None),
+        ("<id>1</id><text>a</text><url>u", "truncated"),
+        ("<id>1</id><text>a</tex", "truncated"),
+        ("<id>1</id><text>a &", "truncated"),
+        ("<id>1</id>", "truncated"),
+        ("", "truncated"),
+    ],
+)
+def test_the_end_of_the_file_is_the_end_tag_or_a_cut(body: str, reason: str | None) -> None:
+    """What lacks only its end tag, which may be where the file ends, is a record; what lacks more is truncated."""
+    chunk = f"<doc>{body}".encode()
+
+    result = parse_record(chunk, HEAD, is_last=True)
+
+    assert getattr(result, "reason", None) == reason
+    if isinstance(result, Reject):
+        assert "ends inside this record" in result.detail
+        assert result.excerpt == chunk.decode()
+    else:
+        assert result == parse_record(chunk, HEAD, is_last=False)
+
+
+def test_a_title_alone_is_not_the_content_of_a_cut_record() -> None:
+    """Of the fields that were chosen as the text, each must be there before the cut."""
+    head = read_head(b"<r><doc><id>1</id><title>t</title><text>a</text></doc></r>")
+
+    cut = parse_record(b"<doc><id>1</id><title>t</title>", head, is_last=True)
+
+    assert head.format.content == ("title", "text")
+    assert isinstance(cut, Reject)
+    assert cut.reason == "truncated"
+
+
+def test_cut_row_is_truncated() -> None:
+    """A self-closing row must be closed; a whole one in the last line is a record."""
+    head = read_head(b"<posts>\n<row Id='1' Body='a'/>\n</posts>")
+
+    cut = parse_record(b"<row Id='2' Body='b", head, is_last=True)
+    whole = parse_record(b"<row Id='2' Body='b>c'/></posts>", head, is_last=True)
+    open_ = parse_record(b"<row Id='2' Body='b'>", head, is_last=False)
+
+    assert isinstance(cut, Reject)
+    assert cut.reason == "truncated"
+    assert isinstance(whole, Record)
+    assert whole.fields == ("b>c",)
+    assert isinstance(open_, Reject)
+    assert open_.reason == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("a &amp; b", "a & b"),
+        ("a & b", "a & b"),
+        ("?x=1&y=2", "?x=1&y=2"),
+        ("a&nbsp;b & c", "a\xa0b & c"),
+        ("<![CDATA[a & b <x> &amp; </y>]]> & c", "a & b <x> &amp; </y> & c"),
+        ("&#1103; & &#x44f;", "я & я"),
+        ("a<!-- no -->b<?no?>", "ab"),
+        ("", ""),
+    ],
+)
+def test_references_and_stray_ampersands(body: str, text: str) -> None:
+    """What XML means stays, a stray & is a character; CDATA is not touched."""
+    result = parse_record(f"<doc><id>1</id><text>{body}</text>".encode(), HEAD, is_last=False)
+
+    assert isinstance(result, Record)
+    assert result.fields == (text,)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<text>a",
+        "<text>a</txt>",
+        "<text>a\x01</text>",
+        "<text x=1>a</text>",
+        "<p:text/>",
+        "<",
+    ],
+)
+def test_malformed(body: str) -> None:
+    """What is not well-formed is a reject with the parser's words, never repaired."""
+    result = parse_record(b"\n<doc><id>1</id>" + body.encode("latin-1"), HEAD, is_last=False)
+
+    assert isinstance(result, Reject)
+    assert result.reason == "malformed"
+    assert result.detail
+    assert result.excerpt.startswith("<doc><id>1</id>")
+
+
+@pytest.mark.parametrize(
+    ("doctype", "body"),
+    [
+        ('<!DOCTYPE r [<!ENTITY lol "boom">]>', "&lol;"),
+        ('<!DOCTYPE r [<!ENTITY a "boom"><!ENTITY b "&a;&a;"><!ENTITY c "&b;&b;">]>', "&c;"),
+        ('<!DOCTYPE r [<!ENTITY xxe SYSTEM "file:///etc/hostname">]>', "&xxe;"),
+        ('<!DOCTYPE r SYSTEM "http://127.0.0.1:9/x.dtd">', "&far;"),
+        ('<!DOCTYPE r [<!ENTITY % p SYSTEM "file:///etc/hostname"> %p;]>', "&p;"),
+    ],
+)
+def test_entities_are_never_expanded(doctype: str, body: str) -> None:
+    """The DOCTYPE is not passed on: a record that uses its entities is rejected, the others are read."""
+    data = f"{doctype}<r><doc><id>1</id><text>{body}</text></doc><doc><id>2</id><text>b</text></doc></r>"
+
+    bad, good = read_all(data.encode())
+
+    assert isinstance(bad, Reject)
+    assert bad.reason == "malformed"
+    assert "boom" not in bad.excerpt
+    assert isinstance(good, Record)
+    assert good.doc_id == "2"
+
+
+def test_end_tag_inside_cdata_cuts() -> None:
+    """A known limit: the file is cut at every end tag, also in CDATA and comments; the reject says so."""
+    for opening, closing in (("<![CDATA[", "]]>"), ("<!--", "-->"), ("<?", "?>")):
+        cut = f"<text>{opening}</doc>{closing}</text>"
+        data = f"<r><doc><id>1</id>{cut}</doc><doc><id>2</id><text>b</text></doc></r>"
+
+        bad, good = read_all(data.encode())
+
+        assert isinstance(bad, Reject)
+        assert (bad.reason, bad.detail[:34]) == ("malformed", "a comment, CDATA section or instru")
+        assert isinstance(good, Record)
+
+
+def test_a_record_inside_another_is_said() -> None:
+    """Of nested records of one name the outer is a reject; what follows it is read."""
+    data = b"<r><doc><id>1</id><doc><text>a</text></doc><text>b</text></doc><doc><id>2</id><text>c</text></doc></r>"
+
+    bad, good = read_all(data)
+
+    assert isinstance(bad, Reject)
+    assert bad.detail.startswith("another record starts before the end tag")
+    assert isinstance(good, Record)
+    assert good.doc_id == "2"
+
+
+def test_a_record_inside_a_comment_is_none() -> None:
+    """The first record of a comment is passed over; records around it are read."""
+    data = b"""<r><!-- <doc><id>0</id><text>x</text></doc> --><doc><id>1</id><text>a</text></doc>
+    <!-- <doc><id>0</id><text>x</text></doc> --><doc><id>2</id><text>b</text></doc></r>"""
+
+    assert [record.doc_id for record in records_of(data)] == ["1", "2"]
+
+
+def test_no_content_and_bad_base64() -> None:
+    """Both are rejects that still say which document it was."""
+    results = [
+        parse_record(f"<doc><id>7</id>{body}".encode(), HEAD, is_last=False)
+        for body in (
+            "<url>u</url>",
+            "<text encoding='base64'>YW*j</text>",
+            "<text encoding='base64'>YWJjZ</text>",
+        )
+    ]
+
+    assert [(r.reason, r.doc_id) for r in results if isinstance(r, Reject)] == [
+        ("no content", "7"),
+        ("bad base64", "7"),
+        ("bad base64", "7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"id": 1, "text": "a"', "malformed"),
+        (b"[1]", "malformed"),
+        (b"\xff", "malformed"),
+        (b"[" * 100_000, "malformed"),
+        (b'{"id": 1}', "no content"),
+        (b'{"id": 1, "text": null}', "no content"),
+    ],
+)
+def test_bad_json_lines(line: bytes, reason: str) -> None:
+    """A line that is no document is a reject."""
+    result = parse_record(line, read_head(b'{"id": 1, "text": "a"}'), is_last=False)
+
+    assert isinstance(result, Reject)
+    assert result.reason == reason
+
+
+@lru_cache
+def heads() -> list[FileHead]:
+    samples = (
+        b"<r><doc><id>1</id><text>a</text></doc></r>",
+        b"<?xml version='1.0' encoding='cp1251'?><dataset><document><docID/><content/></document>",
+        b"<posts>\n<row Id='1' Body='a'/>\n</posts>",
+        "<r><doc><id>1</id><text>a</text></doc></r>".encode("utf-16"),
+        b'{"id": 1, "text": "a"}',
+    )
+    return [read_head(sample) for sample in samples]
+
+
+@given(
+    chunk=st.binary(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=14).map(b"".join),
+    is_last=st.booleans(),
+)
+@settings(deadline=None, max_examples=300)
+def test_any_chunk_is_a_record_a_reject_or_nothing(chunk: bytes, is_last: bool) -> None:  # noqa: FBT001
+    """No bytes raise; a record can be turned into text and a fingerprint."""
+    for head in heads():
+        for data in (chunk, chunk.decode("latin-1").encode("utf-16-le")):
+            result = parse_record(data, head, is_last=is_last)
+
+            assert result is None or isinstance(result, Record | Reject)
+            if isinstance(result, Record):
+                record_text(result).encode()
+                content_fingerprint(result)

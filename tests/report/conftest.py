@@ -1,0 +1,47 @@
+"""Reports opened in a browser that notes what goes wrong."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.report.made_reports import make_shown, write_to
+from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTIONS, SCRIPTS, Watched
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    program = subprocess.run([SCRIPTS / "chromium.sh"], check=True, capture_output=True, text=True).stdout.strip()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=list(OPTIONS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report with everything in it, hostile documents too."""
+    shown = make_shown(
+        CLUSTERS,
+        path=f"out/{HOSTILE}",
+        rejects=[
+            {"source": HOSTILE, "record": 3, "doc_id": None, "reason": "truncated", "detail": ODD, "excerpt": HOSTILE}
+        ],
+        components=[{"component": HOSTILE, "size": 4, "pairs": 3, "invented": 3, "exact": True}],
+        evaluation=EVALUATION,
+    )
+    return write_to(tmp_path_factory.mktemp("report with # and %20"), shown)
+
+
+expect.set_options(timeout=20_000)
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    """A desk-sized page; the test fails if it logs, throws, asks, or requests anything but files."""
+    made = Watched(browser, viewport={"width": 1280, "height": 900})
+    yield made
+    made.context.close()
+    assert made.faults == []

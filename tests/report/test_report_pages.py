@@ -1,0 +1,169 @@
+"""The report of odd runs: hostile, evaluated, empty, damaged, large; and for every reader."""
+
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from tests.report.made_reports import make_shown, many_clusters, write_to
+from tests.report.opened_reports import HOSTILE, Watched, labels
+
+pytestmark = pytest.mark.browser
+
+
+def test_hostile_documents_are_text(watched: Watched, address: str) -> None:
+    """Markup, scripts and broken characters of ids, addresses, texts, rejects and paths are shown and never run."""
+    for view in ("", "clusters", "cluster/0000000000000002", "cluster/0000000000000003", "quality", "run"):
+        page = watched.open(address, view)
+        expect(page.locator("main > section:visible h1")).to_be_visible()
+        if view == "cluster/0000000000000002":
+            page.wait_for_selector(".compared")
+            assert HOSTILE in page.locator("#cluster").inner_text()
+            assert HOSTILE.partition(">")[0] in page.locator(".pair-rows").inner_text()
+        assert page.evaluate("window.hacked") is None
+        assert (
+            page.evaluate("document.querySelectorAll('img, iframe, object, embed, [onerror], [style*=url]').length")
+            == 0
+        )
+        targets = page.evaluate("[...document.querySelectorAll('main a')].map((a) => a.protocol)")
+        assert set(targets) <= {"file:", "https:", "http:"}
+    assert page.evaluate("document.querySelectorAll('script').length") == 13
+
+
+def test_the_policy_stops_what_gets_in(browser: Browser, address: str) -> None:
+    """Even a script planted into the page is refused: inline, as a handler, as markup, from the network."""
+    watched = Watched(browser)
+    page = watched.open(address)
+
+    refused = page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            let thrown = 0;
+            try { script.textContent = "window.hacked = 1"; document.head.append(script); } catch { thrown += 1; }
+            try { document.body.innerHTML = "<img src=x onerror='window.hacked=1'>"; } catch { thrown += 1; }
+            const other = document.createElement("script");
+            try { other.src = "https://example.org/x.js"; } catch { thrown += 1; }
+            try { nddup.load("../../x"); } catch { thrown += 1; }
+            const button = document.createElement("button");
+            try { button.setAttribute("onclick", "window.hacked = 1"); button.click(); } catch { thrown += 1; }
+            return thrown;
+        }"""
+    )
+
+    assert refused >= 3
+    assert page.evaluate("window.hacked") is None
+    assert any("Content Security Policy" in fault or "TrustedScript" in fault for fault in watched.faults)
+    watched.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_for_people_who_see_or_type_otherwise(browser: Browser, address: str, scheme: str) -> None:
+    """axe-core finds nothing serious or critical on any view, in light and dark."""
+    watched = Watched(browser, viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    for view in ("", "clusters", "cluster/0000000000000000", "quality", "run"):
+        page = watched.open(address, view)
+        if view.startswith("cluster/"):
+            page.wait_for_selector(".compared")
+        found = Axe().run(page, options={"preload": False}).response["violations"]
+        serious = [(fault["id"], [node["html"][:200] for node in fault["nodes"]][:3]) for fault in found
+                   if fault["impact"] in {"serious", "critical"}]  # fmt: skip
+        assert serious == [], view
+    assert watched.faults == []
+    watched.context.close()
+
+
+def test_it_fits_a_phone_the_dark_and_paper(browser: Browser, address: str) -> None:
+    """At 360 pixels nothing is wider than the screen; dark is dark, by system and by button; print shows the marks."""
+    watched = Watched(browser, viewport={"width": 360, "height": 740}, color_scheme="dark")
+
+    def brightness() -> int:
+        found = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(int(value) for value in re.findall(r"\d+", found)[:3])
+
+    for view in ("", "clusters", "cluster/0000000000000000", "quality", "run"):
+        page = watched.open(address, view)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
+        assert brightness() < 150
+    page.get_by_role("button", name="Theme: auto").click()
+    assert brightness() > 600
+    page.get_by_role("button", name="Theme: light").click()
+    assert brightness() < 150
+
+    page = watched.open(address, "cluster/0000000000000000")
+    page.wait_for_selector(".compared")
+    page.emulate_media(media="print")
+    expect(page.locator("nav")).to_be_hidden()
+    expect(page.locator("mark.only").first).to_be_visible()
+    assert brightness() == 3 * 255
+    assert watched.faults == []
+    watched.context.close()
+
+
+def test_the_evaluation_and_false_components_are_shown(watched: Watched, address: str) -> None:
+    """The five numbers, the ratios, what is unknown, both curves, the lists; the components with false pairs."""
+    page = watched.open(address, "quality")
+
+    rows = [row.split("\t") for row in page.locator(".evaluation tbody").inner_text().splitlines()]
+    assert ["Unique to the reference", "3", "3"] in rows
+    assert ["Precision", "0.7778", "0.7778"] in rows
+    assert ["Recall of known ids", "0.8750", "0.8750"] in rows
+    text = page.locator("#quality").inner_text()
+    assert "2 pairs of the reference have an id that is no document of this run (1 id)" in text
+    assert "3 of 3 in evaluation/unique_to_reference.csv" in text
+    assert page.locator("#quality canvas").count() == 2
+    assert HOSTILE in text
+
+
+def test_a_run_without_clusters_has_a_report(browser: Browser, tmp_path: Path) -> None:
+    """Nothing found is said, not an error."""
+    watched = Watched(browser)
+    address = write_to(tmp_path, make_shown([]))
+    page = watched.open(address)
+    expect(page.locator("h1")).to_have_text("0 of 0 documents stay")
+    page = watched.open(address, "clusters")
+    expect(page.get_by_text("No cluster is like that.")).to_be_visible()
+    page = watched.open(address, "quality")
+    expect(page.get_by_text("was not compared")).to_be_visible()
+    assert watched.faults == []
+    watched.context.close()
+
+
+def test_a_damaged_report_says_so(browser: Browser, tmp_path: Path) -> None:
+    """A chunk that is gone is named."""
+    watched = Watched(browser)
+    address = write_to(tmp_path, make_shown([]))
+    (tmp_path / "data" / "summary.js").unlink()
+
+    watched.page.goto(address)
+
+    expect(watched.page.locator("#opening")).to_contain_text("data/summary.js is missing or damaged")
+    watched.context.close()
+
+
+def test_a_hundred_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
+    """Only rows on the screen exist, wherever one scrolls; the last cluster is found, sorted to and opened."""
+    clusters = many_clusters(100_000)
+    address = write_to(tmp_path, make_shown(clusters))
+    names = len(list((tmp_path / "data").glob("names-*.js")))
+    assert len(list((tmp_path / "data").iterdir())) == 1 + 10 + 200 + names
+    assert 2 < names < 20
+
+    page = watched.open(address)
+    assert (
+        page.evaluate("performance.getEntriesByType('resource').filter((e) => e.name.includes('/data/')).length") <= 2
+    )
+    page = watched.open(address, "clusters")
+    expect(page.locator(".status")).to_have_text("100,000 clusters")
+    for share in (0, 0.5, 1):
+        page.evaluate(f"scrollTo(0, document.documentElement.scrollHeight * {share})")
+        page.wait_for_timeout(100)
+        assert page.locator(".rows .row").count() < 40
+        assert page.evaluate("document.querySelectorAll('*').length") < 900
+    assert labels(page)[-1] == clusters[-1][0][1]
+    page.evaluate("scrollTo(0, 0)")
+    page.get_by_label("Search").fill("doc-99999-1")
+    expect(page.locator(".status")).to_have_text("1 of 100,000 clusters")
+    page.locator(".rows .row a").click()
+    expect(page.locator(".documents tbody tr").nth(1)).to_contain_text("doc-99999-1")

@@ -1,0 +1,107 @@
+"""The edges of MIN_s: settings, batches, sizes and ids at their limits."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.sketching.min_s import EMPTY, insert, select_smallest, sketch_texts, slots_needed
+from tests.sketching.defined_min_s import MASK, defined_sketch, sketch, sketch_one, split, texts
+
+
+@given(text=texts, small=st.integers(1, 9), more=st.integers(0, 9))
+def test_a_smaller_sketch_is_the_front_of_a_larger(text: str, small: int, more: int) -> None:
+    assert sketch_one(text, length=2, size=small) == sketch_one(text, length=2, size=small + more)[:small]
+
+
+@settings(deadline=None)  # the kernel may be compiled in it
+@given(documents=st.lists(texts, min_size=1, max_size=5), first=st.integers(0, 4))
+def test_a_sketch_does_not_depend_on_its_batch(documents: list[str], first: int) -> None:
+    """Alone, in a batch, in a slice whose offsets begin later, with 32 or 64 bits: the same."""
+    alone = [sketch_one(document) for document in documents]
+
+    assert split(sketch(documents)) == alone
+    for kind, width in ((pa.string(), "int32"), (pa.large_string(), "int64")):
+        _, ends, values = pa.array(documents, kind).buffers()
+        data = np.frombuffer(values or b"", dtype=np.uint8)
+        bounds = np.frombuffer(ends, dtype=width)[first : len(documents) + 1]
+        if bounds.size > 1:
+            assert split(sketch_texts(data, bounds)) == alone[first:]
+
+
+def test_a_large_text_after_small_ones() -> None:
+    """Scratch arrays grow, and keep nothing of the text before."""
+    words = [f"w{i * i % 9973}" for i in range(20_000)]
+    documents = ["one two", " ".join(words), "", "one two", " ".join(words[:500])]
+
+    sketches = sketch(documents, length=3, size=50)
+
+    assert split(sketches) == [defined_sketch(document, 3, 1, 50, 1)[2] for document in documents]
+
+
+def test_huge_settings_mean_all_and_one() -> None:
+    """Neither a number beyond 64 bits nor one that fills them wraps around."""
+    sketches = sketch(["a b c d e f"] * 2, length=2, offset=2**70, size=2**63 - 1)
+
+    assert sketches.n_features.tolist() == [1, 1]
+    assert sketch_one("a b c", length=2**70) == sketch_one("a b c", length=3)
+
+
+@pytest.mark.parametrize("bounds", [[], [0], [5]])
+def test_no_texts(bounds: list[int]) -> None:
+    sketches = sketch_texts(np.zeros(5, dtype=np.uint8), np.array(bounds, dtype=np.int32))
+
+    assert [part.tolist() for part in sketches[:4]] == [[], [], [0], []]
+    assert [part.dtype.name for part in sketches[:4]] == ["int32", "int32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("setting", ["length", "offset", "size"])
+def test_refuses_a_setting_below_one(setting: str) -> None:
+    with pytest.raises(ValueError, match=f"{setting} must be at least 1, got 0"):
+        sketch(["a"], **{setting: 0})
+
+
+@pytest.mark.parametrize("bounds", [[0, 6], [-1, 2], [0, 3, 2]])
+def test_refuses_offsets_outside_the_data(bounds: list[int]) -> None:
+    with pytest.raises(ValueError, match="offsets must rise from 0 at least to 5 at most"):
+        sketch_texts(np.zeros(5, dtype=np.uint8), np.array(bounds))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7)), max_size=12))
+def test_the_table_is_in_order_however_it_is_filled(values: list[tuple[int, int]]) -> None:
+    """Four homes and up to 32 values: long runs, which random ids never make."""
+    numbers = [home << 62 | rest for home, rest in values]
+    slots = np.full(4 + len(numbers) + 1, EMPTY)
+
+    new = [bool(insert(slots, np.uint64(number >> 62), np.uint64(number))) for number in numbers]
+
+    assert slots[slots != EMPTY].tolist() == sorted(set(numbers))
+    assert sum(new) == len(set(numbers))
+
+
+@given(
+    values=st.lists(st.integers(0, 4).map(lambda n: (MASK - 2 + n) & MASK), max_size=8),
+    size=st.integers(1, 6),
+)
+def test_the_greatest_and_smallest_ids_are_ids_like_others(values: list[int], size: int) -> None:
+    """Fingerprints whose ids are 2**64 - 3 .. 2**64 - 1, which marks a free slot, and 0 and 1."""
+    multiplier, increment = np.uint64(1), np.uint64(0)
+    fingerprints = np.array([unmixed(value) for value in values], dtype=np.uint64)
+    ids = np.zeros(8, dtype=np.uint64)
+    slots = np.empty(slots_needed(len(values)), dtype=np.uint64)
+
+    n_features, written = select_smallest(fingerprints, multiplier, increment, size, slots, ids)
+
+    assert n_features == len(set(values))
+    assert ids[:written].tolist() == sorted(set(values))[:size]
+
+
+def unmixed(value: int) -> int:
+    """Invert the fixed steps of the permutation."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        undone = value
+        for _ in range(64 // shift + 1):
+            undone = value ^ undone >> shift
+        value = undone * pow(factor, -1, 2**64) & MASK
+    return value

@@ -1,0 +1,42 @@
+"""A folder of a run with a table or two in it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from nddup.spark.schemas import KEEP
+from nddup.storage.spark_folder import SparkFolder
+
+INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
+
+
+def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> SparkFolder:
+    """A folder that a run has claimed; its claim is forgotten, as if its process had ended."""
+    folder = SparkFolder(spark, str(path))
+    folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
+    folder.__exit__()
+    return folder
+
+
+def names(path: Path) -> set[str]:
+    """What lies in a folder, hidden files apart."""
+    return {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+
+
+def save(folder: SparkFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
+    """Write and seal a table with the columns of KEEP."""
+    assert folder.find(name, KEEP, settings=settings, reads=reads) is None
+    kept = folder.write(name, table, KEEP)
+    folder.seal(name, settings=settings, reads=reads, counted={"rows": {name: 1}})
+    return kept
+
+
+def fingerprints(folder: SparkFolder, **settings: int) -> list[str]:
+    """The fingerprints of a table, and of one made from it, under these settings."""
+    empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
+    save(folder, "keep", empty, ["input"], **settings)
+    save(folder, "again", empty, ["keep"])
+    notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "again"))
+    return [json.loads(note.read_text())["fingerprint"] for note in notes]

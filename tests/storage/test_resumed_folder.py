@@ -1,0 +1,193 @@
+"""What another attempt at a run takes of its folder, and what it does not trust."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import NddupError, OutputError
+from nddup.spark.schemas import KEEP
+from nddup.storage.claim import PREFIX
+from nddup.storage.run_folder import OUTPUTS
+from nddup.storage.spark_folder import SparkFolder
+from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
+from tests.storage.test_claim import holder
+
+
+def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
+    """The names of what another attempt at the run would make again, of a table and one made of it."""
+    with SparkFolder(spark, str(path)) as folder:
+        folder.start(settings={}, inputs=INPUTS, resume=True)
+    found = {
+        "keep": folder.find("keep", KEEP, settings=settings, reads=["input"]),
+        "again": folder.find("again", KEEP, settings={}, reads=["keep"]),
+    }
+    return [name for name, kept in found.items() if kept is None]
+
+
+def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Another attempt finds rows and counts of a table it would make the same; with another setting none made of it."""
+    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    again = SparkFolder(spark, str(tmp_path / "out"))
+
+    again.start(settings={}, inputs=INPUTS, resume=True)
+    kept = again.find("keep", KEEP, settings={}, reads=["input"])
+
+    assert kept is not None
+    assert kept.counted == {"rows": {"keep": 1}}
+    assert [row["doc_id"] for row in kept.table.collect()] == ["a"]
+    fingerprints(started(spark, tmp_path / "two"))
+    assert remade(spark, tmp_path / "two") == []
+    assert remade(spark, tmp_path / "two", size=3) == ["keep", "again"]
+
+
+@pytest.mark.parametrize("harm", ["cut note", "empty note", "odd note", "no note", "cut file", "no file", "more files"])
+def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path: Path, harm: str) -> None:
+    """A note that was not written to its end, and files that are not those of the note, count as nothing."""
+    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    note = tmp_path / "out" / "_stages" / "keep.json"
+    part = next((tmp_path / "out" / "keep").glob("part-*"))
+    (note.parent / ".keep.json.crc").unlink()  # a file system without checksums shows the half-written bytes
+    assert "keep" not in remade(spark, tmp_path / "out")
+
+    if harm.endswith("note"):
+        text = {"cut": note.read_text()[:-20], "empty": "", "odd": "[1]"}.get(harm.split(maxsplit=1)[0])
+        note.unlink() if text is None else note.write_text(text)
+    elif harm == "cut file":
+        part.write_bytes(part.read_bytes()[:-1])
+    elif harm == "no file":
+        part.unlink()
+    else:
+        part.with_name("part-more.parquet").write_bytes(part.read_bytes())
+
+    assert "keep" in remade(spark, tmp_path / "out")
+
+
+def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    """From the moment when its old files go, the table counts as missing."""
+    folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
+
+    folder.write("keep", spark.createDataFrame([], KEEP), KEEP)
+
+    assert not (tmp_path / "out" / "_stages" / "keep.json").exists()
+    assert remade(spark, tmp_path / "out") == ["keep"]
+
+
+def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
+    """It is not made again while what was made of it is whole."""
+    folder = started(spark, tmp_path / "out")
+    empty = spark.createDataFrame([], KEEP)
+    save(folder, "records", empty, ["input"])
+    save(folder, "keep", empty, ["records"])
+    folder.drop("records", made=["keep"])
+    again = SparkFolder(spark, str(tmp_path / "out"))
+    again.start(settings={}, inputs=INPUTS, resume=True)
+
+    assert again.has("records", settings={}, reads=["input"])
+    assert again.has("keep", settings={}, reads=["records"])
+    next((tmp_path / "out" / "keep").glob("part-*")).unlink()
+    assert not again.has("records", settings={}, reads=["input"])
+
+
+def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """The marker stays for equal settings, inputs and files, and goes before anything is changed for others."""
+    folder = started(spark, tmp_path / "out")
+    fingerprints(folder)
+    folder.finish({})
+    again = SparkFolder(spark, str(tmp_path / "out"))
+
+    with again:
+        assert again.start(settings={}, inputs=INPUTS, resume=True)
+        assert (tmp_path / "out" / "_COMPLETE").exists()
+        assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+        assert not (tmp_path / "out" / "_COMPLETE").exists()
+        assert again.has("keep", settings={}, reads=["input"])
+        again.finish({})
+    next((tmp_path / "out" / "keep").glob("part-*")).unlink()
+    assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+
+
+def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """All that may be left of it is its name, half-written; it is a run all the same."""
+    for name, resume in (("resumed", True), ("replaced", False)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "_RUN.json").write_text('{"layo')
+
+        with SparkFolder(spark, str(tmp_path / name)) as folder:
+            folder.start(settings={}, inputs=INPUTS, resume=resume, overwrite=not resume)
+
+        assert json.loads((tmp_path / name / "_RUN.json").read_text())["inputs"] == INPUTS
+
+
+def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """A resumed run removes what was written from other tables, and in the end the tables that it does not make."""
+    folder = started(spark, tmp_path / "out")
+    empty = spark.createDataFrame([], KEEP)
+    for name in ("keep", "kept", "lexicon", "records"):
+        save(folder, name, empty, ["input"])
+    for name in OUTPUTS:
+        folder.write_text(f"{name}/part" if "." not in name else name, "{}")
+    folder.finish({})
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    assert names(tmp_path / "out") >= OUTPUTS
+
+    with SparkFolder(spark, str(tmp_path / "out")) as again:
+        assert not again.start(settings={"size": 1}, inputs=INPUTS, resume=True)
+        during = names(tmp_path / "out")
+        assert again.has("keep", settings={}, reads=["input"])
+        again.write_text("duplicates.txt", "new")
+        (tmp_path / "out" / "evaluation.json").write_text("{}")  # of the run before, by a command that began then
+        again.finish({})
+
+    assert not during & OUTPUTS
+    assert names(tmp_path / "out") == {
+        "_RUN.json", "_stages", "_COMPLETE", "metrics.json", "duplicates.txt", "keep", "notes.txt"
+    }  # fmt: skip
+    assert {"keep.json", "records.json"} <= names(tmp_path / "out" / "_stages")
+    assert not {"kept.json", "lexicon.json"} & names(tmp_path / "out" / "_stages")
+
+
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Neither resumed nor replaced while its process lives; after kill -9 at once."""
+    out, said = tmp_path / "out", list[str]()
+    folder = started(spark, out)
+    folder.write_text("duplicates.txt", "mine")
+    folder.finish({})
+    before = names(out)
+    start: dict[str, Any] = {"settings": {"size": 1}, "inputs": INPUTS, mode: True, "say": said.append}
+    with holder(out) as process:
+        with pytest.raises(OutputError, match=f"another run works there, process {process.pid} on "):
+            SparkFolder(spark, str(out)).start(**start)
+        assert {name for name in names(out) if not name.startswith(PREFIX)} == before
+        assert sum(name.startswith(PREFIX) for name in names(out)) == 1
+
+    with SparkFolder(spark, str(out)) as second:
+        assert not second.start(**start)
+        assert "taken over from process" in said[-1]
+        assert "_COMPLETE" not in names(out)
+    assert not any(name.startswith(PREFIX) for name in names(out))
+
+
+def test_a_run_that_lost_its_folder_stops(spark: SparkSession, tmp_path: Path) -> None:
+    """Before it writes a table, seals it, writes a file or finishes."""
+    empty = spark.createDataFrame([], KEEP)
+    with SparkFolder(spark, str(tmp_path / "out")) as folder:
+        folder.start(settings={}, inputs=INPUTS)
+        save(folder, "keep", empty, ["input"])
+        next((tmp_path / "out").glob(f"{PREFIX}*")).unlink()
+
+        for step in (
+            lambda: folder.write("keep", empty, KEEP),
+            lambda: folder.seal("keep", settings={}, reads=["input"], counted={}),
+            lambda: folder.clear("keep"),
+            lambda: folder.write_text("duplicates.txt", ""),
+            lambda: folder.finish({}),
+        ):
+            with pytest.raises(NddupError, match="was taken over by another run"):
+                step()
+
+    assert names(tmp_path / "out") == {"_RUN.json", "_stages", "keep"}
