@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 from tests.places import ROOT
 
@@ -33,9 +33,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(spark: SparkSession, pages: Path) -> Path:
-    """A run over these pages."""
-    run_job(spark, [str(pages)], str(pages.parent / "out"), load_config())
+def finished(pages: Path) -> Path:
+    """A run over these pages, by the embedded engine."""
+    run_locally([str(pages)], str(pages.parent / "out"), load_config())
     return pages.parent / "out"
 
 
@@ -94,7 +94,6 @@ def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert printed.count("\n  nddup run ") >= 3
 
 
-@pytest.mark.usefixtures("spark")
 def test_inputs_and_outputs_that_cannot_be_are_refused(
     capsys: pytest.CaptureFixture[str], pages: Path, tmp_path: Path
 ) -> None:
@@ -131,7 +130,6 @@ def test_runs_that_cannot_be_shown_are_refused(
     assert mistake(capsys, "show", finished, "--doc", "7") == f"--doc 7: no such document in {finished}"
 
 
-@pytest.mark.usefixtures("spark")
 def test_sketches_of_another_format_are_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A run of another sketch format is told by both formats."""
     (tmp_path / "_RUN.json").write_text("{}")
@@ -235,6 +233,7 @@ def test_the_line_of_a_failure_says_what_happened(
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"
 
 
+@pytest.mark.spark
 def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> None:
     """Neither Java nor Spark adds a word, and nothing of Spark's is left in the folder."""
     command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]
@@ -256,10 +255,9 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_script_for_spark_submit_gives_the_same_tables(
-    spark: SparkSession, pages: Path, finished: Path, tmp_path: Path
-) -> None:
-    """jobs/dedup.py takes the arguments of `nddup run`, and leaves equal tables."""
+@pytest.mark.spark
+def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished: Path, tmp_path: Path) -> None:
+    """jobs/dedup.py takes the arguments of `nddup run`, and leaves the tables of the embedded engine."""
     import pyspark  # noqa: PLC0415
 
     home = Path(pyspark.__file__).parent
@@ -281,5 +279,5 @@ def test_the_script_for_spark_submit_gives_the_same_tables(
     assert done.returncode == 0, done.stderr[-3000:]
     assert "near-duplicate pairs" in done.stdout
     for name in ("documents", "rejects", "pairs", "clusters", "members", "keep"):
-        mine, other = (spark.read.parquet(f"{path}/{name}").collect() for path in (finished, tmp_path / "out"))
+        mine, other = (pq.read_table(path / name).to_pylist() for path in (finished, tmp_path / "out"))
         assert sorted(map(str, mine)) == sorted(map(str, other))

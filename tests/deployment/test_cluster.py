@@ -1,4 +1,4 @@
-"""A real standalone cluster: the tables of local mode, from packed code, over any Hadoop path, with machines dying."""
+"""A standalone cluster: the embedded engine's tables, from packed code, over any Hadoop path, with machines dying."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 from scripts.standalone import ROOT, Cluster
 from tests.finished_runs import sorted_tables
@@ -55,9 +55,9 @@ def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def local(spark: SparkSession, sample: Path) -> dict[str, list[str]]:
-    """What local mode gives."""
+    """What the embedded engine gives."""
     output = sample.parent / "local"
-    run_job(spark, [str(sample)], str(output), load_config())
+    run_locally([str(sample)], str(output), load_config())
     return rows(spark, output)
 
 
@@ -97,7 +97,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)
 
 
-def test_packed_code_over_object_paths_gives_the_tables_of_local_mode(
+def test_packed_code_over_object_paths_gives_the_tables_of_the_embedded_engine(
     spark: SparkSession, cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
 ) -> None:
     """

@@ -6,10 +6,9 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from nddup.results.mine_file import mine_file
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
 COUNT = 30
@@ -37,14 +36,14 @@ def sketches(run: Path) -> dict[str, tuple[str | None, list[int]]]:
     return {row["doc_id"]: (row["url"], row["sketch"]) for row in rows}
 
 
-def test_context_and_kept_documents_are_what_other_programs_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_context_and_kept_documents_are_what_other_programs_read(tmp_path: Path) -> None:
     """Maximal sets of `context.fimi` are the clusters; the XML is whole, and read again gives the same sketches."""
     first = {
         "pairs": {"measure": "overlap", "threshold": COUNT},
         "output": {"context": True, "kept": "xml", "texts": 0},
     }
     run, again = tmp_path / "run", tmp_path / "again"
-    run_job(spark, [str(pages(tmp_path))], str(run), build_config(first, origin="test"))
+    run_locally([str(pages(tmp_path))], str(run), build_config(first, origin="test"))
 
     mine_file(str(run / "context.fimi"), support=COUNT, output=str(tmp_path / "sets.txt"), min_size=2)
     ids = dict(zip(*pq.read_table(run / "documents", columns=["doc_key", "doc_id"]).to_pydict().values(), strict=True))
@@ -60,7 +59,7 @@ def test_context_and_kept_documents_are_what_other_programs_read(spark: SparkSes
     assert sum(len(ET.parse(file).getroot().findall("document")) for file in files) == len(  # noqa: S314
         [kept for kept in pq.read_table(run / "keep")["kept"].to_pylist() if kept]
     )
-    run_job(spark, [str(run / "kept")], str(again), build_config({"output": {"texts": 0}}, origin="test"))
+    run_locally([str(run / "kept")], str(again), build_config({"output": {"texts": 0}}, origin="test"))
     before, after = sketches(run), sketches(again)
     kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
     named = {name: name.replace("\x07", "\ufffd") for name in kept}

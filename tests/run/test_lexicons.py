@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nddup.metrics import RunMetrics
 from nddup.results.check import check_run
 from nddup.results.show import summarise
 from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.derive import recipe_of
 from nddup.settings.load import build_config, load_config
 from nddup.sketching.tokens import tokenise
@@ -65,10 +67,13 @@ def sketches(run: Path) -> dict[str, set[int]]:
     return {name: {value % 2**64 for value in ids} for name, ids in found}
 
 
-def ran(spark: SparkSession, source: str, output: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """A run, checked."""
-    quick = {"spark": {"spark.sql.shuffle.partitions": "2"}, "output": {"report": False, "texts": 0}}
-    metrics = run_job(spark, [source], str(output), build_config({**quick, **settings}, origin="test"))
+def ran(
+    spark: SparkSession, source: str, output: Path, settings: dict[str, Any], *, is_local: bool = True
+) -> dict[str, Any]:
+    """A run of either engine, checked."""
+    config = build_config({"output": {"report": False, "texts": 0}, **settings}, origin="test")
+    run = run_locally if is_local else partial(run_job, spark)
+    metrics = run([source], str(output), config)
     report = check_run(spark, str(output), steps=("accounting", "groups", "pairs", "keep"))
 
     assert report.is_sound, report.text()
@@ -77,7 +82,7 @@ def ran(spark: SparkSession, source: str, output: Path, settings: dict[str, Any]
 
 
 def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
-    """It is that of a plain count; another run that takes it makes the same sketches, also of fewer documents."""
+    """It is that of a plain count; another run, on Spark, that takes it makes the same sketches of fewer documents."""
     texts = texts_in_two_languages()
     metrics = ran(spark, write(tmp_path, texts), tmp_path / "first", WORDS)
     expected = counted(texts)
@@ -100,7 +105,13 @@ def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_pat
     fewer = tmp_path / "fewer"
     fewer.mkdir()
     saved = {**WORDS, "lexicon": {**WORDS["lexicon"], "saved": str(tmp_path / "first")}}
-    ran(spark, write(fewer, {name: texts[name] for name in ("f0v1", "lone", "f1v2")}), fewer / "second", saved)
+    ran(
+        spark,
+        write(fewer, {name: texts[name] for name in ("f0v1", "lone", "f1v2")}),
+        fewer / "second",
+        saved,
+        is_local=False,
+    )
 
     assert sketches(fewer / "second") == {name: made[name] for name in ("f0v1", "lone", "f1v2")}
     assert json.loads((fewer / "second" / "lexicon.json").read_text())["taken_from"] == str(tmp_path / "first")

@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
 from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.scanning.text_choice import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
@@ -142,24 +144,22 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
         reopen_inputs(spark, folder)
 
 
-def test_no_texts_when_none_are_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_texts_when_none_are_asked_for(tmp_path: Path) -> None:
     """The table is there and empty."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
 
-    run_job(
-        spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t")
-    )
+    run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t"))
 
-    assert SparkFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+    assert pq.read_table(tmp_path / "run" / "texts").num_rows == 0
 
 
-def test_clusters_in_files_too_large_to_read_again_are_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_clusters_in_files_too_large_to_read_again_are_said(tmp_path: Path) -> None:
     """No text is stored of them, and the summary says of how many."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
     settings = build_config({"output": {"texts_read": 1}}, origin="test")
 
-    metrics = run_job(spark, [str(tmp_path / "a.jsonl")], str(tmp_path / "run"), settings)
+    metrics = run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "run"), settings)
 
-    assert SparkFolder(spark, str(tmp_path / "run")).table("texts").collect() == []
+    assert pq.read_table(tmp_path / "run" / "texts").num_rows == 0
     said = "1 clusters chosen for the report lie in files beyond output.texts_read: it shows them without their texts"
     assert said in notes(RunMetrics.read(metrics))

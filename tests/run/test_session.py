@@ -88,6 +88,7 @@ print(f"rows {theirs} {ours}")
 """
 
 
+@pytest.mark.spark
 def test_code_that_comes_as_py_files_breaks_no_task(tmp_path: Path) -> None:
     """The parent of the workers starts before these files reach them; nothing is asked of it that it cannot load."""
     with zipfile.ZipFile(tmp_path / "code.zip", "w") as packed:
