@@ -14,9 +14,12 @@ WORDS = (20, 33)
 """Words of a record, from and below; with their blanks some 190 bytes, with the rest of the line 215."""
 LETTERS = 6
 VOCABULARY = 50_000
-SHARE_NEAR = 0.2
+NEAR = 0.2
 """Of the records, those that lie in a family: one text, and the same with one or two words behind it."""
 FAMILY = 3
+MEMORY = "16GB"
+"""`local.memory` of a run of the embedded engine."""
+
 BLOCK = 100_000
 
 
@@ -28,14 +31,24 @@ def run(options: argparse.Namespace) -> None:
     for count in counts:
         usage, sizes = _measure(count, options)
         rows.append([f"{count:,}", usage.seconds, usage.seconds / count * 1e6, usage.cpu_seconds, sizes["input"] / 1e6,
-                     usage.disk["all"] / 1e6, usage.disk["spark"] / 1e6, usage.worker_rss / 1e6,
+                     usage.disk["all"] / 1e6, usage.disk["spark"] / 1e6, usage.memory / 1e6, usage.worker_rss / 1e6,
                      usage.workers_rss / 1e6, sizes["pairs"]])  # fmt: skip
         values.append({"records": count, "seconds": round(usage.seconds, 2), "cpu_seconds": usage.cpu_seconds,
-                       "disk": usage.disk, "worker_rss": usage.worker_rss, "workers_rss": usage.workers_rss,
-                       **sizes})  # fmt: skip
+                       "disk": usage.disk, "memory": usage.memory, "worker_rss": usage.worker_rss,
+                       "workers_rss": usage.workers_rss, **sizes})  # fmt: skip
     ratio = (values[-1]["seconds"] / counts[-1]) / (values[0]["seconds"] / counts[0])
     slope = (values[-1]["seconds"] - values[0]["seconds"]) / (counts[-1] - counts[0]) * 1e6
-    headings = ["records", "seconds", "us a record", "CPU s", "input MB", "disk MB", "of it Spark's", "worker MB"]
+    headings = [
+        "records",
+        "seconds",
+        "us a record",
+        "CPU s",
+        "input MB",
+        "disk MB",
+        "of it Spark's",
+        "peak MB",
+        "worker MB",
+    ]
     show("scale: the whole job, its start included; most disk and memory at any time",
          [*headings, "workers MB", "pairs"], rows)  # fmt: skip
     print(f"  a record of the last costs {ratio:.2f} times one of the first; {slope:.1f} us a record more")
@@ -47,41 +60,45 @@ def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, 
     shutil.rmtree(local, ignore_errors=True)
     local.mkdir(parents=True)
     texts, output = folder / "records.jsonl", folder / "run"
-    near = write_records(texts, count)
+    low, high = (int(words) for words in options.words.split(","))
+    near = write_records(texts, count, words=(low, high), near=options.near)
     size = texts.stat().st_size
     settings = [f"--master=local[{options.cores}]", f"--set=spark.local.dir={local}"]
+    if options.engine == "local":
+        settings = ["--engine=local", f"--set=local.processes={options.cores}", f"--set=local.memory={MEMORY}"]
     usage = run_measured(
         [nddup(), "run", str(texts), "--output", str(output), *settings],
         folders={"spark": local, "output": output},
+        every=0.5,
     )
     tables = {name: pq.read_table(output / name, columns=[]).num_rows for name in ("documents", "pairs", "clusters")}
     drop(folder, local)
     return usage, {"input": size, "in_families": near, **tables}
 
 
-def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS) -> int:
+def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS, near: float = NEAR) -> int:
     """Write so many JSON lines `{"id", "text"}`; how many of them lie in a family.
 
-    `words`: of a record, from and below.
+    `words`: of a record, from and below. `near`: the share of the records in families.
     """
     random = np.random.default_rng(seed)
     vocabulary = np.full((VOCABULARY, LETTERS + 1), ord(" "), np.uint8)
     vocabulary[:, :LETTERS] = random.integers(ord("a"), ord("z") + 1, (VOCABULARY, LETTERS))
-    near = 0
+    in_families = 0
     with path.open("wb") as file:
         for first in range(0, count, BLOCK):
             rows = min(BLOCK, count - first)
             chosen = random.integers(0, VOCABULARY, (rows, words[1] + FAMILY))
             lengths = random.integers(*words, rows)
-            families = int(rows * SHARE_NEAR) // FAMILY
+            families = int(rows * near) // FAMILY
             heads = random.choice(rows // FAMILY, families, replace=False) * FAMILY
             for member in range(1, FAMILY):
                 chosen[heads + member] = chosen[heads]
                 lengths[heads + member] = lengths[heads] + member
-            near += families * FAMILY
+            in_families += families * FAMILY
             data, bytes_of = vocabulary[chosen].reshape(rows, -1), (lengths * (LETTERS + 1)).tolist()
             file.writelines(
                 b'{"id": "%d", "text": "%s"}\n' % (first + row, data[row, : bytes_of[row] - 1].tobytes())
                 for row in range(rows)
             )
-    return near
+    return in_families

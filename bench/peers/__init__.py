@@ -1,10 +1,9 @@
-"""Peers: nddup and other systems on the same texts, in turn on one machine: seconds, CPU, memory, and what comes out."""
+"""Peers: nddup and other systems on the same texts, in turn on one machine: seconds, CPU, memory, what comes out."""
 
 import argparse
 import os
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -146,4 +145,5 @@ def describe_machine() -> str:
     models = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
               if line.startswith("model name")]  # fmt: skip
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB, Python {sys.version.split()[0]}"
+    model, version = models[0] if models else platform.machine(), platform.python_version()
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, Python {version}"

@@ -7,6 +7,7 @@ from typing import Any
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
 
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` makes one a call
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -21,9 +22,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
     start = excerpt(chunk, head.encoding)
     try:
-        row = json.loads(
-            chunk.decode(head.encoding).lstrip("\ufeff"), parse_int=str, parse_float=str, parse_constant=str
-        )
+        row = _DECODER.decode(chunk.decode(head.encoding).lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
         return Reject("malformed", str(error), start)
     if not isinstance(row, dict):

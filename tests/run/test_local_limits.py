@@ -1,0 +1,210 @@
+"""What the embedded engine does with too little memory, with an interrupt, and with what an attempt left behind."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nddup
+from nddup import cli
+from nddup.commands import run as command
+from nddup.errors import NeedsSparkError
+from nddup.local import engine
+from nddup.local.pairing import expand as expanding
+from nddup.local.reading import scan, workers
+from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
+from nddup.run.local_job import run_locally
+from nddup.run.progress import AT_ONCE, LocalProgress
+from nddup.settings.load import build_config
+from nddup.tables import RESULTS
+from tests.local.edited_texts import make_texts, write_lines
+
+TOO_MUCH = 1 << 50
+PLAIN = {"output": {"report": False}}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Edited, damaged and repeated records."""
+    return write_lines(tmp_path_factory.mktemp("limits") / "pages.jsonl", make_texts())
+
+
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything goes to worker processes, in tasks of 20 KB."""
+    monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
+    monkeypatch.setattr(workers, "FEW_BYTES", 0)
+
+
+def tables(folder: Path) -> dict[str, pa.Table]:
+    """The tables of a finished run."""
+    return {name: pq.read_table(folder / name) for name in RESULTS}
+
+
+STEPS = {
+    "reading": ("nddup.local.reading.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
+    "documents": ("nddup.local.memory.OF_DOCUMENT", r"the \d+ documents"),
+    "match": ("nddup.local.pairing.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
+    "expand": ("nddup.local.engine.OF_PAIR", r"\d+ documents with \d+ pairs"),
+    "components": ("nddup.local.engine.OF_EDGE", r"components of \d+ pairs"),
+    "mine": ("nddup.local.clustering.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
+    "name": ("nddup.local.engine.OF_MEMBER", r"clusters of \d+ members"),
+}
+"""What a step takes for each row, and what it says when that is too much."""
+
+
+@pytest.mark.usefixtures("small_tasks")
+@pytest.mark.parametrize("step", STEPS)
+def test_each_step_stops_before_it_takes_too_much(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What was read stays, and a resumed run with enough memory makes the tables of an undisturbed one."""
+    config, output = build_config(PLAIN, origin="test"), tmp_path / "run"
+    constant, said = STEPS[step]
+    with monkeypatch.context() as patched:
+        patched.setattr(constant, TOO_MUCH)
+        with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
+            run_locally([str(pages)], str(output), config)
+    assert (output / "_stages" / "documents.json").exists() == (step != "reading")
+
+    made = run_locally([str(pages)], str(output), config, resume=True)
+    run_locally([str(pages)], str(tmp_path / "whole"), config)
+
+    assert made["stages"]["sketch"]["resumed"] == ([] if step == "reading" else ["documents", "rejects"])
+    assert tables(output) == tables(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"), [("LARGE", 2, "components of up to"), ("SHARE_NODES", 3, "shares of a component of")]
+)
+def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtures and cases
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
+) -> None:
+    """Before any is mined; of one that is cut into shares, its largest shares."""
+    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.plan"}[name]
+    monkeypatch.setattr(f"{where}.{name}", value)
+    for module in ("mine_components", "shares"):
+        monkeypatch.setattr(f"nddup.local.clustering.{module}.bound_memory", lambda *_: TOO_MUCH)
+
+    with pytest.raises(NeedsSparkError, match=said):
+        run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 500_000])
+@pytest.mark.parametrize("measure", [{"threshold": 0.8}, {"measure": "overlap", "threshold": 20}])
+def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[str, Any]) -> None:
+    """Products of groups, stars, and pairs of equal sketches: as many as come out."""
+    texts = make_texts()
+    given = pa.table({"id": list(texts), "body": list(texts.values())})
+    config = build_config({"pairs": {"expand_limit": limit, **measure}}, origin="test")
+    with Workers(1) as one:
+        read = engine.sketch(number_texts(given, id="id", text="body"), config, one)
+        paired = engine.pair(read.documents, config, one)
+        threshold = engine.Plan(config).threshold
+
+    counted = expanding.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
+
+    assert counted == len(paired.pairs) > 0
+
+
+@pytest.mark.parametrize("has_java", [True, False])
+def test_auto_goes_on_with_spark_where_java_is(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, has_java: bool
+) -> None:
+    """With the documents that were read; without Java the command is named."""
+    asked: list[dict[str, Any]] = []
+
+    def go_on(options: object, config: object, how: dict[str, Any]) -> dict[str, Any]:
+        del options, config
+        asked.append(how)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
+    monkeypatch.setattr(command, "_run_on_spark", go_on)
+    monkeypatch.setattr("nddup.run.engines.has_java", lambda: has_java)
+
+    status = cli.main(["run", str(pages), "--output", str(tmp_path / "run")])
+
+    assert [how["resume"] for how in asked] == ([True] if has_java else [])
+    assert status == (cli.INTERRUPTED if has_java else 1)
+    assert "go on with --engine spark --resume" in capsys.readouterr().err
+
+
+def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no folder to resume."""
+    monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
+    texts = make_texts()
+
+    with pytest.raises(NeedsSparkError, match="give it as a DataFrame of Spark"):
+        nddup.find_duplicates(pd.DataFrame({"id": list(texts), "text": list(texts.values())}))
+
+
+def test_an_interrupt_is_one_line_and_the_run_resumes(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 130; the resumed run says which tables it took."""
+    arguments = ["run", str(pages), "--output", str(tmp_path / "run"), "--set", "output.report=false"]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "pair", interrupt)
+        assert cli.main(arguments) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "nddup: interrupted; `--resume` finishes it"
+
+    assert cli.main([*arguments, "--resume"]) == 0
+    assert "reused: documents, rejects" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_workers_write_within_the_runs_folder(tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left outside when a run is killed; what it left inside is gone after the next attempt."""
+    config, output = build_config(PLAIN, origin="test"), tmp_path / "run"
+    spool, real, seen = output / "_stages" / "spool", workers._take, []  # noqa: SLF001 - where a file is taken from
+
+    def take(path: Path) -> pa.Table:
+        seen.append(path)
+        if len(seen) == 2:
+            shutil.copytree(spool, tmp_path / "killed")
+            raise KeyboardInterrupt
+        return real(path)
+
+    monkeypatch.setattr(workers, "_take", take)
+    with pytest.raises(KeyboardInterrupt):
+        run_locally([str(pages)], str(output), config)
+    assert {path.parents[1] for path in seen} == {spool}
+    assert not spool.exists()
+
+    shutil.copytree(tmp_path / "killed", spool)  # as if it had been killed at that moment
+    run_locally([str(pages)], str(output), config, resume=True)
+    assert not spool.exists()
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_every_step_says_how_far_it_is(tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are not done at once begin at nothing and come to their end; each has a line."""
+    progress, told = LocalProgress(is_quiet=True), []
+    progress.stage("sketch").__enter__()
+    real = LocalProgress.step
+
+    def step(self: LocalProgress, name: str, done: int, size: int) -> None:
+        real(self, name, done, size)
+        told.append((name, done, size, self.far()))
+
+    monkeypatch.setattr(LocalProgress, "step", step)
+    run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+    names = {name for name, *_ in told}
+    written = {f"write {name}" for name in [*RESULTS, "texts"]}
+    assert names == {"reading", "collapse", "prune", "match", "expand", "components", "mine", "name"} | written
+    for name in names - AT_ONCE:
+        mine = [(done, size) for step_name, done, size, _ in told if step_name == name]
+        assert mine[0][0] == 0
+        assert mine[-1][0] == mine[-1][1]
+    assert all(name in line for name, _, _, line in told)
