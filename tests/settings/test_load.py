@@ -67,8 +67,6 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "max_postings": 10_000,
             "max_edges": 10_000_000,
             "max_comparisons": 5_000_000_000,
-            "max_edges": 10_000_000,
-            "max_comparisons": 5_000_000_000,
             "expand_limit": 1_000_000,
         },
         "clusters": {
