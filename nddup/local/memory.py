@@ -10,7 +10,7 @@
         mine         what `bound_memory` says of the largest components, one for each thread, and 20 a member of a set
         name         120 a member of a cluster, and four times an id
 
-A step that cannot know its size beforehand asks again whenever a part of it is done. Measured peaks lie below.
+A step that cannot know its size beforehand asks again whenever a part of it is done.
 """
 
 from dataclasses import dataclass

@@ -15,6 +15,7 @@ from nddup.commands import run as command
 from nddup.errors import NeedsSparkError
 from nddup.local import engine
 from nddup.local.pairing import expand as expanding
+from nddup.local.plan import Plan
 from nddup.local.reading import scan, workers
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
@@ -105,7 +106,7 @@ def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[st
     with Workers(1) as one:
         read = engine.sketch(number_texts(given, id="id", text="body"), config, one)
         paired = engine.pair(read.documents, config, one)
-        threshold = engine.Plan(config).threshold
+        threshold = Plan(config).threshold
 
     counted = expanding.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
 

@@ -21,8 +21,9 @@ MOST_ROUNDS = 20
 FREE = -2
 """A slot of a table that holds no id; -1 is one that was seen once."""
 
-KEYS = 1 << 24
-"""Ids that are numbered at a time: tables of some 400 MB."""
+KEYS, PIECES, MOST_KEYS = 1 << 22, 16, 1 << 24
+"""Ids that are numbered at a time: some 100 MB a table, which is read faster than a larger one. Each piece is a pass
+over all ids, so more than `PIECES` are made only where a table would be of more than 400 MB."""
 
 
 class Pruned(NamedTuple):
@@ -90,7 +91,8 @@ def number_shared(
         The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
     """
     numbers = np.full(len(sketches.values), -1, np.int32)
-    pieces = max(workers.count, -(-len(sketches.values) // KEYS))
+    total = len(sketches.values)
+    pieces = max(workers.count, min(PIECES, -(-total // KEYS)), -(-total // MOST_KEYS))
 
     def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
         return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
