@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from nddup.storage.local_storage import LocalStorage, local_path
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.tables import table_called
 
 ROWS = 1 << 17
@@ -60,6 +60,11 @@ class LocalFolder(RunFolder):
 
     def __init__(self, path: str) -> None:
         super().__init__(LocalStorage(), path)
+
+    @property
+    def spool(self) -> str:
+        """A folder for what lives no longer than an attempt."""
+        return self._at(f"{STAGES}/spool")
 
     def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> EarlierTable | None:
         """A table as an earlier attempt of either engine left it, if this one would make the same."""

@@ -67,11 +67,6 @@ class RunFolder:
         self._started: dict[str, float] = {}
         self._written: set[str] = set()
 
-    @property
-    def spool(self) -> str:
-        """A folder for what lives no longer than an attempt."""
-        return self._at(f"{STAGES}/spool")
-
     def __enter__(self) -> Self:
         """As a context, the folder is given back at the end."""
         return self
