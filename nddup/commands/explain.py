@@ -6,6 +6,7 @@ from typing import Any
 
 from nddup.commands.options import add_parser, positive, share
 from nddup.errors import ConfigError
+from nddup.steps import Steps
 
 EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...
@@ -62,16 +63,9 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigError("explain: either --config and --set, or --bands with --rows, or --support with --size")
     if "size" in asked and options.support > options.size:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
-    from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
-    from nddup.explaining.effects import explain_settings  # noqa: PLC0415
-    from nddup.settings.load import load_config  # noqa: PLC0415
-
-    if "bands" in asked:
-        found = explain_bands(options.bands, options.rows, asked=options.at)
-    elif "size" in asked:
-        found = explain_support(options.support, options.size, asked=options.at)
-    else:
-        found = explain_settings(load_config(options.config, options.assignments), asked=options.at)
+    with Steps("explain", 1) as steps:
+        steps.begin("compute")
+        found = _explain(options, asked)
     if options.png:
         if not found.curves:
             raise ConfigError("--png: these settings have no curve to draw")
@@ -80,3 +74,16 @@ def execute(options: argparse.Namespace) -> int:
         draw_curves(found.curves, found.mark, options.png)
     sys.stdout.write(found.text())
     return 0
+
+
+def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN401 - an Explanation, loaded here
+    """The explanation."""
+    from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
+    from nddup.explaining.effects import explain_settings  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
+
+    if "bands" in asked:
+        return explain_bands(options.bands, options.rows, asked=options.at)
+    if "size" in asked:
+        return explain_support(options.support, options.size, asked=options.at)
+    return explain_settings(load_config(options.config, options.assignments), asked=options.at)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.steps import Steps
 
 EPILOG = """RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
 writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
@@ -32,22 +33,26 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
-    from nddup.report.folder import report_run  # noqa: PLC0415
-    from nddup.report.gather import Asked  # noqa: PLC0415
-    from nddup.results.opening import open_run  # noqa: PLC0415
 
-    opened = open_run(options.run, master=options.master)
-    asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
-    sys.stdout.write(f"report in {report_run(opened.run, opened.folder, asked)}\n")
+    with Steps("report", 2) as steps:
+        steps.begin("open the run")
+        from nddup.local.reading.start_up import spare_pandas  # noqa: PLC0415
+
+        spare_pandas()
+        from nddup.report.folder import report_run  # noqa: PLC0415
+        from nddup.report.gather import Asked  # noqa: PLC0415
+        from nddup.results.opening import open_run  # noqa: PLC0415
+
+        run, folder, *_ = open_run(options.run, master=options.master)
+        steps.begin("write the report")
+        asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
+        where = report_run(run, folder, asked)
+    sys.stdout.write(f"report in {where}\n")
     return 0
 
 
 def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
-    """The texts of documents, read again from the inputs of the run. Spark is started only for this."""
+    """The texts of documents, read again from the inputs of the run: here where they are on this machine."""
     from nddup.results.texts_again import read_texts  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
 
-    return read_texts(
-        start_session(master=options.master, settings={}, is_small=is_small([options.run])), options.run, documents
-    )
+    return read_texts(options.run, documents, master=options.master)

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.steps import Steps
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -25,9 +26,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
-    from nddup.results.opening import open_run  # noqa: PLC0415
-    from nddup.results.show import show_run  # noqa: PLC0415
+    with Steps("show", 2) as steps:
+        steps.begin("open the run")
+        from nddup.results.opening import open_run  # noqa: PLC0415
+        from nddup.results.show import show_run  # noqa: PLC0415
 
-    run = open_run(options.run, master=options.master).run
-    sys.stdout.write(show_run(run, cluster=options.cluster, doc=options.doc))
+        run = open_run(options.run, master=options.master).run
+        steps.begin("read its tables")
+        text = show_run(run, cluster=options.cluster, doc=options.doc)
+    sys.stdout.write(text)
     return 0

@@ -3,10 +3,16 @@
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.mining.fimi import format_sets, read_fimi
-from nddup.mining.frequent_sets import Mined, mine_context
+from nddup.steps import Steps
+
+if TYPE_CHECKING:
+    from nddup.mining.frequent_sets import Mined
+
+STEPS = 3
+"""Of `mine_file`."""
 
 
 def mine_file(  # noqa: PLR0913 - the options of the command
@@ -38,22 +44,34 @@ def mine_file(  # noqa: PLR0913 - the options of the command
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")
 
-    try:
-        context, names = read_fimi(path)
-    except (OSError, ValueError) as error:
-        raise NddupError(f"{file}: {error}") from error
+    with Steps("mine", STEPS) as steps:
+        steps.begin("load the kernels")
+        from nddup.arrays import is_compiled  # noqa: PLC0415 - after the first word
+        from nddup.mining.fimi import read_fimi, split_block  # noqa: PLC0415
+        from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
+
+        is_ready = is_compiled(split_block)
+        steps.begin(f"read {path.name}" if is_ready else "compile the kernels, once for an installation")
+        try:
+            context, names = read_fimi(path)
+        except (OSError, ValueError) as error:
+            raise NddupError(f"{file}: {error}") from error
+
+        steps.begin("mine the sets")
+        mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
 
     if context.items.size == 0:
         sys.stderr.write(f"nddup: {file}: no transactions\n")
-    mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
     _write(mined, names, target)
     if not mined.is_complete:
         kind = "closed" if closed else "maximal"
         sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {file} has more {kind} sets than those given\n")
 
 
-def _write(mined: Mined, names: list[bytes], target: Path | None) -> None:
+def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:
     """Write the sets; a file appears under its name only when it is whole."""
+    from nddup.mining.fimi import format_sets  # noqa: PLC0415
+
     lines = format_sets(mined.itemsets, names)
     if target is None:
         try:

@@ -1,12 +1,14 @@
 """A finished run for a command that only reads it: opened in this process where that is possible, else on Spark."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.opened.finished_run import FinishedRun
-from nddup.results.reference_file import Files, ReferenceFile
 from nddup.storage.machine import is_local, is_submitted
 from nddup.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:  # what reads lists takes long to load, and `show` has none
+    from nddup.results.reference_file import Files, ReferenceFile
 
 
 class Opened(NamedTuple):
@@ -17,10 +19,10 @@ class Opened(NamedTuple):
     folder: RunFolder
     """Of the run, for what the command writes into it."""
 
-    files: Files
+    files: "Files"
     """Other files that the command is given."""
 
-    read_list: Callable[[ReferenceFile], Any]
+    read_list: "Callable[[ReferenceFile], Any]"
     """The entries of a reference list, as `FinishedRun.see` takes them."""
 
 
@@ -55,7 +57,7 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
     return open_on_spark(start_session(master=master, settings={}, is_small=is_small([path, *beside])), path)
 
 
-def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> Files:
+def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> "Files":
     """The file system in which a command reads these: this machine's, or Hadoop's.
 
     Args:
@@ -83,7 +85,7 @@ def open_here(path: str) -> Opened:
     from nddup.opened.duck import DuckRun  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
 
-    def read_list(file: ReferenceFile) -> Any:  # noqa: ANN401 - a reader of Arrow
+    def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a reader of Arrow
         from nddup.local.evaluating import list_tables  # noqa: PLC0415 - not for `show`
 
         return list_tables.read_list(local_path(file.path), file.layout, compression=file.compression)
@@ -100,7 +102,7 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
 
     run = SparkRun(spark, path)
 
-    def read_list(file: ReferenceFile) -> Any:  # noqa: ANN401 - a DataFrame
+    def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a DataFrame
         return list_tables.read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
 
     return Opened(run, SparkFolder(spark, path), Storage(spark), read_list)

@@ -1,5 +1,8 @@
 """Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
 
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +16,8 @@ from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
 from nddup.mining.family_pairs import pair_family
+from nddup.mining.fimi import read_fimi
+from nddup.mining.frequent_sets import mine_context
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
@@ -26,6 +31,7 @@ from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.reading import scan
 from nddup.verifying.definitions import Sample, compare_all
+from nddup.verifying.estimates import USED, estimate_pairs
 from nddup.verifying.pair_counts import count_pairs
 
 __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_again", "scan", "sketch_records"]
@@ -57,6 +63,15 @@ def compile_kernels() -> None:
         pair_family(Ragged(offsets, ids), ones, np.array([0, 1]), threshold, Limits(0, 9))
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
+    sketches = pa.array([[1, 2], None], pa.list_(pa.int64()))
+    columns = {name: sketches if name.startswith("sketch") else pa.array([2, None], pa.int32()) for name in USED}
+    list(estimate_pairs(iter([pa.record_batch(columns)]), sample=Sample(3), levelled=0))
+    with NamedTemporaryFile() as file:
+        file.write(b"1 2\n1 2\n")
+        file.flush()
+        context, _ = read_fimi(Path(file.name))
+    for closed in (False, True):
+        mine_context(context, 2, closed=closed)
 
 
 def _run_embedded() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nddup import steps
 from nddup.cli import main
 
 FAMILY = "1 2 3\n1 2 3\n1 2\n4 5\n4 5\n6\n6\n"
@@ -18,6 +19,12 @@ def family(tmp_path: Path) -> Path:
     path = tmp_path / "family.fimi"
     path.write_text(FAMILY)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, a step says nothing on standard error."""
+    monkeypatch.setattr(steps, "PATIENCE", float("inf"))
 
 
 def mine(capfdbinary: pytest.CaptureFixture[bytes], *arguments: object) -> tuple[int, str, str]:
@@ -109,7 +116,10 @@ def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.Capt
 
 def test_needs_no_spark(family: Path) -> None:
     """The command runs to its end without loading pyspark, and a reader that has enough is no error."""
-    code = "import sys; from nddup.cli import main; s = main(sys.argv[1:]); sys.exit(s or 'pyspark' in sys.modules)"
+    code = (
+        "import sys; from nddup import steps; steps.PATIENCE = 1e9; from nddup.cli import main;"
+        " s = main(sys.argv[1:]); sys.exit(s or 'pyspark' in sys.modules)"
+    )
     command = [sys.executable, "-c", code, "mine", str(family), "--support", "2"]
 
     done = subprocess.run(command, capture_output=True, check=False)

@@ -74,7 +74,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def truth_of(run: Path, output: Path, **asked: Any) -> Truth:
+def truth_of(run: Path, output: Path, **asked: float) -> Truth:
     """Make a list in this process."""
     maker = partial(find_here, str(run), steps=Steps("truth", STEPS, is_quiet=True))
     return make_truth(maker, Asked(SIMILARITY, **asked), str(output), LocalStorage())

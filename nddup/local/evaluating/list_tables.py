@@ -1,6 +1,7 @@
 """A reference list of this machine as a stream of its entries, a batch of lines at a time."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,6 @@ from nddup.errors import NddupError
 from nddup.reading.reference_lists.entries import GROUPS, PAIRS, entries_of, lines_of
 from nddup.reading.reference_lists.layouts import Layout
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.scanning.local_files import open_local
 
 
 def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchReader:
@@ -43,7 +43,7 @@ def _memberships(entries: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _lines(path: str, compression: str) -> Iterator[str]:
     try:
-        with open_local(path) as raw:
+        with Path(path).open("rb", buffering=0) as raw:
             stream = Expanded(raw, compression) if compression else raw
             yield from lines_of(iter(lambda: stream.read(PIECE), b""))
     except StoppedError as error:

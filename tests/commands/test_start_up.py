@@ -1,0 +1,79 @@
+"""What a command loads: nothing that it does not use, and no Spark for what lies on this machine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.finished_runs import write_texts
+from tests.places import ROOT
+
+HEAVY = {
+    "chardet", "duckdb", "lxml", "matplotlib", "numba", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "pyspark",
+    "rapidfuzz", "resiliparse", "scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats", "selectolax", "yaml",
+}  # fmt: skip
+"""Packages that take a tenth of a second or more, or pull others in."""
+
+KERNELS = {"numba", "numpy", "scipy.linalg", "yaml"}
+"""numba reads its own settings from YAML, and looks for a BLAS in scipy when it loads the first kernel."""
+
+SETTINGS = {"numba", "numpy", "pydantic", "yaml"}
+TEXTS = {"chardet", "resiliparse"}
+READ_BY = KERNELS | TEXTS | {"lxml", "pyarrow", "selectolax"}
+
+PROGRAM = """
+import json, sys
+from nddup.cli import main
+try:
+    status = main(sys.argv[1:])
+except SystemExit as ended:
+    status = ended.code
+loaded = sorted(sys.modules)
+print(json.dumps({"status": status, "loaded": loaded}), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, its inputs, a list, a grid and a FIMI file."""
+    folder = tmp_path_factory.mktemp("start")
+    words = [f"w{number}" for number in range(60)]
+    texts = {f"d{number}": " ".join([*words[:number], "x", *words[number:]]) for number in range(4)}
+    pages = write_texts(folder / "pages.jsonl", texts)
+    (folder / "list.csv").write_text("d0,d1,0.9\nd0,d3,0.5\n")
+    (folder / "grid.yaml").write_text("pairs.threshold: [0.7]\n")
+    (folder / "context.fimi").write_text("1 2\n1 2\n")
+    run_locally([str(pages)], str(folder / "run"), build_config({}, origin="test"))
+    return folder
+
+
+COMMANDS: dict[str, tuple[list[str], set[str]]] = {
+    "help": (["--help"], set()),
+    "show": (["show", "run"], {"duckdb", "numpy", "pyarrow", "pydantic"}),
+    "report": (["report", "run"], {"duckdb", "numpy", "pyarrow", "pydantic"}),
+    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
+    "explain": (["explain"], SETTINGS),
+    "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
+    "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | KERNELS | TEXTS | {"duckdb", "pyarrow"}),
+    "truth": (["truth", "run", "--output", "truth.csv"], SETTINGS | READ_BY | {"duckdb", "rapidfuzz"}),
+    "sweep": (["sweep", "pages.jsonl", "--grid", "grid.yaml", "--output", "sweep", "--truth", "list.csv"],
+              SETTINGS | READ_BY | {"duckdb", "matplotlib"}),
+}  # fmt: skip
+"""Of each command its arguments, and what it may load of `HEAVY`."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
+    """In a process of its own, over files of this machine."""
+    arguments, allowed = COMMANDS[name]
+
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], cwd=place, capture_output=True, text=True,
+                          check=False, env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
+
+    said = json.loads(done.stderr.splitlines()[-1])
+    assert said["status"] == 0, done.stderr
+    assert HEAVY & set(said["loaded"]) <= allowed
