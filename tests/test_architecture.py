@@ -15,7 +15,7 @@ STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.n
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "redaction", "metrics"}
+GROUND = {"errors", "arrays", "redaction", "metrics", "steps"}
 WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"errors"},
     "kernel_cache": set(),
     "arrays": {"kernel_cache"},
+    "steps": set(),
     "reading": GROUND,
     "sketching": GROUND,
     "scanning": GROUND | {"reading", "sketching", "tables"},
@@ -41,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.clustering": {"mining", "spark"},
     "spark.checking": {"verifying", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
-    "local": {"settings", "scanning", "mining"},
+    "local": {"settings", "scanning", "mining", "verifying"},
     "storage": GROUND | {"sketching", "scanning", "spark"},
     "opened": GROUND | {"tables", "storage"},
     "opened.spark": {"opened", "spark", "storage"},
@@ -58,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
-    "kernel_cache", "errors", "redaction", "metrics", "arrays", "table_types", "working_tables", "tables",
+    "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "table_types", "working_tables", "tables",
     "settings", "explaining", "local", "opened", "report", "repository.lookup",
 }  # fmt: skip
 

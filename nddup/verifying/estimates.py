@@ -50,4 +50,4 @@ def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:
     if not size:
         return np.zeros(len(n_features), np.int64)
     above = np.maximum(n_features.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) - 1, 0) // size
-    return np.frexp(above.astype(np.float64))[1].astype(np.int64)
+    return np.asarray(np.frexp(above.astype(np.float64))[1], np.int64)

@@ -1,4 +1,4 @@
-"""Reference lists on Spark: `list_tables` reads one, `compare_lists` compares a run with it, `edit_pairs` makes one.
+"""Reference lists on Spark: `list_tables` reads one, `edit_pairs` makes one.
 
 Lazy stages: `nddup.results` acts. May import `reading`, `verifying`, `spark`, `spark.reading` and `spark.checking`.
 """
