@@ -42,9 +42,10 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     base = load_config(options.config, options.assignments)
-    from nddup.local.reading.start_up import spare_pandas  # noqa: PLC0415
+    from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     spare_pandas()
+    spare_blas()
     from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
     from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
     from nddup.run.progress import start_logging  # noqa: PLC0415

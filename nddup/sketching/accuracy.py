@@ -216,7 +216,11 @@ def _hypergeometric(need: int, size: int, good: int, united: int) -> float:
     return float(np.exp(odds - (logs[united] - logs[size] - logs[united - size])).sum())
 
 
-@lru_cache(maxsize=4)
 def _log_factorials(most: int) -> NDArray[np.float64]:
-    """Log 0!, log 1!, … log most!; (most + 1,). (To load scipy for them takes a second.)"""
-    return np.array([math.lgamma(n + 1) for n in range(most + 1)])
+    """Log 0!, log 1!, … up to log most! at least. (To load scipy for them takes a second.)"""
+    return _table(most.bit_length())
+
+
+@lru_cache(maxsize=4)
+def _table(bits: int) -> NDArray[np.float64]:
+    return np.array([math.lgamma(n + 1) for n in range(1 << bits)])

@@ -18,8 +18,8 @@ HEAVY = {
 }  # fmt: skip
 """Packages that take a tenth of a second or more, or pull others in."""
 
-KERNELS = {"numba", "numpy", "scipy.linalg", "yaml"}
-"""numba reads its own settings from YAML, and looks for a BLAS in scipy when it loads the first kernel."""
+KERNELS = {"numba", "numpy", "yaml"}
+"""numba reads its own settings from YAML."""
 
 SETTINGS = {"numba", "numpy", "pydantic", "yaml"}
 TEXTS = {"chardet", "resiliparse"}
@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "help": (["--help"], set()),
     "show": (["show", "run"], {"duckdb", "numpy", "pyarrow", "pydantic"}),
     "report": (["report", "run"], {"duckdb", "numpy", "pyarrow", "pydantic"}),
-    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
+    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS | {"scipy.linalg"}),
     "explain": (["explain"], SETTINGS),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | KERNELS | TEXTS | {"duckdb", "pyarrow"}),

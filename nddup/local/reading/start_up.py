@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pyarrow as pa
+
+BLAS = "scipy.linalg.cython_blas"
 
 
 class _NoPandas:
@@ -33,3 +36,18 @@ def spare_pandas() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(_NoPandas)
+
+
+def spare_blas() -> None:
+    """Let numba do without scipy's BLAS in this process, unless it is loaded already; no kernel multiplies matrices.
+
+    numba looks for it once, with its first kernel, and loads scipy.linalg for that: 0.3 s. scipy itself can be imported
+    afterwards. For processes that are nddup's own and have kernels.
+    """
+    if BLAS in sys.modules or "numba.np.arraymath" in sys.modules:
+        return
+    sys.modules[BLAS] = None  # type: ignore[assignment] # the import fails, as where there is no scipy
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[BLAS]
