@@ -1,0 +1,61 @@
+"""The line that says what a command does: after a while, once a step, and a bar that never goes back."""
+
+import time
+
+import pytest
+
+from nddup import steps
+from nddup.steps import Steps
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the usual times."""
+    monkeypatch.setattr(steps, "PATIENCE", 0.07)
+    monkeypatch.setattr(steps, "REFRESH_SECONDS", 0.02)
+
+
+def test_a_step_that_lasts_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no terminal; a short step and a quiet command say nothing."""
+    with Steps("evaluate", 3) as shown:
+        shown.begin("read the list")
+        time.sleep(0.3)
+        shown.begin("short")
+        shown.begin("compare the pairs")
+        time.sleep(0.3)
+    with Steps("evaluate", 1, is_quiet=True) as silent:
+        silent.begin("nothing")
+        time.sleep(0.2)
+
+    assert capsys.readouterr().err == "nddup evaluate: read the list\nnddup evaluate: compare the pairs\n"
+
+
+def test_the_bar_never_goes_back() -> None:
+    """Over all steps, parts of a step told out of order, and more steps than were announced."""
+    shown = Steps("truth", 3)
+    filled = []
+    for name in ("a", "b", "c", "d"):
+        shown.begin(name)
+        for done, whole in ((1, 4), (3, 4), (2, 4), (0, 0), (9, 4)):
+            shown.far(done, whole)
+            filled.append(shown.line().count("█"))
+            assert shown.line().endswith(f" {name}")
+
+    assert filled == sorted(filled)
+    assert filled[0] > 0
+    assert filled[-1] == steps.BAR
+
+
+def test_a_terminal_gets_one_line_that_goes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written over itself, and taken away at the end."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Steps("show", 2) as shown:
+        shown.begin("open the run")
+        time.sleep(0.3)
+
+    told = capsys.readouterr().err
+    assert "open the run" in told
+    assert "\n" not in told
+    assert told.endswith("\r\033[K")
