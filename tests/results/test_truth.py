@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
-from nddup.results.truth import Asked, Truth, make_truth, settings_of_candidates
+from nddup.results.truth import CANDIDATES, SAMPLE, Asked, Truth, make_truth, settings_of_candidates
 from nddup.results.truth_here import STEPS, find_here
 from nddup.run.local_job import run_locally
 from nddup.settings.derive import finder_of, kind_of, threshold_of
@@ -74,10 +74,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def truth_of(run: Path, output: Path, **asked: float) -> Truth:
+def truth_of(run: Path, output: Path, *, least: float = CANDIDATES, sampled: int = SAMPLE) -> Truth:
     """Make a list in this process."""
     maker = partial(find_here, str(run), steps=Steps("truth", STEPS, is_quiet=True))
-    return make_truth(maker, Asked(SIMILARITY, **asked), str(output), LocalStorage())
+    return make_truth(maker, Asked(SIMILARITY, least, sampled), str(output), LocalStorage())
 
 
 def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
