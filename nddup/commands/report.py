@@ -33,7 +33,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
-
     with Steps("report", 2) as steps:
         steps.begin("open the run")
         from nddup.local.reading.start_up import spare_pandas  # noqa: PLC0415

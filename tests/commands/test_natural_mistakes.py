@@ -38,7 +38,7 @@ MISTAKES = {
     "a setting as an option": (
         ["--threshold", "0.9"],
         "unrecognized arguments: --threshold 0.9; a setting is given as --set pairs.threshold=0.9 "
-        + "(see nddup run --help)",
+        "(see nddup run --help)",
     ),
     "an option of nobody": (["--fast"], "unrecognized arguments: --fast (see nddup run --help)"),
 }
