@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from bench.debdocs import SHORT, Pair, load_pages, load_truth, texts_of, write_romip
 from bench.quality import Compared
 from bench.recording import drop, fresh, record, show
+from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.session import start_session
@@ -107,7 +108,7 @@ def _run_kind(spark: SparkSession, collection: _Collection, output: Path, settin
     """Run and check one kind; pairs with a short document are in neither side, as the exact pairs leave them out."""
     config = build_config({"pairs": {"threshold": THRESHOLD}} | settings, origin="bench")
     run_job(spark, collection.inputs, str(output), config, overwrite=True)
-    report = check_run(spark, str(output))
+    report = check_run(DuckRun(str(output)))
     documents = pq.read_table(output / "documents", columns=["doc_id", "n_tokens", "sketch", "signature"]).to_pandas()
     short = {int(doc_id) for doc_id in documents.loc[documents["n_tokens"] < SHORT, "doc_id"]}
     pairs = pq.read_table(output / "pairs", columns=["doc_a", "doc_b"])

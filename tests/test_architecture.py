@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "matching": GROUND,
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
+    "checking": {"verifying", "tables"},
     "table_types": set(),
     "working_tables": {"table_types"},
     "tables": {"working_tables"},
@@ -40,8 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.reading": {"scanning", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
-    "spark.checking": {"verifying", "spark"},
-    "spark.evaluating": {"reading", "verifying", "spark", "spark.reading", "spark.checking"},
+    "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "mining", "verifying"},
     "storage": GROUND | {"sketching", "scanning", "spark"},
     "opened": GROUND | {"tables", "storage"},
@@ -50,17 +50,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
-    "results": {"run", "opened", "opened.spark", "spark.checking", "explaining"},
+    "results": {"run", "opened", "opened.spark", "checking", "explaining"},
     "commands": {"results", "repository"},
     "cli": {"commands"},
     "": {"run"},
 }
-"""What each room may import; a room that it names brings all that room may import. `spark.checking` and `verifying`
+"""What each room may import; a room that it names brings all that room may import. `checking` and `verifying`
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "table_types", "working_tables", "tables",
-    "settings", "explaining", "local", "opened", "report", "repository.lookup",
+    "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

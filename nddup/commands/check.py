@@ -24,12 +24,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print a line for each promise; return 1 if one is broken."""
-    from nddup.results.check import check_run  # noqa: PLC0415
-    from nddup.run.java.options import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    """Print a line for each promise as it is proved; return 1 if one is broken."""
+    from nddup.results.check_progress import CheckProgress  # noqa: PLC0415
 
-    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
-    report = check_run(spark, options.run, max_rejects=options.max_rejects)
-    sys.stdout.write(report.text())
+    with CheckProgress() as progress:
+        from nddup.results.check import check_run  # noqa: PLC0415
+        from nddup.results.opening import open_run  # noqa: PLC0415
+
+        run = open_run(options.run, master=options.master).run
+        report = check_run(run, max_rejects=options.max_rejects, begin=progress.begin, tell=progress.tell)
+    sys.stdout.write(f"{report.summary()}\n")
     return 0 if report.is_sound else 1

@@ -1,6 +1,9 @@
 """A finished run read by DuckDB, in this process: no Java, no network, and bounded memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.opened.finished_run import Batches, FinishedRun
+from nddup.opened.finished_run import Batches, FinishedRun, Kernel, Reader
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.table_types import Table
@@ -18,9 +21,6 @@ from nddup.tables import RESULTS
 
 MEMORY = "25%"
 """Of the machine's memory, or of the container's. What does not fit is written to the folder for temporary files."""
-
-BATCH_ROWS = 10_000
-"""Rows of an answer that are taken at a time."""
 
 SETTINGS: dict[str, str | bool] = {
     "memory_limit": MEMORY,
@@ -34,9 +34,20 @@ SETTINGS: dict[str, str | bool] = {
 MACROS = (
     "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
     "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
+    "CREATE MACRO explode(list) AS unnest(list)",
+    "CREATE MACRO sha2(text, bits) AS sha256(text)",
     "CREATE MACRO shiftright(number, bits) AS number >> bits",
 )
 """Functions that Spark has under a name which DuckDB does not know."""
+
+BATCH = 2_048
+"""Rows that a kernel gets at once: some MB of sketches."""
+
+BATCH_ROWS = 10_000
+"""Rows of an answer that are taken at a time."""
+
+CHUNK = 1 << 24
+"""Characters of a text that are read at once."""
 
 _TYPES = {
     "long": "BIGINT",
@@ -71,6 +82,10 @@ class DuckRun(FinishedRun):
         self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
         settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
         self._database = duckdb.connect(":memory:", config=settings)
+        self._kept: list[str] = []
+        self._seen: list[str] = []
+        self._broken: NddupError | None = None
+        self._database.execute("SET enable_progress_bar = false")  # it would stand among the answers
         for macro in MACROS:
             self._database.execute(macro)
 
@@ -78,22 +93,12 @@ class DuckRun(FinishedRun):
             folder = Path(local_path(self.path), table.name)
             if folder.is_dir():
                 self._see(table, sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_."))
-        self._database.execute("SET enable_progress_bar = false")  # it would stand among the results
         self._database.execute("SET lock_configuration = true")
-        self._seen: list[str] = []  # names of the caller's rows, and of answers
-        self._kept: list[str] = []
-        self._broken: NddupError | None = None
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`."""
-        with self._named():
-            try:
-                for name, table in tables.items():
-                    self._database.register(name, table)
-                return self._database.sql(text).to_arrow_table()
-            finally:
-                for name in tables:
-                    self._database.unregister(name)
+        with self._reading(tables):
+            return self._database.sql(text).to_arrow_table()
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `FinishedRun.see`: an Arrow table, or a reader of batches, which is read once."""
@@ -102,29 +107,49 @@ class DuckRun(FinishedRun):
         self._database.register(name, rows)
         self._seen.append(name)
 
-    def keep(self, name: str, text: str) -> None:
-        """As `FinishedRun.keep`."""
-        with self._named():
-            self._database.execute(f"CREATE TABLE {_name(name)} AS {text}")
-        self._kept.append(name)
-
-    def rows(
-        self, text: str, function: Callable[[Batches], Batches] | None = None, schema: str = ""
-    ) -> Iterator[tuple[Any, ...]]:
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `FinishedRun.rows`: a batch at a time is in memory."""
         del schema
-        with self._named():
+        with self._reading():
             batches: Batches = iter(self._database.sql(text).to_arrow_reader(BATCH_ROWS))
-            for batch in batches if function is None else function(batches):
+            for batch in batches if kernel is None else kernel(batches):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """As `FinishedRun.put`."""
+        with self._reading({"given": table}):
+            self._database.execute(f"CREATE TABLE {_name(name)} AS FROM given")
+            self._kept.append(f"TABLE {_name(name)}")
+
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `FinishedRun.keep`; a wide table is a view."""
+        kind = "VIEW" if is_wide else "TABLE"
+        with self._reading():
+            self._database.execute(f"CREATE {kind} {_name(name)} AS {text}")
+            self._kept.append(f"{kind} {_name(name)}")
+
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """As `FinishedRun.transform`. The answer is a stream: a few batches of it are in memory."""
+        order = f" ORDER BY {', '.join(by)}" if by else ""
+        with self._reading(), self._database.cursor() as other:
+            rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
+            self._collect(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
+
+    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
+        """As `FinishedRun.transform_text`."""
+        path = Path(local_path(self.path), name)
+        files = sorted(part for part in path.iterdir() if part.name[0] not in "_.") if path.is_dir() else [path]
+        with self._reading():
+            self._collect(table, (batch for file in files for batch in reader(_read_chunks(file))))
 
     def forget(self) -> None:
         """As `FinishedRun.forget`."""
-        for name in self._kept:
-            self._database.execute(f"DROP TABLE {_name(name)}")
+        for kept in reversed(self._kept):
+            self._database.execute(f"DROP {kept}")
         for name in self._seen:
             self._database.unregister(name)
-        self._kept, self._seen = [], []
+        self._kept.clear()
+        self._seen.clear()
 
     def _noting(self, batches: Batches) -> Batches:
         """The same batches; why they ended early is noted, for the database would tell it as its own error."""
@@ -134,15 +159,31 @@ class DuckRun(FinishedRun):
             self._broken = error
             raise
 
+    def _collect(self, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
+        """Make a table of batches as they come."""
+        columns = ", ".join(f"{_name(column.name)} {_TYPES[column.type]}" for column in table.columns)
+        self._database.execute(f"CREATE TABLE {_name(table.name)} ({columns})")
+        self._kept.append(f"TABLE {_name(table.name)}")
+        for batch in batches:
+            if len(batch):
+                self._database.register("given", pa.Table.from_batches([batch]))
+                self._database.execute(f"INSERT INTO {_name(table.name)} BY NAME FROM given")
+                self._database.unregister("given")
+
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the run in errors of the database."""
+    def _reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
+        """Small tables under their names, and errors as they are said to people."""
         try:
+            for name, table in (tables or {}).items():
+                self._database.register(name, table)
             yield
         except duckdb.Error as error:
             if self._broken is not None:
                 raise self._broken from None
             raise NddupError(f"{self.path}: cannot be read ({_reason(error)})") from error
+        finally:
+            for name in tables or {}:
+                self._database.unregister(name)
 
     def _see(self, table: Table, files: Sequence[str]) -> None:
         """Give a table its name: a view of its files with all declared columns, also if there is no file."""
@@ -158,6 +199,26 @@ class DuckRun(FinishedRun):
             self._database.execute(f"CREATE VIEW {_name(table.name)} AS SELECT {columns} {rows}")
         except duckdb.Error as error:
             raise NddupError(f"{self.path}/{table.name}: cannot be read ({_reason(error)})") from error
+
+
+def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
+    """What a kernel makes of batches, each on its own; in any order, and a few ahead of who takes it."""
+    cores = len(os.sched_getaffinity(0))
+    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+    with ThreadPoolExecutor(cores) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(lambda one: list(kernel(iter([one]))), batch))
+            if len(waiting) > 2 * cores:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+
+
+def _read_chunks(file: Path) -> Iterator[str]:
+    """A text in parts, its line ends as they are."""
+    with file.open(encoding="utf-8", errors="replace", newline="") as text:
+        while chunk := text.read(CHUNK):
+            yield chunk
 
 
 def _literal(path: str) -> str:

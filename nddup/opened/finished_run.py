@@ -8,8 +8,14 @@ import pyarrow as pa
 
 from nddup.metrics import RunMetrics
 from nddup.storage.run_folder import RunFolder
+from nddup.table_types import Table
 
 Batches = Iterator[pa.RecordBatch]
+Kernel = Callable[[Batches], Batches]
+"""Makes rows of other rows. Where the order matters, it is that of the batches; where not, any batch may be alone."""
+
+Reader = Callable[[Iterator[str]], Batches]
+"""Makes rows of the parts of a text, in their order."""
 
 
 class FinishedRun(ABC):
@@ -72,25 +78,53 @@ class FinishedRun(ABC):
         """
 
     @abstractmethod
-    def keep(self, name: str, text: str) -> None:
-        """Answer a question once, and give the answer a name for all questions that follow, until `forget`.
-
-        Cost: the rows are in memory, or on the disk where they do not fit.
-        """
-
-    @abstractmethod
-    def rows(
-        self, text: str, function: Callable[[Batches], Batches] | None = None, schema: str = ""
-    ) -> Iterator[tuple[Any, ...]]:
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """The rows of an answer of any size, one after another, in the order of ORDER BY.
 
         Args:
             text: as of `sql`.
-            function: makes batches of the answer into other batches, as many or fewer rows in the same order; on Spark
+            kernel: makes batches of the answer into other batches, as many or fewer rows in the same order; on Spark
                 it runs in the tasks, so it must be one that a worker can import.
-            schema: `name type, …` of what the function gives.
+            schema: `name type, …` of what the kernel gives.
+        """
+
+    @abstractmethod
+    def put(self, name: str, table: pa.Table) -> None:
+        """Give later questions a table, under this name."""
+
+    @abstractmethod
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """Give later questions the answer to one, as a table of this name.
+
+        Args:
+            name: of the table.
+            text: as in `sql`.
+            is_wide: it holds whole columns of the run. An engine that reads these again quickly keeps no copy of them.
+
+        Cost: computed once; what does not fit the memory is written to the folder for temporary files.
+        """
+
+    @abstractmethod
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """Give later questions what a kernel makes of an answer, as a table.
+
+        Args:
+            table: its name and columns.
+            text: as in `sql`.
+            kernel: gives batches with the columns of the table. All cores call it at once, unless `by` is given.
+            by: columns of the answer: rows with the same first one go to the same call, sorted by all of them.
+        """
+
+    @abstractmethod
+    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
+        """Give later questions what a reader makes of the files of a text beside the tables, each on its own.
+
+        Args:
+            table: its name and columns.
+            name: of the file, or of the folder of its parts.
+            reader: gives batches with the columns of the table.
         """
 
     @abstractmethod
     def forget(self) -> None:
-        """Take back every name that `see` and `keep` gave."""
+        """Take back every name that was given, and free what was kept."""

@@ -1,15 +1,20 @@
 """A finished run read by Spark: on a cluster, or where only Hadoop opens the folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from nddup.opened.finished_run import Batches, FinishedRun
+from nddup.opened.finished_run import Batches, FinishedRun, Kernel, Reader
+from nddup.spark.schemas import schema_of
 from nddup.storage.spark_folder import SparkFolder
+from nddup.table_types import Table
 from nddup.tables import RESULTS
+
+WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
+"""Settings under which Spark gives each file to one task, in its order."""
 
 
 class SparkRun(FinishedRun):
@@ -33,10 +38,11 @@ class SparkRun(FinishedRun):
         self.session = _beside(spark)
         folder = SparkFolder(self.session, path)
         super().__init__(folder)
+        self._kept: dict[str, DataFrame] = {}
+        self._seen: list[str] = []
         for name in RESULTS:
             if folder.holds(name):
                 folder.table(name).createOrReplaceTempView(name)
-        self._kept: dict[str, DataFrame | None] = {}
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`, with Spark's own errors. One action."""
@@ -51,29 +57,69 @@ class SparkRun(FinishedRun):
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `FinishedRun.see`: a DataFrame of `session`."""
         rows.createOrReplaceTempView(name)
-        self._kept[name] = None
+        self._seen.append(name)
 
-    def keep(self, name: str, text: str) -> None:
-        """As `FinishedRun.keep`: on the disks of the executors, when it is first asked for."""
-        table = self.session.sql(text)
-        self._kept[name] = table.persist(StorageLevel.DISK_ONLY)
-        table.createOrReplaceTempView(name)
-
-    def rows(
-        self, text: str, function: Callable[[Batches], Batches] | None = None, schema: str = ""
-    ) -> Iterator[tuple[Any, ...]]:
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `FinishedRun.rows`: a partition at a time is in the driver's memory."""
         answer = self.session.sql(text)
-        table = answer if function is None else answer.mapInArrow(function, schema)
+        table = answer if kernel is None else answer.mapInArrow(kernel, schema)
         yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """As `FinishedRun.put`."""
+        self._keep(name, self.session.createDataFrame(table))
+
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `FinishedRun.keep`, wide or not; computed when it is first asked for."""
+        del is_wide
+        self._keep(name, self.session.sql(text))
+
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """As `FinishedRun.transform`."""
+        rows = self.session.sql(text)
+        if by:
+            rows = rows.repartition(by[0]).sortWithinPartitions(*by)
+        self._keep(table.name, rows.mapInArrow(kernel, schema_of(table)))
+
+    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
+        """As `FinishedRun.transform_text`. A line may be longer than a row, so the text is cut at tabs."""
+
+        def join(batches: Batches) -> Batches:
+            return reader(_with_tabs(batches))
+
+        before = {key: self.session.conf.get(key) for key in WHOLE_FILES}
+        try:
+            for key, value in WHOLE_FILES.items():
+                self.session.conf.set(key, value)
+            pieces = self.session.read.text(f"{self.path}/{name}", lineSep="\t").select("value")
+            self._keep(table.name, pieces.mapInArrow(join, schema_of(table)))
+            self._kept[table.name].count()
+        finally:
+            for key, was in before.items():
+                self.session.conf.set(key, was or "")
 
     def forget(self) -> None:
         """As `FinishedRun.forget`."""
-        for name, table in self._kept.items():
+        for name, kept in self._kept.items():
+            kept.unpersist()
             self.session.catalog.dropTempView(name)
-            if table is not None:
-                table.unpersist()
-        self._kept = {}
+        for name in self._seen:
+            self.session.catalog.dropTempView(name)
+        self._kept.clear()
+        self._seen.clear()
+
+    def _keep(self, name: str, rows: DataFrame) -> None:
+        self._kept[name] = rows.persist(StorageLevel.DISK_ONLY)
+        self._kept[name].createOrReplaceTempView(name)
+
+
+def _with_tabs(batches: Batches) -> Iterator[str]:
+    """The text that was cut at its tabs, in parts."""
+    is_first = True
+    for batch in batches:
+        for piece in batch.column(0).to_pylist():
+            yield piece if is_first else f"\t{piece}"
+            is_first = False
 
 
 def _beside(spark: SparkSession) -> SparkSession:

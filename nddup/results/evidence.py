@@ -1,30 +1,23 @@
-"""What `nddup check` compares a run with: its tables, its rule, and what was recounted about a sample or about all.
+"""What `nddup check` compares a run with: tables that are recounted about a sample or about all.
 
-Nothing is computed before it is asked for, and then only once. `Evidence.forget` frees it.
+A table is made when it is first asked for, and then only once, under its name; `Evidence.forget` frees it.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
 
-from nddup.metrics import RunMetrics
-from nddup.settings.derive import MODULUS, bands_of, kind_of
-from nddup.settings.schema import Config
-from nddup.sketching.kinds import Kind
-from nddup.sketching.lsh_bands import Bands
-from nddup.spark import heavy_keys
-from nddup.spark.checking import prove_clusters, prove_names, prove_pairs
-from nddup.spark.checking import prove_documents as tables
-from nddup.storage.spark_folder import SparkFolder
-from nddup.tables import RESULTS
-from nddup.verifying.definitions import Rows, Rule, Sample
+from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
+from nddup.checking.prove_clusters import Claim
+from nddup.opened.finished_run import FinishedRun
+from nddup.results.promised import Promised
+from nddup.verifying.cluster_proofs import Members, Sets
+from nddup.verifying.cluster_proofs import prove_clusters as prove
 from nddup.verifying.near_pairs import Probes
-from nddup.verifying.sketch_forms import Form
 
 PROBES = 20_000
 """Distinct sketches, or clusters, up to which all are proved: 20,000 against 20,000 is some minutes of one core."""
@@ -38,138 +31,55 @@ LEAST_PROBES = 1_000
 PROBE_IDS = 10_000_000
 """Feature ids of the probes together: 80 MB on the driver and in each task. More ids mean fewer probes."""
 
-INCIDENCES = 5_000_000
-"""(cluster, sketch) rows whose connectedness is recounted on the driver; more: the components of the lowest ids."""
-
 MEMBERS = 50_000
 """(cluster, sketch) rows of the clusters whose conditions are proved, together."""
 
 
 class Chosen(NamedTuple):
-    """Clusters to prove: their ids; (id, support, coverage, places of the nodes); the nodes' names and sketches."""
+    """Clusters whose conditions are proved: their ids, the names of their nodes, what they are, what is wrong."""
 
     cluster_ids: list[str]
-    sets: list[tuple[str, int, str, list[int]]]
     names: list[str]
-    sketches: Rows
+    sets: Sets
+    problems: list[str]
 
 
-@dataclass
 class Evidence:
-    """What the promises of one run are compared with. Each table is computed once, when it is first asked for.
+    """What the promises of one run are compared with.
+
+    Args:
+        run: the run.
 
     Attributes:
-        spark: the session.
-        folder: of the run.
-        metrics: of the run.
-        persisted: what `forget` frees.
-        not_found: recounted pairs of sketches that the run did not find and had not promised; known after `truth`.
+        promised: what it promises.
     """
 
-    spark: SparkSession
-    folder: SparkFolder
-    metrics: RunMetrics
-    persisted: list[DataFrame] = field(default_factory=list)
-    not_found: int = 0
+    def __init__(self, run: FinishedRun) -> None:
+        self.run = run
+        self.promised = Promised(run.metrics)
+        self._made: set[str] = set()
 
-    @cached_property
-    def tables(self) -> dict[str, DataFrame]:
-        """The tables of the run, under their names."""
-        return {name: self.folder.table(name) for name in RESULTS}
+    def see(self, *names: str) -> None:
+        """Make tables of `MADE` where they are not there yet, each after those that it reads."""
+        for name in names:
+            if name not in self._made:
+                self._made.add(name)
+                reads, make = MADE[name]
+                self.see(*reads)
+                make(self)
 
-    @cached_property
-    def config(self) -> Config:
-        """The settings of the run."""
-        return Config.model_validate(self.metrics.settings)
-
-    @cached_property
-    def kind(self) -> Kind:
-        """What the sketches are."""
-        return kind_of(self.config.sketch)
-
-    @cached_property
-    def rule(self) -> Rule:
-        """What a near-duplicate is, the threshold as the exact decimal that was written."""
-        pairs, sketch = self.config.pairs, self.config.sketch
-        bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
-        return Rule(
-            pairs.share.numerator if sketch.verify else bands.rows,
-            pairs.share.denominator if sketch.verify else 1,
-            isinstance(pairs.threshold, int) or not sketch.verify,
-            pairs.measure == "resemblance" and sketch.verify,
-            Sample(self.kind.sample(sketch.size), self.kind.by_slots),
-            pairs.measure == "containment",
-            self.kind.shows_containment,
-            *bands,
-        )
-
-    @cached_property
-    def form(self) -> Form:
-        """What a sketch must look like."""
-        sketch = self.config.sketch
-        size = self.config.lexicon.copies + 1 if sketch.kind == "i-match" else sketch.size
-        return Form(sketch.kind, size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
-
-    @cached_property
-    def is_cut(self) -> bool:
-        """Whether candidates were cut, or found by chance: then the run's promises are about the pairs found."""
-        is_by_chance = not self.kind.is_exact and self.config.sketch.verify
-        return self.metrics.stages.pairs.cut_postings > 0 or is_by_chance
-
-    @cached_property
-    def support(self) -> int:
-        """Features that all members of a cluster must share, beyond what the threshold asks; 0: no more."""
-        return int(self.metrics.settings["clusters"]["support"] or 0)
-
-    @cached_property
-    def is_led(self) -> bool:
-        """Whether components are given by leaders: pairs of two removed documents of these are not listed."""
-        return self.metrics.stages.clusters.led_components > 0
-
-    @cached_property
-    def mode(self) -> str:
-        """What the clusters are."""
-        return str(self.metrics.settings["clusters"]["mode"])
-
-    @cached_property
-    def led_nodes(self) -> DataFrame:
-        """The sketches in clusters that leaders made."""
-        return self.placed.where("coverage = 'documents' and node is not null").select("node").distinct()
-
-    @cached_property
-    def kept_nodes(self) -> DataFrame:
-        """The sketches of which a document is kept."""
-        return self.keeping.where("kept").select("node").distinct()
-
-    @cached_property
-    def regrouped(self) -> DataFrame:
-        """The documents under the names of their sketches, as recounted."""
-        levels = self.config.sketch.size if self.kind.estimate == "levels" else 0
-        return self.keep(
-            tables.regroup(
-                self.tables["documents"],
-                policy=self.config.keep.policy,
-                levels=levels,
-                is_contained=self.rule.is_containment,
-                is_large=self.metrics.equal_sketches + self.metrics.empty_sketches >= heavy_keys.HEAVY,
-            )
-        )
-
-    @cached_property
-    def docs(self) -> DataFrame:
-        """The same without the sketches."""
-        return self.regrouped.drop("sketch", "signature")
-
-    @cached_property
-    def sketches(self) -> DataFrame:
-        """The distinct, non-empty sketches by node."""
-        return self.regrouped.where("doc_id = node and size > 0").select("node", "n", "size", "level", "sketch")
+    def count(self, text: str, *reads: str) -> int:
+        """The one number that a question gives."""
+        self.see(*reads)
+        return int(self.run.sql(text).column(0)[0].as_py())
 
     @cached_property
     def totals(self) -> tuple[int, int]:
-        """How many distinct sketches there are, and their features together."""
-        row = self.sketches.agg(F.count("*").alias("n"), F.coalesce(F.sum("size"), F.lit(0)).alias("ids")).first()
-        return (int(row["n"]), int(row["ids"])) if row else (0, 0)
+        """How many distinct sketches there are that are not empty, and their features together."""
+        self.see("docs")
+        text = "SELECT count(*) AS n, CAST(coalesce(sum(size), 0) AS BIGINT) AS ids FROM docs WHERE doc_id = node AND size > 0"  # noqa: E501
+        row = self.run.sql(text).to_pylist()[0]
+        return int(row["n"]), int(row["ids"])
 
     @cached_property
     def probes(self) -> tuple[list[str], Probes]:
@@ -177,112 +87,165 @@ class Evidence:
         count, ids = self.totals
         number = sample_size(count, count)
         if ids > PROBE_IDS:
-            number = max(1, min(number, number * PROBE_IDS // ids))
+            number = max(1, min(number, count * PROBE_IDS // ids))
 
-        chosen = self.sketches if number == count else self.sketches.orderBy(F.sha2("node", 256)).limit(number)
-        found = chosen.select("node", "sketch", "level").toArrow().combine_chunks()
-        rows = tables.sketch_rows(_one(found["sketch"])).at_levels(found["level"].to_numpy())
-        return found["node"].to_pylist(), Probes(rows)
-
-    @cached_property
-    def probe_nodes(self) -> DataFrame:
-        """The names of the probes, as a table."""
-        return self.spark.createDataFrame([(name,) for name in self.probes[0]], "node string")
+        self.see("sketches")
+        text = prove_pairs.UNLEVELLED
+        if number < count:
+            text = f"SELECT s.* FROM ({text}) AS s SEMI JOIN (SELECT doc_id FROM docs WHERE doc_id = node AND size > 0 ORDER BY sha2(doc_id, 256) LIMIT {number:d}) AS c ON s.node = c.doc_id"  # noqa: E501, S608 - a number
+        names, sketches = prove_pairs.gather_probes(self.run.sql(text))
+        return names, Probes(sketches)
 
     @cached_property
-    def folded(self) -> DataFrame:
-        """The rows of `pairs`, by pair of nodes."""
-        return self.keep(prove_pairs.fold(self.tables["pairs"], self.docs))
-
-    @cached_property
-    def truth(self) -> DataFrame:
-        """TRUTH of the probes, and `not_found`.
-
-        Where candidates were cut or found by chance, only the pairs found are promised; where families were led, all
-        but those of two removed documents.
-        """
-        recounted = self.keep(prove_pairs.recount(self.sketches, *self.probes, self.rule))
-        if not self.is_cut and not self.is_led:
-            return recounted
-
-        found, lost = prove_pairs.split_found(recounted, self.folded)
-        if not self.is_cut:
-            optional = prove_pairs.between_removed(lost, self.led_nodes, self.kept_nodes)
-            found, lost = recounted.join(optional, ["probe", "other"], "left_anti"), optional
-
-        # Each pair of probes is there in both directions.
-        self.not_found = lost.select(F.least("probe", "other"), F.greatest("probe", "other")).distinct().count()
-        return found
-
-    @cached_property
-    def placed(self) -> DataFrame:
-        """The nodes of each cluster."""
-        return self.keep(prove_clusters.place(self.tables["clusters"], self.tables["members"], self.docs))
-
-    @cached_property
-    def recounted(self) -> DataFrame:
-        """The digest, size and first ids of each cluster, as its members give them."""
-        return prove_names.recount(self.tables["members"], max_listed=self.config.clusters.max_listed)
-
-    @cached_property
-    def keeping(self) -> DataFrame:
-        """The documents with their rows of `keep`."""
-        return self.keep(self.docs.join(self.tables["keep"], "doc_id"))
-
-    @cached_property
-    def twins(self) -> DataFrame:
-        """The probes that several documents share and that are near-duplicates of themselves."""
-        least = self.rule.numerator if self.rule.is_count else 1
-        equal = self.sketches.where((F.col("n") > 1) & (F.col("size") >= least)).select("node")
-        return equal.join(F.broadcast(self.probe_nodes), "node")
+    def not_found(self) -> int:
+        """Recounted pairs of sketches that the run did not find and had not promised."""
+        if not self.promised.is_cut and not self.promised.is_led:
+            return 0
+        return self.count(prove_pairs.COUNT_EXCUSED, "excused")
 
     @cached_property
     def clusters(self) -> int:
         """How many rows the table `clusters` has."""
-        return self.tables["clusters"].count()
+        return self.count("SELECT count(*) AS n FROM clusters")
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The clusters whose conditions are proved, and the sketches of their members."""
-        # The clusters with the smallest ids, as long as their members together stay below MEMBERS.
-        clusters = self.tables["clusters"]
+        """The clusters whose conditions are proved: those with the smallest ids."""
         number = sample_size(self.clusters, self.totals[0])
-        low = clusters.select("cluster_id", "support", "coverage").distinct().sort("cluster_id").limit(number)
-        held = self.placed.where("node is not null").select("cluster_id", "node").join(low, "cluster_id")
-        of = ["cluster_id", "support", "coverage"]
-        counted = held.groupBy(*of).agg(F.count("*").alias("n"))
-        so_far = counted.withColumn("so_far", F.sum("n").over(Window.orderBy(*of)))
-        few = so_far.where((F.col("so_far") <= MEMBERS) | (F.col("so_far") == F.col("n"))).select(*of)
+        self.see("placed", "sketches")
+        self.run.keep("held", prove_clusters.hold(number))
+        rows = self.run.sql(prove_clusters.choose(MEMBERS)).to_pylist()
+        claims = [claim for claim, _ in groupby(rows, key=_claim)]
+        ends = np.cumsum([0, *(len(list(members)) for _, members in groupby(rows, key=_claim))])
 
-        grouped = held.join(F.broadcast(few), of).groupBy(*of)
-        rows = grouped.agg(F.sort_array(F.collect_list("node")).alias("nodes")).collect()
-        names = sorted({node for row in rows for node in row["nodes"]})
-        at = {name: i for i, name in enumerate(names)}
+        names = sorted({row["node"] for row in rows})
+        wanted = pa.table({"node": pa.array(names, pa.string())})
+        text = "SELECT /*+ BROADCAST(w) */ s.node, s.sketch, s.level FROM sketches AS s JOIN wanted AS w ON s.node = w.node"  # noqa: E501
+        found, sketches = prove_pairs.gather_probes(self.run.sql(text, wanted=wanted))
+        order = {name: i for i, name in enumerate(found)}
 
-        wanted = self.spark.createDataFrame([(name,) for name in names], "node string")
-        own = self.regrouped.where("doc_id = node").select("node", "sketch").join(F.broadcast(wanted), "node")
-        found = own.dropDuplicates(["node"]).sort("node").toArrow().combine_chunks()
-
-        ids = [row["cluster_id"] for row in rows]
-        sets = [
-            (row["cluster_id"], row["support"], row["coverage"], [at[node] for node in row["nodes"]]) for row in rows
-        ]
-        return Chosen(ids, sets, names, tables.sketch_rows(_one(found["sketch"])))
+        nodes = sketches._replace(levels=None)
+        places = np.array([order[row["node"]] for row in rows], np.int64)
+        members = Members(ends.astype(np.int64), places)
+        proved = prove(nodes, members, self.promised.rule)
+        bounds = np.maximum(proved.bounds, self.promised.support)
+        problems = prove_clusters.describe_wrong(claims, proved, bounds)
+        sets = Sets(nodes, members, Probes(proved.joints), bounds)
+        return Chosen([claim.cluster_id for claim in claims], found, sets, problems)
 
     @property
     def amount(self) -> str:
-        """How much the truth covers."""
+        """How much the recounted pairs cover."""
         return described(len(self.probes[0]), self.totals[0], "distinct sketches")
-
-    def keep(self, table: DataFrame) -> DataFrame:
-        """Compute a table once; it is forgotten at the end."""
-        self.persisted.append(table.persist(StorageLevel.DISK_ONLY))
-        return table
 
     def forget(self) -> None:
         """Free what was kept."""
-        for kept in self.persisted:
-            kept.unpersist()
+        self.run.forget()
+        self._made.clear()
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    return Claim(row["cluster_id"], row["support"], row["coverage"])
+
+
+def _mark(evidence: Evidence) -> None:
+    promised = evidence.promised
+    kernel = prove_documents.marker(promised.form, levels=promised.levels, is_contained=promised.rule.is_containment)
+    text = prove_documents.list_documents(promised.config.keep.policy)
+    evidence.run.transform(prove_documents.MARKED, text, kernel)
+
+
+def _name_documents(evidence: Evidence) -> None:
+    evidence.run.keep("docs", prove_documents.name_nodes(prove_documents.HEAVY))
+
+
+def _recount(evidence: Evidence) -> None:
+    kernel = prove_pairs.recounter(*evidence.probes, evidence.promised.rule)
+    evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
+
+
+def _put_probes(evidence: Evidence) -> None:
+    evidence.run.put("probes", pa.table({"node": pa.array(evidence.probes[0], pa.string())}))
+
+
+def _excuse(evidence: Evidence) -> None:
+    """Where candidates were cut or found by chance, only the pairs found are promised; where families were led, all but
+    those of two removed documents.
+    """
+    if not evidence.promised.is_cut:
+        evidence.see("led", "kept_nodes")
+    evidence.run.keep("excused", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
+
+
+def _tell_truth(evidence: Evidence) -> None:
+    if evidence.promised.is_cut or evidence.promised.is_led:
+        evidence.see("excused")
+        evidence.run.keep("truth", prove_pairs.PROMISED)
+    else:
+        evidence.run.keep("truth", "SELECT * FROM recounted", is_wide=True)
+
+
+def _expect(evidence: Evidence) -> None:
+    promised = evidence.promised
+    evidence.run.keep("expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit))
+
+
+def _extend(evidence: Evidence) -> None:
+    chosen = evidence.chosen
+    kernel = prove_clusters.extender(chosen.names, chosen.cluster_ids, chosen.sets, evidence.promised.rule)
+    evidence.run.transform(prove_clusters.ADDED, "SELECT node, sketch FROM sketches WHERE size > 0", kernel)
+
+
+def _put_chosen(evidence: Evidence) -> None:
+    evidence.run.put("chosen", pa.table({"cluster_id": pa.array(evidence.chosen.cluster_ids, pa.string())}))
+
+
+def _recount_members(evidence: Evidence) -> None:
+    kernel = prove_names.recounter_of_members(evidence.promised.config.clusters.max_listed)
+    evidence.run.transform(prove_names.RECOUNTED_MEMBERS, prove_names.ALL_MEMBERS, kernel, by=prove_names.IN_ORDER)
+
+
+def _read_lines(evidence: Evidence) -> None:
+    evidence.run.transform_text(prove_names.LINES, "duplicates.txt", prove_names.read_lines)
+
+
+def _asked(name: str, text: str, *, is_wide: bool = False) -> Callable[[Evidence], None]:
+    """Keeps the answer to a question."""
+    return lambda evidence: evidence.run.keep(name, text, is_wide=is_wide)
+
+
+Made = tuple[tuple[str, ...], Callable[[Evidence], None]]
+
+MADE: dict[str, Made] = {
+    "marked": ((), _mark),
+    "nodes": (("marked",), _asked("nodes", prove_documents.NODES)),
+    "docs": (("marked", "nodes"), _name_documents),
+    "sketches": (("docs",), _asked("sketches", prove_documents.SKETCHES, is_wide=True)),
+    "probes": (("sketches",), _put_probes),
+    "recounted": (("sketches",), _recount),
+    "folded": (("docs",), _asked("folded", prove_pairs.FOLDED)),
+    "lost": (("recounted", "folded"), _asked("lost", prove_pairs.LOST)),
+    "excused": (("lost",), _excuse),
+    "truth": (("recounted",), _tell_truth),
+    "expected": (("truth", "sketches", "probes"), _expect),
+    "placed": (("docs",), _asked("placed", prove_clusters.PLACED)),
+    "led": (("placed",), _asked(
+        "led", "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL")),
+    "chosen": ((), _put_chosen),
+    "added": ((), _extend),
+    "recounted_members": ((), _recount_members),
+    "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
+    "keeping": (("docs",), _asked("keeping", prove_keep.KEEPING)),
+    "kept_nodes": (("keeping",), _asked("kept_nodes", "SELECT DISTINCT node FROM keeping WHERE kept")),
+    "offers": (("truth", "keeping", "probes"), lambda evidence: evidence.run.keep(
+        "offers", prove_keep.weigh(evidence.promised.rule))),
+    "best": (("offers",), _asked("best", prove_keep.BEST)),
+    "stars": ((), _asked("stars", prove_keep.STARS)),
+    "met": (("truth",), lambda evidence: evidence.run.keep(
+        "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608
+    "lines": ((), _read_lines),
+}  # fmt: skip
+"""The tables by name: those that each reads, and what makes it."""
 
 
 def sample_size(probes: int, others: int) -> int:
@@ -293,8 +256,3 @@ def sample_size(probes: int, others: int) -> int:
 def described(part: int, whole: int, what: str) -> str:
     """`all 362 clusters`, or `sample of 1,000 of 50,000 clusters`."""
     return f"all {whole:,} {what}" if part == whole else f"sample of {part:,} of {whole:,} {what}"
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

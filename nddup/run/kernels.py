@@ -30,8 +30,12 @@ from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.reading import scan
-from nddup.verifying.definitions import Sample, compare_all
+from nddup.verifying.cluster_proofs import Members, Sets, find_extensions, prove_clusters
+from nddup.verifying.connected import label_parts
+from nddup.verifying.definitions import Rows, Rule, Sample, compare_all
 from nddup.verifying.estimates import USED, estimate_pairs
+from nddup.verifying.near_pairs import Probes as Checked
+from nddup.verifying.near_pairs import find_near
 from nddup.verifying.pair_counts import count_pairs
 
 __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_again", "scan", "sketch_records"]
@@ -72,6 +76,20 @@ def compile_kernels() -> None:
         context, _ = read_fimi(Path(file.name))
     for closed in (False, True):
         mine_context(context, 2, closed=closed)
+    _run_checks(Rows(offsets, ids))
+
+
+def _run_checks(rows: Rows) -> None:
+    """What `nddup check` compares sketches with; those of a table are read-only."""
+    read_only = Rows(rows.offsets, rows.ids.copy())
+    read_only.ids.flags.writeable = False
+    rule = Rule(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
+    places = np.array([0, 1], np.int64)
+    find_near(read_only, Checked(read_only), rule, places)
+    members = Members(np.array([0, 2], np.int64), places)
+    proved = prove_clusters(read_only, members, rule)
+    find_extensions(read_only, places, Sets(read_only, members, Checked(proved.joints), proved.bounds), rule)
+    label_parts(places, places, 2)
 
 
 def _run_embedded() -> None:

@@ -1,8 +1,8 @@
 """What a near-duplicate is, by definition: one merge of two sketches, then exact integers.
 
     compare    two sketches -> overlap, resemblance as a fraction, both sizes
-    are_near   what `compare` measures -> near-duplicates or not
-    judge      both, for many pairs
+    is_near    what `compare` measures -> near-duplicates or not
+    judge      both, for two sketches
 
 Nothing of the job's own search is used: `nddup check` proves a run with these.
 
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
@@ -36,12 +37,6 @@ class Rows(NamedTuple):
     def at_levels(self, levels: NDArray[np.int64]) -> "Rows":
         """The same sketches at these levels, (n,)."""
         return self._replace(levels=levels if levels.any() else None)
-
-    def masks(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """2**level - 1 of these sketches."""
-        if self.levels is None:
-            return np.zeros(len(rows), np.uint64)
-        return (np.uint64(1) << self.levels[rows].astype(np.uint64)) - np.uint64(1)
 
 
 class Sample(NamedTuple):
@@ -80,16 +75,26 @@ def gather(sketches: Sequence[NDArray[np.uint64]]) -> Rows:
     return Rows(offsets, np.concatenate([np.empty(0, np.uint64), *sketches]).astype(np.uint64))
 
 
-def bounds_of(sizes: NDArray[np.int64], rule: Rule) -> NDArray[np.int64]:
-    """Alpha of sketches of these sizes: the count, or the least integer o >= 1 with o / size >= threshold. (n,) int64.
+def sketch_rows(column: pa.Array) -> Rows:
+    """A list<int64> column as sketches of unsigned ids; null is an empty one."""
+    lengths = np.diff(column.offsets.to_numpy())
+    if column.null_count:
+        lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+    ids = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids.view(np.uint64))
+
+
+@compiled
+def bound_of(size: int, rule: Rule) -> int:
+    """Alpha of a sketch of this size: the count, or the least integer o >= 1 with o / size >= threshold.
 
     Example:
-        >>> bounds_of(np.array([1, 100, 200]), Rule(55, 100, False, True, Sample(200))).tolist()
+        >>> [bound_of(size, Rule(55, 100, False, True, Sample(200))) for size in (1, 100, 200)]
         [1, 55, 110]
     """
     if rule.is_count:
-        return np.full(len(sizes), rule.numerator, np.int64)
-    return np.maximum(1, -(-rule.numerator * sizes.astype(np.int64) // rule.denominator))
+        return rule.numerator
+    return max(1, -(-rule.numerator * size // rule.denominator))
 
 
 @compiled
@@ -173,92 +178,73 @@ def compare_all(
 
 
 @compiled
-def share_bands(
-    offsets: NDArray[np.int64],
-    ids: NDArray[np.uint64],
-    rows: NDArray[np.int64],
-    other_offsets: NDArray[np.int64],
-    other_ids: NDArray[np.uint64],
-    other_rows: NDArray[np.int64],
-    bands: int,
-    band_rows: int,
-) -> NDArray[np.bool_]:
-    """Whether k pairs of signatures agree in all slots of a band, (k,). The low 17 bits of an id are its slot.
+def share_a_band(first: NDArray[np.uint64], second: NDArray[np.uint64], bands: int, rows: int) -> bool:
+    """Whether two signatures agree in all slots of a band. The low 17 bits of an id are its slot.
 
     Args:
-        offsets: of the first rows; as in `compare_all`, like the next five.
-        ids: of the first rows.
-        rows: place of the first signature of each pair.
-        other_offsets: of the second rows.
-        other_ids: of the second rows.
-        other_rows: place of the second signature of each pair.
+        first: ids of a signature.
+        second: those of the other.
         bands: bands of a signature.
-        band_rows: slots of a band.
+        rows: slots of a band.
 
-    Cost: the product of the sizes of each pair: plain, and only ever some hundred slots.
+    Cost: the product of the sizes: plain, and only ever some hundred slots.
     """
-    near = np.zeros(len(rows), np.bool_)
-    equal = np.zeros(bands * band_rows, np.bool_)
-    for k in range(len(rows)):
-        # Equal ids are equal values in the same slot.
-        equal[:] = False
-        for at in range(offsets[rows[k]], offsets[rows[k] + 1]):
-            for other in range(other_offsets[other_rows[k]], other_offsets[other_rows[k] + 1]):
-                if ids[at] == other_ids[other]:
-                    slot = np.int64(ids[at] & np.uint64(0x1FFFF))
-                    if slot < len(equal):
-                        equal[slot] = True
+    # Equal ids are equal values in the same slot.
+    equal = np.zeros(bands * rows, np.bool_)
+    for id_ in first:
+        slot = np.int64(id_ & np.uint64(0x1FFFF))
+        for other in second:
+            if id_ == other and slot < len(equal):
+                equal[slot] = True
 
-        for band in range(bands):
-            if equal[band * band_rows : (band + 1) * band_rows].all():
-                near[k] = True
-    return near
+    for band in range(bands):  # noqa: SIM110 - numba compiles no generator
+        if equal[band * rows : (band + 1) * rows].all():
+            return True
+    return False
 
 
-def are_near(measured: NDArray[np.int64], rule: Rule) -> NDArray[np.bool_]:
-    """Whether pairs are near-duplicates, by definition, in exact integers. Nothing in common is never near.
+@compiled
+def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
+    """Whether a pair is near-duplicate, by definition, in exact integers. Nothing in common is never near.
 
     Args:
-        measured: overlap, resemblance as numerator and denominator, |A|, |B|; shape (k, 5).
-        rule: the definition.
+        measured: overlap, resemblance as numerator and denominator, |A|, |B|.
+        rule: the definition. Of its bands `judge` takes care.
 
     Example:
-        >>> pair = np.array([[8, 8, 10, 10, 8]])  # ten ids, and eight of them
+        >>> pair = (8, 8, 10, 10, 8)  # ten ids, and eight of them
         >>> whole = Sample(200)
         >>> rules = [Rule(8, 10, False, True, whole), Rule(81, 100, False, True, whole), Rule(9, 1, True, False, whole)]
-        >>> [are_near(pair, rule).tolist() for rule in [*rules, Rule(1, 1, False, False, whole, is_containment=True)]]
-        [[True], [False], [False], [True]]
+        >>> [is_near(pair, rule) for rule in [*rules, Rule(1, 1, False, False, whole, is_containment=True)]]
+        [True, False, False, True]
     """
-    overlap, shared, seen, first, second = measured.T
+    overlap, shared, seen, first, second = measured
+    if overlap == 0:
+        return False
     if rule.is_count:
-        enough = overlap >= rule.numerator
-    elif rule.is_resemblance:
-        enough = shared * rule.denominator >= rule.numerator * seen
-    elif rule.is_containment:
-        enough = overlap * rule.denominator >= rule.numerator * np.minimum(first, second)
-    else:
-        enough = overlap * rule.denominator >= rule.numerator * np.maximum(first, second)
-    return np.asarray(enough & (overlap > 0), np.bool_)
+        return overlap >= rule.numerator
+    if rule.is_resemblance:
+        return shared * rule.denominator >= rule.numerator * seen
+    size = min(first, second) if rule.is_containment else max(first, second)
+    return overlap * rule.denominator >= rule.numerator * size
 
 
+@compiled
 def judge(
-    batch: Rows, rows: NDArray[np.int64], others: Rows, places: NDArray[np.int64], rule: Rule
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Measure pairs of a sketch of `batch` and one of `others`, and say which are near-duplicates.
+    first: NDArray[np.uint64], second: NDArray[np.uint64], mask: np.uint64, rule: Rule
+) -> tuple[tuple[int, int, int, int, int], bool]:
+    """Measure two sketches, and say whether they are near-duplicates.
 
     Args:
-        batch: n sketches.
-        rows: places in `batch`, (k,).
-        others: m sketches.
-        places: places in `others`, (k,).
+        first: A, ascending, distinct.
+        second: B, ascending, distinct.
+        mask: ids with any of these bits do not count.
         rule: the definition.
 
     Returns:
-        What `compare_all` measures, (k, 5), and whether the pair is near, (k,).
+        What `compare` measures, and whether the pair is near.
     """
-    masks = batch.masks(rows) | others.masks(places)
-    measured = compare_all(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.sample, masks)
+    measured = compare(first, second, rule.sample, mask)
     if rule.bands:
-        near = share_bands(batch.offsets, batch.ids, rows, others.offsets, others.ids, places, rule.bands, rule.rows)
-        return measured, near
-    return measured, are_near(measured, rule)
+        return measured, share_a_band(first, second, rule.bands, rule.rows)
+    return measured, is_near(measured, rule)

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.verifying.definitions import Rows, Sample, compare_all
+from nddup.verifying.definitions import Sample, compare_all, sketch_rows
 
 USED = ("sketch_a", "sketch_b", "features_a", "features_b")
 """The columns of a batch that an estimate is made of: list<int64> twice, int32 twice."""
@@ -36,13 +35,6 @@ def estimate_pairs(batches: Iterator[pa.RecordBatch], *, sample: Sample, levelle
         is_unknown = ~(first.is_valid().to_numpy(False) & second.is_valid().to_numpy(False))  # noqa: FBT003
         shares = pa.array(measured[:, 1] / np.maximum(measured[:, 2], 1), mask=is_unknown)
         yield batch.drop_columns(list(USED)).append_column("estimate", shares)
-
-
-def sketch_rows(column: pa.Array) -> Rows:
-    """A list<int64> column as sketches of unsigned ids; null is an empty one."""
-    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    ids = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids.view(np.uint64))
 
 
 def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:

@@ -1,7 +1,8 @@
 """The near-duplicates of some sketches among many, found without the job's own search.
 
-    Probes.overlaps   sparse product of a batch of sketches with ALL probes: every overlap, no pruning, no prefixes
-    find_near         the pairs of these that are near-duplicates by definition
+    Probes      sketches by feature
+    find_near   every overlap of a batch of sketches with ALL probes, no pruning, no prefixes; those that are
+                near-duplicates by definition
 
 The only shortcut: sketches that share no feature have overlap 0, and resemblance never exceeds overlap over the size of
 the sample. Both follow from the definitions.
@@ -10,17 +11,16 @@ Source:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
-from nddup.verifying.definitions import Rows, Rule, bounds_of, judge
+from nddup.arrays import compiled
+from nddup.verifying.definitions import Rows, Rule, bound_of, judge
 
-CELLS = 4_000_000
-"""Overlaps held at once by `Probes.overlaps`: 50 MB of a task's memory."""
+FOUND = 7
+"""Numbers of a pair that the kernel gives back: place in the batch, probe, and what `compare` measures."""
 
 
 class Near(NamedTuple):
@@ -52,71 +52,138 @@ class Near(NamedTuple):
         )
 
 
+class Index(NamedTuple):
+    """Who holds which feature: the holders of `features[i]` are `holders[starts[i]:starts[i + 1]]`, ascending."""
+
+    features: NDArray[np.uint64]  # (f,) ascending
+    starts: NDArray[np.int64]  # (f + 1,)
+    holders: NDArray[np.int32]  # (all ids,)
+
+
 class Probes:
-    """Sketches that all others are compared with, as a sparse matrix over their own features."""
+    """Sketches that all others are compared with, by their features.
+
+    Attributes:
+        sketches: p sketches.
+        index: of their features.
+    """
 
     def __init__(self, sketches: Rows) -> None:
-        """Index p sketches by feature; of none, nothing overlaps."""
+        """Index p sketches by feature; of none, nothing overlaps. Cost: a sort of their ids."""
+        order = np.argsort(sketches.ids, kind="stable")
+        ids = sketches.ids[order]
+        starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.empty(0, np.int64)
+        owners = np.repeat(np.arange(len(sketches.offsets) - 1, dtype=np.int32), np.diff(sketches.offsets))
         self.sketches = sketches
-        self._features, columns = np.unique(sketches.ids, return_inverse=True)
-        ones = np.ones(len(columns), np.int32)
-        shape = (len(sketches.offsets) - 1, len(self._features))
-        self._by_feature = csr_matrix((ones, columns.ravel(), sketches.offsets), shape=shape).T.tocsr()
-
-    def overlaps(self, batch: Rows) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """|A & B| of every sketch of the batch with every probe where it is not 0: (rows, probes, overlaps) in blocks.
-
-        Cost: one step for each feature of a batch's sketch and each probe that holds it; `CELLS` overlaps in memory.
-        """
-        if len(self._features) == 0 or len(batch.ids) == 0:
-            return
-
-        # Ids of the batch that no probe holds are left out: they add to no overlap.
-        at = np.minimum(np.searchsorted(self._features, batch.ids), len(self._features) - 1)
-        is_known = self._features[at] == batch.ids
-        offsets = np.concatenate([[0], np.cumsum(is_known)])[batch.offsets]
-        columns = at[is_known]
-        whole = csr_matrix(
-            (np.ones(len(columns), np.int32), columns, offsets), shape=(len(offsets) - 1, len(self._features))
-        )
-
-        step = max(1, CELLS // max(1, len(self.sketches.offsets) - 1))
-        for low in range(0, len(offsets) - 1, step):
-            block = (whole[low : low + step] @ self._by_feature).tocoo()
-            yield block.row.astype(np.int64) + low, block.col.astype(np.int64), block.data.astype(np.int64)
+        self.index = Index(ids[starts], np.append(starts, len(ids)).astype(np.int64), owners[order])
 
 
-def find_near(batch: Rows, probes: Probes, rule: Rule) -> Near:
+def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64] | None = None) -> Near:
     """Every near-duplicate of a probe in the batch; a sketch equal to the probe is one where the rule says so.
 
     Args:
         batch: n sketches.
         probes: p sketches.
         rule: the definition.
+        places: where each sketch of the batch is among the probes, -1 where it is not; (n,). It is then compared only
+            with the probes after it, so that of two probes a pair is found once, and none with itself.
 
     Returns:
         In no order; empty if there is none.
 
-    Cost: that of `Probes.overlaps`, and a merge for each pair whose overlap does not rule it out.
+    Cost: one step for each feature of a batch's sketch and each probe that holds it, and a merge for each pair whose
+        overlap does not rule it out. Without the interpreter's lock.
     """
+    own, other = _plain(batch), _plain(probes.sketches)
+    is_levelled = bool(own[2].any() or other[2].any())
+    after = np.full(len(batch.offsets) - 1, -1, np.int64) if places is None else places
+    found = _find_near(*own, after, *other, probes.index, rule, is_levelled)
+    rows, places, overlap, shared, seen, first, second = found.T
+    return Near(rows, places, overlap, shared / seen, overlap / first, overlap / second)
+
+
+def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Offsets, ids and levels; of sketches without levels all 0."""
+    levels = np.zeros(len(rows.offsets) - 1, np.int64) if rows.levels is None else rows.levels.copy()
+    return rows.offsets, rows.ids, levels
+
+
+@compiled
+def count_overlaps(
+    sketch: NDArray[np.uint64], index: Index, after: int, counts: NDArray[np.int32], touched: NDArray[np.int32]
+) -> int:
+    """Overlaps of a sketch with every probe that shares a feature with it.
+
+    Args:
+        sketch: its ids.
+        index: of the probes.
+        after: the probes up to this one are left out; -1: none is.
+        counts: zeros; the overlap with each probe after the call, (p,).
+        touched: takes the probes whose count is no longer 0, (p,).
+
+    Returns:
+        How many were touched.
+
+    Cost: a binary search a feature, a step a holder.
+    """
+    n = 0
+    for id_ in sketch:
+        at = np.searchsorted(index.features, id_)
+        if at < len(index.features) and index.features[at] == id_:
+            for i in range(index.starts[at + 1] - 1, index.starts[at] - 1, -1):
+                probe = index.holders[i]
+                if probe <= after:
+                    break
+                if counts[probe] == 0:
+                    touched[n] = probe
+                    n += 1
+                counts[probe] += 1
+    return n
+
+
+@compiled
+def _find_near(
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.uint64],
+    levels: NDArray[np.int64],
+    after: NDArray[np.int64],
+    probe_offsets: NDArray[np.int64],
+    probe_ids: NDArray[np.uint64],
+    probe_levels: NDArray[np.int64],
+    index: Index,
+    rule: Rule,
+    is_levelled: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
+) -> NDArray[np.int64]:
+    """The near pairs, (k, `FOUND`): place in the batch, probe, and what is measured."""
+    probes = len(probe_offsets) - 1
+    counts, touched = np.zeros(probes, np.int32), np.empty(probes, np.int32)
+    found, k = np.empty((64, FOUND), np.int64), 0
+
     # A pair is left unmeasured only if its overlap is too small for its sizes. At a common modulus, for containment and
     # for bands the sizes do not bound the overlap so simply: there every overlap is measured.
-    sizes = np.diff(batch.offsets), np.diff(probes.sketches.offsets)
-    is_levelled = batch.levels is not None or probes.sketches.levels is not None
     is_plain = not is_levelled and not rule.is_containment and not rule.bands
 
-    found: list[Near] = []
-    for rows, places, overlaps in probes.overlaps(batch):
-        larger = np.maximum(sizes[0][rows], sizes[1][places]) if is_plain else np.ones(len(rows), np.int64)
-        least = bounds_of(np.minimum(larger, rule.sample.size) if rule.is_resemblance else larger, rule)
+    for row in range(len(offsets) - 1):
+        sketch = ids[offsets[row] : offsets[row + 1]]
+        for t in range(count_overlaps(sketch, index, after[row], counts, touched)):
+            probe = touched[t]
+            overlap = counts[probe]
+            counts[probe] = 0
+            other = probe_ids[probe_offsets[probe] : probe_offsets[probe + 1]]
 
-        open_pairs = np.flatnonzero(overlaps >= least)
-        left, right = rows[open_pairs], places[open_pairs]
-        measured, near = judge(batch, left, probes.sketches, right, rule)
-        overlap, shared, seen, first, second = measured[near].T
-        found.append(Near(left[near], right[near], overlap, shared / seen, overlap / first, overlap / second))
+            larger = max(len(sketch), len(other)) if is_plain else 1
+            if overlap < bound_of(min(larger, rule.sample.size) if rule.is_resemblance else larger, rule):
+                continue
+            mask = (np.uint64(1) << np.uint64(max(levels[row], probe_levels[probe]))) - np.uint64(1)
+            measured, near = judge(sketch, other, mask, rule)
+            if not near:
+                continue
 
-    if not found:
-        nothing, none = np.empty(0, np.int64), np.empty(0)
-        return Near(nothing, nothing, nothing, none, none, none)
-    return Near(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            if k == len(found):
+                grown = np.empty((2 * k, FOUND), np.int64)
+                grown[:k] = found
+                found = grown
+            found[k, 0], found[k, 1] = row, probe
+            found[k, 2], found[k, 3], found[k, 4], found[k, 5], found[k, 6] = measured
+            k += 1
+    return found[:k]

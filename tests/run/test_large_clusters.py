@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.checking import prove_documents
 from nddup.matching.threshold import Threshold
 from nddup.opened.duck import DuckRun
 from nddup.report.gather import gather
@@ -19,7 +20,6 @@ from nddup.results.opening import open_here
 from nddup.results.show import show_run
 from nddup.run.on_spark.listings import write_lines
 from nddup.spark import heavy_keys
-from nddup.spark.checking.prove_documents import regroup
 from nddup.spark.clustering.cluster_names import Naming, name_sets
 from nddup.spark.clustering.keep_list import list_kept
 from nddup.spark.clustering.large_graph import contract
@@ -112,10 +112,10 @@ def test_every_promise_holds_of_cut_rows(
     spark: SparkSession, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """`check` goes by the table `members`: it finds nothing wrong, and a lost id of a cluster that is not listed."""
-    monkeypatch.setattr(heavy_keys, "HEAVY", 4)
+    monkeypatch.setattr(prove_documents, "HEAVY", 4)
     folder = cut if mode == "all" else run_over_pages(spark, tmp_path, clusters={"max_listed": LISTED, "mode": mode})
 
-    report = check_run(spark, str(folder))
+    report = check_run(DuckRun(str(folder)))
 
     assert report.is_sound, report.text()
     assert {"duplicates.txt: the clusters, line by line", "clusters: id, size and order of members, none twice"} <= {
@@ -175,13 +175,13 @@ def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> Non
     numbered = number_clusters(folder.table("clusters")).persist()
     before = (cut / "duplicates.txt").read_bytes()
     write_lines(folder, "duplicates.txt", spell_members(numbered, folder.table("members")), end="\t", one_file=0)
-    assert check_run(spark, str(cut), steps=["duplicates.txt"]).is_sound
+    assert check_run(DuckRun(str(cut)), steps=["duplicates.txt"]).is_sound
 
     part = min((cut / "duplicates.txt").glob("part-*"))
     (part.parent / f".{part.name}.crc").unlink(missing_ok=True)
     text = part.read_bytes()
     part.write_bytes(text[: text.rindex(b"\t")] + b"0" + text[text.rindex(b"\t") :])
-    broken = check_run(spark, str(cut), steps=["duplicates.txt"]).findings[0].broken
+    broken = check_run(DuckRun(str(cut)), steps=["duplicates.txt"]).findings[0].broken
 
     write_lines(folder, "duplicates.txt", spell_members(numbered, folder.table("members")), end="\t")
     assert broken == 2
@@ -216,7 +216,6 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
         list_kept(nodes, graph, least_size=1),
         name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),
         contract(edges),
-        regroup(documents, policy="longest"),
     ]
 
     for plan in plans:

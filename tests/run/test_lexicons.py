@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import nddup
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
+from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.results.show import summarise
 from nddup.run.job import run_job
@@ -74,7 +75,7 @@ def ran(
     config = build_config({"output": {"report": False, "texts": 0}, **settings}, origin="test")
     run = run_locally if is_local else partial(run_job, spark)
     metrics = run([source], str(output), config)
-    report = check_run(spark, str(output), steps=("accounting", "groups", "pairs", "keep"))
+    report = check_run(DuckRun(str(output)), steps=("accounting", "groups", "pairs", "keep"))
 
     assert report.is_sound, report.text()
     assert metrics["rows"]["rejects"] == 1

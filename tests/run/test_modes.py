@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.tables import RESULTS
 from tests.finished_runs import run_over, write_texts
@@ -53,7 +54,7 @@ def tables_of(spark: SparkSession, families: Path, tmp_path_factory: pytest.Temp
     def tables(settings: str) -> dict[str, DataFrame]:
         output = tmp_path_factory.mktemp("run") / "out"
         run_over(spark, [families], output, json.loads(settings))
-        report = check_run(spark, str(output))
+        report = check_run(DuckRun(str(output)))
         assert report.is_sound, report.text()
         return {name: spark.read.parquet(f"{output}/{name}") for name in RESULTS}
 

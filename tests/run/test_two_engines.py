@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NeedsSparkError
+from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.engines import choose_engine
 from nddup.run.job import run_job
@@ -58,7 +59,7 @@ def test_the_folders_are_equal(spark: SparkSession, tmp_path: Path, pages: Path,
         for name in ("local", "spark")
     ]
     assert reports[0] == reports[1]
-    assert check_run(spark, str(tmp_path / "local")).is_sound
+    assert check_run(DuckRun(str(tmp_path / "local"))).is_sound
 
 
 @pytest.mark.parametrize("stopped", ["pairs", "clusters", "keep", "texts"])

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
@@ -62,7 +63,7 @@ def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, m
 
     def make(**clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
         found = tables_and_counts(spark, chains_and_a_family, tmp_path / "run", **clusters)
-        report = check_run(spark, str(tmp_path / "run"))
+        report = check_run(DuckRun(str(tmp_path / "run")))
         assert report.is_sound, report.text()
         return found
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.verifying.definitions import Rows, Rule, Sample, are_near, compare, gather
+from nddup.verifying.definitions import Rows, Rule, Sample, compare, gather, is_near
 from nddup.verifying.near_pairs import Probes, find_near
 
 
@@ -42,18 +42,21 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
 
 @given(batch=st.lists(sketches, max_size=6), probes=st.lists(sketches, max_size=6), rule=st.sampled_from(RULES))
 def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule) -> None:
-    """The sparse product finds exactly the pairs that the definition calls near."""
+    """The counts find exactly the pairs that the definition calls near."""
     left, right = ([ids[: rule.sample.size] for ids in side] for side in (batch, probes))
     expected = set()
     for i, first in enumerate(left):
         for j, second in enumerate(right):
-            measured = np.array([compare(first, second, rule.sample, np.uint64(0))])
-            if are_near(measured, rule)[0]:
+            if is_near(compare(first, second, rule.sample, np.uint64(0)), rule):
                 expected.add((i, j))
 
     near = find_near(gather(left), Probes(gather(right)), rule)
+    own = find_near(gather(left), Probes(gather(left)), rule, np.arange(len(left)))
 
     assert set(zip(near.rows.tolist(), near.probes.tolist(), strict=True)) == expected
+    whole = find_near(gather(left), Probes(gather(left)), rule)
+    once = {(row, probe) for row, probe in zip(whole.rows.tolist(), whole.probes.tolist(), strict=True) if row < probe}
+    assert set(zip(own.rows.tolist(), own.probes.tolist(), strict=True)) == once
 
 
 def test_a_run_of_nothing_has_no_neighbours() -> None:

@@ -1,0 +1,203 @@
+"""Proof of `clusters`: conditions, maximality and coverage.
+
+    clusters, members  --PLACED-->      placed      the nodes (distinct sketches) of each cluster
+    placed             --PARTIAL-->     violations  sketches of which a cluster holds some documents only
+    sketches, sets     --extend-->      added       what could be added to a chosen cluster
+    truth, placed      --UNCOVERED-->   violations  near-duplicates that no cluster holds together
+
+The conditions of the chosen clusters are proved by `describe_wrong`, from `cluster_proofs.prove_clusters`.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.checking.violations import Violations
+from nddup.table_types import working
+from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
+from nddup.verifying.definitions import Rule, sketch_rows
+
+Batches = Iterator[pa.RecordBatch]
+JOINT = ("all", "pairs", "documents")
+"""Values of `coverage` that promise near-duplicates only, and enough features common to all."""
+
+MAXIMAL = "coverage IN ('all', 'pairs')"
+"""Where it promises maximal sets, and every pair in one."""
+
+ADDED = working("added", "node string, cluster_id string", "A sketch that could be added to a cluster.")
+
+PLACED = """
+    SELECT c.cluster_id, c.component, c.coverage, d.node, d.n, count(*) AS held
+    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id LEFT JOIN docs AS d ON m.doc_id = d.doc_id
+    GROUP BY c.cluster_id, c.component, c.coverage, d.node, d.n
+"""
+"""The nodes of each cluster: node (null for members that are no documents), its documents, how many are members."""
+
+
+class Claim(NamedTuple):
+    """What a chosen cluster says of itself."""
+
+    cluster_id: str
+    support: int
+    coverage: str
+
+
+def hold(number: int) -> str:
+    """The nodes of so many clusters, of the smallest ids: cluster_id, support, coverage, node."""
+    return f"""
+        SELECT low.cluster_id, low.support, low.coverage, p.node
+        FROM (SELECT DISTINCT cluster_id, support, coverage FROM clusters ORDER BY cluster_id LIMIT {number:d}) AS low
+        JOIN placed AS p ON low.cluster_id = p.cluster_id WHERE p.node IS NOT NULL
+    """  # noqa: S608 - a number
+
+
+def choose(most: int) -> str:
+    """Of the clusters in `held` the first ones, as long as they have at most so many nodes together, but one at least.
+
+    Returns:
+        cluster_id, support, coverage, node, in order.
+    """
+    return f"""
+        SELECT h.cluster_id, h.support, h.coverage, h.node
+        FROM (
+            SELECT cluster_id, support, coverage, n,
+                   sum(n) OVER (ORDER BY cluster_id, support, coverage) AS so_far
+            FROM (SELECT cluster_id, support, coverage, count(*) AS n FROM held
+                  GROUP BY cluster_id, support, coverage) AS counted
+        ) AS f
+        JOIN held AS h ON f.cluster_id = h.cluster_id AND f.support = h.support AND f.coverage = h.coverage
+        WHERE f.so_far <= {most:d} OR f.so_far = f.n
+        ORDER BY h.cluster_id, h.support, h.coverage, h.node
+    """  # noqa: S608 - a number
+
+
+def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> list[str]:
+    """What is wrong with chosen clusters; in `partition` and `components`, the support only.
+
+    Args:
+        claims: what each says.
+        proved: what each is.
+        bounds: the features that its members must share.
+    """
+    problems: list[str] = []
+    shared = np.diff(proved.joints.offsets).tolist()
+    for claim, size, bound, is_bad in zip(claims, shared, bounds.tolist(), proved.has_bad_pair.tolist(), strict=True):
+        if size != claim.support:
+            problems.append(f"{claim.cluster_id}: support {claim.support}, its members share {size}")
+        if claim.coverage not in JOINT:
+            continue
+        if size < bound:
+            problems.append(f"{claim.cluster_id}: its members share {size}, fewer than {bound}")
+        if is_bad:
+            problems.append(f"{claim.cluster_id}: holds a pair that is no near-duplicate")
+    return problems
+
+
+def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> partial[Batches]:
+    """`extend` with what it must know of a run: the names of `sets.nodes`, the ids of the sets, the rule."""
+    return partial(extend, names=names, cluster_ids=cluster_ids, sets=sets, rule=rule)
+
+
+def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> Batches:
+    """ADDED: the nodes, of ALL distinct sketches (node, sketch), that could be added to one of the sets."""
+    known = {name: i for i, name in enumerate(names)}
+    for batch in batches:
+        nodes = batch.column("node").to_pylist()
+        places = np.array([known.get(node, -1) for node in nodes], np.int64)
+        found = find_extensions(sketch_rows(batch.column("sketch")), places, sets, rule).tolist()
+        columns = [[nodes[row] for row, _ in found], [cluster_ids[of] for _, of in found]]
+        yield ADDED.batch([pa.array(column, pa.string()) for column in columns])
+
+
+PARTIAL = Violations(
+    f"""
+    SELECT cluster_id, held, n, node FROM placed WHERE node IS NULL OR ({MAXIMAL} AND held <> n)
+    """,  # noqa: S608 - the text above
+    "{cluster_id}: {held} of {n} documents with the sketch of {node}",
+)
+"""Clusters that hold some documents of a sketch and not the others, which could be added. A member that is no document
+is such a problem too."""
+
+
+def extensible(*, is_cut: bool) -> Violations:
+    """Clusters that promise to be maximal and to which a document can be added.
+
+    Where pairs were cut, a cluster is maximal as far as pairs were found: only an extension all of whose pairs are
+    in `pairs` breaks it.
+    """
+    promised = f"""
+        SELECT cluster_id, node FROM added SEMI JOIN (SELECT cluster_id FROM placed WHERE {MAXIMAL}) AS p
+        USING (cluster_id)
+    """  # noqa: S608 - the text above
+    paired = f"""
+        SELECT cluster_id, node FROM (
+            SELECT e.cluster_id, e.node, f.found
+            FROM ({promised}) AS e JOIN placed AS p ON e.cluster_id = p.cluster_id
+            LEFT JOIN folded AS f ON f.node_a = least(e.node, p.node) AND f.node_b = greatest(e.node, p.node)
+        ) AS ends GROUP BY cluster_id, node HAVING count(found) = count(*)
+    """  # noqa: S608 - the text above
+    return Violations(paired if is_cut else promised, "{cluster_id}: {node} can be added")
+
+
+NESTED = Violations(
+    """
+    SELECT s.cluster_id, s.outer_id FROM (
+        SELECT r.cluster_id, r.nodes, o.cluster_id AS outer_id
+        FROM (
+            SELECT p.cluster_id, min_by(p.node, (f.clusters, p.node)) AS node, count(*) AS nodes
+            FROM placed AS p SEMI JOIN chosen AS c ON p.cluster_id = c.cluster_id
+            JOIN (SELECT node, count(*) AS clusters FROM placed GROUP BY node) AS f ON p.node = f.node
+            GROUP BY p.cluster_id
+        ) AS r JOIN placed AS o ON r.node = o.node WHERE r.cluster_id <> o.cluster_id
+    ) AS s
+    JOIN placed AS i ON s.cluster_id = i.cluster_id JOIN placed AS o ON s.outer_id = o.cluster_id AND i.node = o.node
+    GROUP BY s.cluster_id, s.outer_id, s.nodes HAVING count(*) = s.nodes
+    """,
+    "{cluster_id}: lies inside {outer_id}",
+)
+"""Chosen clusters that lie inside another one. A cluster around another holds all its nodes, so also the one that is in
+the fewest clusters: only the clusters of that node are compared."""
+
+LEFT_OUT = Violations(
+    "SELECT node FROM (SELECT DISTINCT probe AS node FROM met) AS due ANTI JOIN placed USING (node)",
+    "{node}: has a near-duplicate, and is in no cluster",
+)
+"""Sketches that have a near-duplicate and are in no cluster."""
+
+LEADERLESS = Violations(
+    """
+    SELECT cluster_id FROM (SELECT DISTINCT cluster_id FROM placed WHERE coverage = 'documents') AS led
+    ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN kept_nodes AS k ON p.node = k.node) AS kept
+    USING (cluster_id)
+    """,
+    "{cluster_id}: holds no kept document",
+)
+"""Clusters made around kept documents that hold none."""
+
+
+def uncovered(*, twin: int, large: int) -> Violations:
+    """Near-duplicates that no cluster holds together; a node with itself is a group of equal documents.
+
+    A document of a led family is only promised some cluster.
+
+    Args:
+        twin: features from which equal sketches are near-duplicates.
+        large: features that all members of a cluster must share.
+    """
+    text = f"""
+        SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b FROM (
+            SELECT m.probe, m.other FROM met AS m ANTI JOIN led AS l ON m.probe = l.node
+            UNION ALL
+            SELECT k.node AS probe, k.node AS other
+            FROM sketches AS k SEMI JOIN probes AS p ON k.node = p.node ANTI JOIN led AS l ON k.node = l.node
+            WHERE k.n > 1 AND k.size >= {max(twin, large):d}
+        ) AS due
+        ANTI JOIN (
+            SELECT a.node AS probe, b.node AS other
+            FROM placed AS a SEMI JOIN probes AS p ON a.node = p.node JOIN placed AS b ON a.cluster_id = b.cluster_id
+        ) AS together USING (probe, other)
+    """  # noqa: S608 - a number
+    return Violations(text, "{node_a} / {node_b}: in no cluster together")

@@ -1,0 +1,210 @@
+"""Proof of what needs no comparison of sketches: accounting, equal sketches, members, and the order of the policy.
+
+    documents      --mark-->         marked     each document with the digest of its sketch, whether that has its form
+    marked         --NODES-->        nodes      the distinct sketches, named by the smallest id of their documents
+    marked, nodes  --name_nodes-->   docs       each document with its node
+    documents, docs --SKETCHES-->    sketches   the distinct sketches themselves
+
+`group` of the run is not looked at before it is proved.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.checking.violations import Violations
+from nddup.table_types import working
+from nddup.verifying.definitions import Rows, sketch_rows
+from nddup.verifying.sketch_forms import Form, damaged_sketches, level_due
+
+Batches = Iterator[pa.RecordBatch]
+
+HEAVY = 100_000
+"""Documents of one sketch from which its node is not found by a shuffle: all of them would be one task's."""
+
+MARKED = working(
+    "marked",
+    "doc_id string, doc_key long, said string, content binary, rank long, same binary, size int, level long,"
+    " weight long, is_damaged boolean",
+    "A document: `said` is its `group`, `same` tells equal sketches, `weight` and `rank` order it by the keep policy,"
+    " the smaller first.",
+)
+
+RANKS = {
+    "longest": "-d.n_tokens",
+    "first-id": "0",
+    "first": "d.doc_key",
+    "shortest-url": "coalesce(length(d.url), 4611686018427387904)",
+}
+"""The rank of a document under each keep policy."""
+
+
+def list_documents(policy: str) -> str:
+    """What `mark` reads."""
+    return f"""
+        SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
+               CAST({RANKS[policy]} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch
+        FROM documents AS d
+    """  # noqa: S608 - one of `RANKS`
+
+
+def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:
+    """MARKED of documents as `list_documents` gives them.
+
+    Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. Where the modulus follows the
+    number of features, it is part of what an equal sketch is.
+
+    Args:
+        batches: documents.
+        form: what a sketch must look like.
+        levels: s, where the modulus follows the number of features; else 0.
+        is_contained: who contains more comes first, then the policy.
+    """
+    for batch in batches:
+        rows = sketch_rows(batch.column("sketch"))
+        counts = batch.column("n_features").to_numpy().astype(np.int64)
+        level = np.zeros(len(counts), np.int64)
+        if levels:
+            level = np.array([level_due(n, levels) for n in counts.tolist()], np.int64)
+        size = np.diff(rows.offsets)
+        weight = -(size << level) if is_contained else np.zeros(len(size), np.int64)
+        same = _digest(rows, level, batch.column("doc_id").to_pylist())
+        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form)]
+        yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
+
+
+def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
+    """`mark` with what it must know of a run."""
+    return partial(mark, form=form, levels=levels, is_contained=is_contained)
+
+
+def _digest(rows: Rows, levels: np.ndarray, doc_ids: list[str]) -> list[bytes]:
+    """What only equal sketches share: a digest; of an empty one its document's id, which no digest can be."""
+    data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
+    found = []
+    for low, high, level, doc_id in zip(ends[:-1], ends[1:], levels.tolist(), doc_ids, strict=True):
+        digest = hashlib.sha256(bytes([level]))
+        digest.update(data[low:high].data)
+        found.append(digest.digest() if high > low else f"={doc_id}".encode())
+    return found
+
+
+NODES = "SELECT same, min(doc_id) AS node, count(*) AS n FROM marked GROUP BY same"
+"""The distinct sketches: same binary, node string, n int64 (their documents)."""
+
+
+def name_nodes(heavy: int) -> str:
+    """Every document with its node: MARKED, node string, n int64.
+
+    Nodes of so many documents are few, and are sent to every task.
+    """
+    return f"""
+        SELECT /*+ BROADCAST(k) */ m.*, k.node, k.n
+        FROM marked AS m JOIN (SELECT * FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same
+        UNION ALL
+        SELECT m.*, k.node, k.n
+        FROM (SELECT /*+ BROADCAST(k) */ m.*
+              FROM marked AS m ANTI JOIN (SELECT same FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same) AS m
+        JOIN (SELECT * FROM nodes WHERE n < {heavy:d}) AS k ON m.same = k.same
+    """  # noqa: S608 - a number
+
+
+SKETCHES = """
+    SELECT k.node, k.n, k.size, k.level, d.sketch
+    FROM documents AS d
+    JOIN (SELECT * FROM docs WHERE doc_id = node) AS k ON d.doc_id = k.doc_id AND d.doc_key = k.doc_key
+"""
+"""The distinct sketches, the empty ones too: node, n, size, level, sketch."""
+
+MISNUMBERED = Violations(
+    """
+    SELECT * FROM (
+        SELECT source, count(*) AS n, count(DISTINCT record) AS ordinals, min(record) AS low, max(record) AS high
+        FROM (SELECT source, record FROM documents UNION ALL SELECT source, record FROM rejects) AS records
+        GROUP BY source
+    ) AS counted WHERE (low = 1 AND high = n AND ordinals = n) IS NOT TRUE
+    """,
+    "{source}: {n} records, {ordinals} ordinals, {low} to {high}",
+)
+"""Sources whose record ordinals, of documents and rejects together, are not exactly 1 to n."""
+
+REPEATED = Violations(
+    "SELECT doc_id, count(*) AS n FROM documents GROUP BY doc_id HAVING count(*) > 1 OR doc_id IS NULL",
+    "{doc_id}: of {n} documents",
+)
+"""Ids that are null, or of more than one document."""
+
+MISPLACED = Violations(
+    """
+    SELECT source, doc_key, before FROM (
+        SELECT source, doc_key, lag(doc_key) OVER (PARTITION BY source ORDER BY record) AS before FROM documents
+        UNION ALL
+        SELECT source, low AS doc_key, lag(high) OVER (ORDER BY source) AS before
+        FROM (SELECT source, min(doc_key) AS low, max(doc_key) AS high FROM documents GROUP BY source) AS files
+    ) AS steps WHERE doc_key IS NULL OR doc_key <= before
+    """,
+    "{source}: doc_key {doc_key} after {before}",
+)
+"""Documents whose doc_key does not rise with (source, record): inside each source, and from one source to the next."""
+
+UNACCOUNTED = Violations(
+    """
+    SELECT doc_id, CAST(sum(is_document) AS BIGINT) AS documents, CAST(sum(in_keep) AS BIGINT) AS kept
+    FROM (SELECT doc_id, 1 AS is_document, 0 AS in_keep FROM documents
+          UNION ALL SELECT doc_id, 0 AS is_document, 1 AS in_keep FROM keep) AS rows_of_both
+    GROUP BY doc_id HAVING sum(is_document) <> 1 OR sum(in_keep) <> 1
+    """,
+    "{doc_id}: {documents} documents, {kept} rows of keep",
+)
+"""Documents that are not in `keep` exactly once, and ids of `keep` that are no document."""
+
+DAMAGED = Violations(
+    "SELECT doc_id FROM docs WHERE is_damaged", "{doc_id}: not the ids its n_features call for, ascending"
+)
+"""Documents whose sketch is not of the form that the kind calls for, see `sketch_forms`."""
+
+WRONG_GROUPS = Violations(
+    "SELECT doc_id, said, node FROM docs WHERE said IS DISTINCT FROM node", "{doc_id}: group {said}, recounted {node}"
+)
+"""Documents whose group is not the smallest id with the same sketch."""
+
+WRONG_MEMBERS = (
+    Violations(
+        """
+        SELECT cluster_id, c.size, m.n
+        FROM clusters AS c FULL JOIN (SELECT cluster_id, count(*) AS n FROM members GROUP BY cluster_id) AS m
+        USING (cluster_id)
+        WHERE c.size IS DISTINCT FROM m.n
+        """,
+        "{cluster_id}: size {size}, {n} rows in members",
+    ),
+    Violations(
+        "SELECT cluster_id, doc_id, count(*) AS n FROM members GROUP BY cluster_id, doc_id HAVING count(*) > 1",
+        "{cluster_id} {doc_id}: {n} times in members",
+    ),
+    Violations(
+        """
+        SELECT cluster_id, doc_id FROM (SELECT cluster_id, explode(members) AS doc_id FROM clusters) AS listed
+        ANTI JOIN members USING (cluster_id, doc_id)
+        """,
+        "{cluster_id} {doc_id}: listed, not in members",
+    ),
+)
+"""Clusters whose rows in `members` are not their size, are repeated, or lack an id that the cluster lists."""
+
+WRONG_REPRESENTATIVES = Violations(
+    """
+    SELECT * FROM (
+        SELECT m.cluster_id, count(CASE WHEN m.representative THEN 1 END) AS n,
+               min(CASE WHEN m.representative THEN m.doc_id END) AS chosen,
+               min_by(d.doc_id, (coalesce(d.weight, 4611686018427387904), d.rank, d.doc_id)) AS preferred
+        FROM members AS m LEFT JOIN docs AS d ON m.doc_id = d.doc_id
+        GROUP BY m.cluster_id
+    ) AS found WHERE (n = 1 AND chosen = preferred) IS NOT TRUE
+    """,
+    "{cluster_id}: {n} representatives, {chosen}; first is {preferred}",
+)
+"""Clusters that do not have exactly one representative, the first of its members by policy."""

@@ -1,0 +1,121 @@
+"""Proof of `keep`: that no two kept documents are near-duplicates, and what every removed one was removed for.
+
+    truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
+    offers             --BEST-->            best         the first of them, and the likest
+    offers, keeping    --crowded, BROKEN--> violations   what breaks the keep promise
+    keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
+    keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from it
+
+`truth` and the probes are those of `prove_pairs`.
+"""
+
+from nddup.checking.prove_pairs import least_size
+from nddup.checking.violations import Violations, is_before
+from nddup.verifying.definitions import Rule
+
+KEEPING = """
+    SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, k.kept, k.duplicate_of, k.reason
+    FROM docs AS d JOIN keep AS k ON d.doc_id = k.doc_id
+"""
+"""The documents with their rows of `keep`."""
+
+
+def weigh(rule: Rule) -> str:
+    """The kept near-duplicates of the documents of each probe, which may remove these.
+
+    A kept document may also remove documents of its own node: those with the same sketch.
+
+    Returns:
+        Of (truth, keeping, probes): node, doc_id, weight, rank, likeness.
+    """
+    return f"""
+        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, t.likeness
+        FROM truth AS t JOIN keeping AS k ON t.other = k.node WHERE t.covers AND k.kept
+        UNION ALL
+        SELECT node, doc_id, weight, rank, CAST(1 AS DOUBLE) AS likeness
+        FROM keeping SEMI JOIN probes USING (node) WHERE kept AND size >= {least_size(rule):d}
+    """  # noqa: S608 - a number
+
+
+BEST = """
+    SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
+           min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min_by(doc_id, (-likeness, weight, rank, doc_id)) AS likest
+    FROM offers GROUP BY node
+"""
+"""Of the offers to each node the first by policy (weight, rank, doc_id), and the one of highest resemblance, or of
+highest containment of the removed one in it; ties by policy."""
+
+
+def crowded(rule: Rule) -> Violations:
+    """Kept documents that are near-duplicates of each other; for containment, that an earlier kept one contains."""
+    earlier = f"AND {is_before('o', 'k')}" if rule.is_containment else ""
+    text = f"""
+        SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b
+        FROM keeping AS k JOIN offers AS o ON k.node = o.node WHERE k.kept AND k.doc_id <> o.doc_id {earlier}
+    """  # noqa: S608 - the text above
+    return Violations(text, "{doc_a} / {doc_b}: both kept")
+
+
+BROKEN = Violations(
+    f"""
+    SELECT * FROM (
+        SELECT k.doc_id, k.duplicate_of, b.likest,
+               CASE WHEN b.node IS NULL THEN 'alone' WHEN NOT {is_before("b", "k")} THEN 'first'
+                    WHEN k.duplicate_of IS DISTINCT FROM b.likest THEN 'other' END AS what
+        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.node = b.node
+        WHERE NOT k.kept
+    ) AS removed WHERE what IS NOT NULL
+    """,  # noqa: S608 - the text above
+    {
+        "alone": "{doc_id}: removed, no near-duplicate of it is kept",
+        "first": "{doc_id}: preferred to all its kept near-duplicates",
+        "other": "{doc_id}: duplicate_of {duplicate_of}, the best is {likest}",
+    },
+)
+"""Removed documents that no kept near-duplicate is preferred to, or whose duplicate_of is not the best of them."""
+
+WRONG_REASONS = Violations(
+    """
+    SELECT * FROM (
+        SELECT doc_id, duplicate_of, reason, due,
+               CASE WHEN kept IS NULL THEN 'silent'
+                    WHEN kept THEN CASE WHEN duplicate_of IS NOT NULL OR reason IS NOT NULL THEN 'kept' END
+                    WHEN duplicate_of IS NULL THEN 'removed'
+                    WHEN other_kept IS NOT TRUE THEN 'lost'
+                    WHEN reason IS DISTINCT FROM due THEN 'reason' END AS what
+        FROM (
+            SELECT k.*, o.kept AS other_kept,
+                   CASE WHEN k.content = o.content THEN 'exact' WHEN k.node = o.node THEN 'equal' ELSE 'near' END AS due
+            FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+        ) AS met
+    ) AS judged WHERE what IS NOT NULL
+    """,
+    {
+        "silent": "{doc_id}: neither kept nor removed",
+        "kept": "{doc_id}: kept, with a duplicate_of or a reason",
+        "removed": "{doc_id}: removed without duplicate_of",
+        "lost": "{doc_id}: not kept is its {duplicate_of}",
+        "reason": "{doc_id}: reason {reason}, should be {due}",
+    },
+)
+"""Rows of `keep` whose kept, duplicate_of and reason do not fit each other. All documents are looked at."""
+
+WRONG_STARS = Violations(
+    """
+    SELECT * FROM (
+        SELECT star, h.cluster_id, h.other, h.strange, h.n, d.due,
+               CASE WHEN h.cluster_id IS NULL THEN 'missing' ELSE 'no star' END AS what
+        FROM (
+            SELECT m.cluster_id, min(s.star) AS star, max(s.star) AS other, count(*) AS n,
+                   count_if(s.star IS NULL) AS strange
+            FROM members AS m LEFT JOIN stars AS s ON m.doc_id = s.doc_id GROUP BY m.cluster_id
+        ) AS h
+        FULL JOIN (SELECT star, count(*) AS due FROM stars GROUP BY star HAVING count(*) > 1) AS d USING (star)
+    ) AS met WHERE (cluster_id IS NOT NULL AND star = other AND strange = 0 AND n = due) IS NOT TRUE
+    """,
+    {"missing": "{star}, …: missing", "no star": "{star}, …: no star"},
+)
+"""Where a partition is not that of the keep-list: each kept document with those whose `duplicate_of` it is."""
+
+STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keep"
+"""Each document with the kept one it stays with."""

@@ -1,0 +1,229 @@
+"""Proof of `pairs`: near-duplicates recounted by comparing probes with every distinct sketch.
+
+    sketches           --recount-->       recounted   the near-duplicates of each probe
+    pairs, docs        --FOLDED-->        folded      the rows of `pairs` by pair of nodes
+    recounted          --expect_rows-->   expected    the rows and stars that each pair of nodes must have
+    expected, folded   --WRONG_PAIRS-->   violations  what is missing, invented or has wrong numbers
+
+A node is a distinct sketch, named by the smallest id of its documents. Nodes are compared, not documents, so 10,000
+equal documents cost one comparison. The probes are all nodes or a sample of them, and the other sketches are streamed.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.checking.violations import Violations
+from nddup.table_types import working
+from nddup.verifying.definitions import Rows, Rule, sketch_rows
+from nddup.verifying.near_pairs import Near, Probes, find_near
+
+Batches = Iterator[pa.RecordBatch]
+
+RECOUNTED = working(
+    "recounted",
+    "probe string, other string, overlap long, resemblance double, within double, around double, likeness double,"
+    " covers boolean",
+    "A near-duplicate of a probe; of two probes both directions. `within` is the containment of the probe in the other,"
+    " `around` the other's in the probe, null where sketches show none; `likeness` what decides between several;"
+    " `covers`: a kept `other` removes a later probe.",
+)
+
+ROWS, FOUND = 200, 4_000
+"""Sketches that are compared at once, and matches given back at once: a batch of similar sketches has millions."""
+
+TOLERANCE = "1e-12"
+"""By which a resemblance in `pairs` may differ from the recounted quotient."""
+
+UNLEVELLED = "SELECT node, sketch, level FROM sketches WHERE size > 0"
+"""What `recount` reads."""
+
+
+def least_size(rule: Rule) -> int:
+    """Features from which equal sketches are near-duplicates: resemblance and shares are 1, a count is the size."""
+    return rule.numerator if rule.is_count else 1
+
+
+def recounter(names: list[str], probes: Probes, rule: Rule) -> partial[Batches]:
+    """`recount` with what it must know of a run: the node of each probe, their sketches, what a near-duplicate is."""
+    return partial(recount, names=names, probes=probes, rule=rule)
+
+
+def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
+    """RECOUNTED of distinct sketches (node, sketch, level): each compared with every probe but itself.
+
+    Cost: that of `near_pairs.find_near` for each sketch.
+    """
+    named, known = pa.array(names, pa.string()), {name: place for place, name in enumerate(names)}
+    for batch in batches:
+        for low in range(0, len(batch), ROWS):
+            some = batch.slice(low, ROWS)
+            rows = sketch_rows(some.column("sketch")).at_levels(some.column("level").to_numpy())
+            nodes = some.column("node")
+            places = np.array([known.get(node, -1) for node in nodes.to_pylist()], np.int64)
+
+            near = find_near(rows, probes, rule, places)
+            for start in range(0, len(near.rows), FOUND):
+                few = near.cut(start, start + FOUND)
+                ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
+                yield _tell(few, ends, rule)
+
+                # Of two probes the pair was found once; here is its other direction.
+                other = few._replace(within=few.around, around=few.within)
+                yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
+
+
+def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Rule) -> pa.RecordBatch:
+    """RECOUNTED of these matches and their names, the probe first."""
+    likeness = near.around if rule.is_containment else near.resemblance
+    nothing = pa.nulls(len(near.rows), pa.float64())
+    within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
+    covers = likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0)
+    columns = [near.overlap, near.resemblance, within, around, likeness, covers]
+    return RECOUNTED.batch([*ends, *(pa.array(column) for column in columns)])
+
+
+def gather_probes(table: pa.Table) -> tuple[list[str], Rows]:
+    """The names and sketches of an answer of node, sketch, level."""
+    whole = table.combine_chunks()
+    column = whole["sketch"]
+    sketches = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole["node"].to_pylist(), sketch_rows(sketches).at_levels(whole["level"].to_numpy())
+
+
+DISORDERED = (
+    Violations(
+        "SELECT doc_a, doc_b FROM pairs WHERE (doc_a < doc_b) IS NOT TRUE", "{doc_a} / {doc_b}: not in ascending order"
+    ),
+    Violations(
+        "SELECT doc_a, doc_b, count(*) AS n FROM pairs GROUP BY doc_a, doc_b HAVING count(*) > 1",
+        "{doc_a} / {doc_b}: {n} rows",
+    ),
+)
+"""Rows of `pairs` whose ids are not ascending as bytes, or that occur twice."""
+
+
+def wrong_claims(rule: Rule) -> Violations:
+    """Rows of `pairs` with a containment that their sketches do not show, or without one that they do."""
+    is_right = "IS NOT NULL" if rule.shows_containment else "IS NULL"
+    what = "no containment" if rule.shows_containment else "a containment that the kind does not show"
+    text = f"SELECT doc_a, doc_b FROM pairs WHERE NOT (containment_a {is_right} AND containment_b {is_right})"  # noqa: S608
+    return Violations(text, f"{{doc_a}} / {{doc_b}}: {what}")
+
+
+FOLDED = """
+    SELECT node_a, node_b, count(*) AS found, count_if(star) AS stars, count_if(is_hub) AS hubs,
+           count(resemblance) AS estimates, min(overlap) AS low, max(overlap) AS high,
+           min(resemblance) AS least, max(resemblance) AS most, min(of_a) AS least_of_a, max(of_a) AS most_of_a,
+           min(of_b) AS least_of_b, max(of_b) AS most_of_b, min(doc_a || ' / ' || doc_b) AS sample
+    FROM (
+        SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star,
+               CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN least(a.node, b.node) END AS node_a,
+               CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN greatest(a.node, b.node) END AS node_b,
+               CASE WHEN a.node > b.node THEN p.containment_b ELSE p.containment_a END AS of_a,
+               CASE WHEN a.node > b.node THEN p.containment_a ELSE p.containment_b END AS of_b,
+               p.doc_a = a.node AND (a.node = b.node OR p.doc_b = b.node) AS is_hub
+        FROM pairs AS p LEFT JOIN docs AS a ON p.doc_a = a.doc_id LEFT JOIN docs AS b ON p.doc_b = b.doc_id
+    ) AS named GROUP BY node_a, node_b
+"""
+"""The rows of `pairs` by pair of nodes (null for an id that is no document). The ids of a row ascend, but the names of
+their nodes may descend; then the containments change ends. A hub row is one that a star would have: between the first
+documents of both nodes, or of a node's first with another of its own."""
+
+
+def expect_rows(rule: Rule, *, limit: int) -> str:
+    """What `pairs` must hold of each pair of nodes with a probe.
+
+    Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
+    document of either node is paired with its node's first document, and both first documents with each other.
+
+    Args:
+        rule: what a near-duplicate is.
+        limit: `pairs.expand_limit` of the run.
+
+    Returns:
+        Of (truth, sketches, probes): node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance, of_a, of_b.
+    """
+    between = """
+        SELECT t.*, a.n * b.n AS product
+        FROM truth AS t JOIN sketches AS a ON t.probe = a.node JOIN sketches AS b ON t.other = b.node
+    """
+    whole = "CAST(1 AS DOUBLE)" if rule.shows_containment else "CAST(NULL AS DOUBLE)"
+    return f"""
+        SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b,
+               CASE WHEN product > {limit:d} THEN 1 ELSE product END AS due,
+               CASE WHEN product > {limit:d} THEN 1 ELSE 0 END AS due_stars, 1 AS due_hubs, overlap, resemblance,
+               CASE WHEN probe < other THEN within ELSE around END AS of_a,
+               CASE WHEN probe < other THEN around ELSE within END AS of_b
+        FROM ({between}) AS across
+        UNION ALL
+        SELECT k.node AS node_a, k.node AS node_b,
+               CASE WHEN k.inside > {limit:d} THEN k.n - 1 ELSE k.inside END AS due,
+               CASE WHEN k.inside > {limit:d} OR h.node IS NOT NULL THEN k.n - 1 ELSE 0 END AS due_stars,
+               k.n - 1 AS due_hubs, CAST(k.size AS BIGINT) AS overlap, CAST(1 AS DOUBLE) AS resemblance,
+               {whole} AS of_a, {whole} AS of_b
+        FROM (SELECT node, n, size, shiftright(n * (n - 1), 1) AS inside
+              FROM sketches SEMI JOIN probes USING (node) WHERE n > 1 AND size >= {least_size(rule):d}) AS k
+        LEFT JOIN (SELECT DISTINCT probe AS node FROM ({between}) AS across WHERE product > {limit:d}) AS h
+        ON k.node = h.node
+    """  # noqa: S608 - numbers
+
+
+_OFF = " OR ".join(
+    [
+        *(f"{name} IS DISTINCT FROM overlap" for name in ("low", "high")),
+        "estimates <> found",
+        *(f"coalesce(abs({name} - resemblance) > {TOLERANCE}, true)" for name in ("least", "most")),
+        *(
+            f"({name} IS NOT NULL AND coalesce(abs({end}_{name} - {name}) > {TOLERANCE}, true))"
+            for name in ("of_a", "of_b")
+            for end in ("least", "most")
+        ),
+    ]
+)
+
+WRONG_PAIRS = Violations(
+    f"""
+    SELECT * FROM (
+        SELECT coalesce(node_a, sample) AS node_a, node_b, sample, overlap, resemblance, low, high, least, most, found,
+               stars, due, due_stars,
+               CASE WHEN node_a IS NULL THEN 'unknown' WHEN found IS NULL THEN 'missing'
+                    WHEN due IS NULL THEN 'invented'
+                    WHEN {_OFF} THEN 'off'
+                    WHEN found <> due OR stars <> due_stars OR hubs <> due_hubs THEN 'shape' END AS what
+        FROM expected AS e
+        FULL JOIN (
+            SELECT * FROM folded AS f
+            WHERE node_a IS NULL OR node_a IN (SELECT node FROM probes) OR node_b IN (SELECT node FROM probes)
+        ) AS f USING (node_a, node_b)
+    ) AS met WHERE what IS NOT NULL
+    """,  # noqa: S608 - the text above
+    {
+        "unknown": "{sample}: ids that are no documents",
+        "missing": "{node_a} / {node_b}: missing, overlap {overlap} and {resemblance}",
+        "invented": "{sample}: no near-duplicates",
+        "off": "{sample}: {low} to {high} and {least} to {most}; recounted {overlap} and {resemblance}",
+        "shape": "{node_a} / {node_b}: {found} rows, {stars} stars, due {due}/{due_stars}",
+    },
+)
+"""Where `pairs` is not what was recounted. Of rows without a probe at either end nothing was recounted."""
+
+ENDS = "SELECT r.*, least(r.probe, r.other) AS node_a, greatest(r.probe, r.other) AS node_b FROM recounted AS r"
+
+LOST = f"SELECT * FROM ({ENDS}) AS named ANTI JOIN folded USING (node_a, node_b)"  # noqa: S608 - the text above
+"""The recounted pairs of nodes of which `pairs` has no row."""
+
+OPTIONAL = """
+    SELECT * FROM lost
+    WHERE probe IN (SELECT node FROM led) AND other IN (SELECT node FROM led)
+      AND probe NOT IN (SELECT node FROM kept_nodes) AND other NOT IN (SELECT node FROM kept_nodes)
+"""
+"""The lost pairs that the run need not list: both ends are in led families, and neither is kept."""
+
+PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN excused AS x ON r.probe = x.probe AND r.other = x.other"
+"""The recounted pairs without those that the run had not promised."""
+
+COUNT_EXCUSED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM excused) AS each"
+"""Those, each once: of two probes both directions are there."""

@@ -1,0 +1,165 @@
+"""The damages that are planted in a finished run, each with the promise it breaks."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.results.checked_run import Row
+
+Damage = Callable[[list[Row]], None]
+
+
+def rewrite(folder: Path, name: str, damage: Damage) -> None:
+    """Change the rows of one table."""
+    table = pq.ParquetDataset(folder / name).read()
+    rows = table.to_pylist()
+    damage(rows)
+    shutil.rmtree(folder / name)
+    (folder / name).mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), folder / name / "part-0.parquet")
+
+
+def of(rows: list[Row], **values: object) -> Row:
+    """The first row, by all its values as text, that has these values."""
+    return next(row for row in sorted(rows, key=str) if all(row[key] == value for key, value in values.items()))
+
+
+def change(column: str, value: object, **where: object) -> Damage:
+    """Set one column of the first row that matches; a function is given the old value."""
+
+    def damage(rows: list[Row]) -> None:
+        row = of(rows, **where)
+        row[column] = value(row[column]) if callable(value) else value
+
+    return damage
+
+
+def drop(**where: object) -> Damage:
+    """Remove the first row that matches."""
+    return lambda rows: rows.remove(of(rows, **where))
+
+
+def repeat(**where: object) -> Damage:
+    """Write a row twice."""
+    return lambda rows: rows.append(dict(of(rows, **where)))
+
+
+def both_kept(rows: list[Row]) -> None:
+    """Keep a removed document."""
+    of(rows, kept=False, reason="near").update(kept=True, duplicate_of=None, reason=None)
+
+
+def lost_member(rows: list[Row]) -> None:
+    """Take a document out of a cluster and name the rest properly."""
+    row = max(rows, key=lambda row: (row["size"], row["cluster_id"]))
+    rename(row, row["members"][:-1])
+
+
+def foreign_member(rows: list[Row]) -> None:
+    """Add a document that is alone to a cluster, properly named."""
+    rename(rows[0], [*rows[0]["members"], "lone1"])
+
+
+def inner_cluster(rows: list[Row]) -> None:
+    """Add a cluster that lies inside another."""
+    row = dict(max(rows, key=lambda row: (row["size"], row["cluster_id"])))
+    rename(row, row["members"][:2])
+    rows.append(row)
+
+
+def rename(row: Row, members: list[str]) -> None:
+    """Give a cluster other members, with the id and size they call for."""
+    row["members"] = sorted(members)
+    ended = "".join(f"{member}\0" for member in row["members"]).encode()
+    row.update(size=len(members), cluster_id=hashlib.sha256(ended).hexdigest()[:16])
+
+
+def list_again(folder: Path) -> None:
+    """Make the table `members` of the rows of `clusters`."""
+    clusters = pq.ParquetDataset(folder / "clusters").read().to_pylist()
+
+    def listed(rows: list[Row]) -> None:
+        rows[:] = [{"cluster_id": row["cluster_id"], "doc_id": doc_id, "representative": doc_id == row["members"][0]}
+                   for row in clusters for doc_id in row["members"]]  # fmt: skip
+
+    rewrite(folder, "members", listed)
+
+
+def swap_ends(rows: list[Row]) -> None:
+    """Write a pair with its larger id first."""
+    row = of(rows)
+    row["doc_a"], row["doc_b"] = row["doc_b"], row["doc_a"]
+
+
+def invent_pair(rows: list[Row]) -> None:
+    """A pair of documents that share nothing."""
+    rows.append({**of(rows), "doc_a": "lone0", "doc_b": "lone1"})
+
+
+def other_representative(rows: list[Row]) -> None:
+    """The mark moves to another member."""
+    old = of(rows, representative=True)
+    old["representative"] = False
+    of(rows, cluster_id=old["cluster_id"], representative=False)["representative"] = True
+    second = [row for row in rows if row["cluster_id"] == old["cluster_id"] and row is not old]
+    for row in second:
+        row["representative"] = row is second[-1]
+
+
+DAMAGES: list[tuple[str, str, str, Damage]] = [
+    ("accounting", "records = documents", "rejects", drop(reason="malformed")),
+    ("accounting", "record ordinals", "documents", change("record", 99, doc_id="lone0")),
+    ("accounting", "doc_id unique", "documents", change("doc_id", "lone1", doc_id="lone0")),
+    ("accounting", "doc_key", "documents", change("doc_key", 0, doc_id="lone0")),
+    ("accounting", "once in keep", "keep", repeat(doc_id="lone0")),
+    ("accounting", "sketches", "documents", change("sketch", lambda ids: [ids[1], ids[0], *ids[2:]], doc_id="lone0")),
+    ("accounting", "sketches", "documents", change("sketch", lambda ids: ids[1:], doc_id="lone0")),
+    ("groups", "groups", "documents", change("group", "f0v0", doc_id="copy1")),
+    ("groups", "groups", "documents", change("group", "empty1", doc_id="empty2")),
+    ("pairs", "ids in order", "pairs", swap_ends),
+    ("pairs", "ids in order", "pairs", repeat()),
+    ("pairs", "all and only", "pairs", drop()),
+    ("pairs", "all and only", "pairs", invent_pair),
+    ("pairs", "all and only", "pairs", change("overlap", lambda value: value + 1)),
+    ("pairs", "all and only", "pairs", change("resemblance", lambda value: value - 1e-9)),
+    ("pairs", "all and only", "pairs", change("star", value=True)),
+    ("clusters", "id, size", "clusters", change("cluster_id", "0123456789abcdef")),
+    ("clusters", "id, size", "clusters", change("members", lambda members: members[::-1])),
+    ("clusters", "id, size", "clusters", repeat()),
+    ("clusters", "support as said", "clusters", change("support", lambda value: value + 1)),
+    ("clusters", "support as said", "clusters", foreign_member),
+    ("clusters", "can be added", "clusters", lost_member),
+    ("clusters", "inside another", "clusters", inner_cluster),
+    ("clusters", "every pair", "clusters", drop()),
+    ("clusters", "component", "clusters", change("component", "f9")),
+    ("clusters", "id, size", "members", drop()),
+    ("clusters", "id, size", "clusters", change("members", lambda members: members[:-1])),
+    ("members", "row by row", "members", drop()),
+    ("members", "row by row", "members", repeat()),
+    ("members", "row by row", "clusters", change("members", lambda members: [*members, "lone0"])),
+    ("members", "one representative", "members", other_representative),
+    ("members", "one representative", "members", change("representative", value=False, representative=True)),
+    ("keep", "fit", "keep", change("reason", "near", reason="exact")),
+    ("keep", "fit", "keep", change("duplicate_of", "lone0", kept=True)),
+    ("keep", "no two kept", "keep", both_kept),
+    ("keep", "every removed", "keep", change("duplicate_of", "lone0", kept=False)),
+]
+
+
+def plant(sound: Path, folder: Path, damage: tuple[str, str, str, Damage]) -> Path:
+    """A copy of a run, with a damage."""
+    _, _, table, change_rows = damage
+    shutil.copytree(sound, folder)
+    rewrite(folder, table, change_rows)
+    if change_rows in (lost_member, foreign_member, inner_cluster):
+        list_again(folder)
+    return folder
+
+
+def named(damages: list[tuple[str, str, str, Damage]]) -> list[str]:
+    """Names of damages by what they break."""
+    return [f"{promise}-{i}".replace(" ", "-") for i, (_, promise, _, _) in enumerate(damages)]
