@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "peers", "mining", "families", "giants",
-    "explosion", "scale", "memory", "records", "fuzz", "report",
+    "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
 )  # fmt: skip
 
 
@@ -31,7 +31,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--systems", help="peers: some of them, with commas; all by default")
     parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
     parser.add_argument(
-        "--records", help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000)"
+        "--records",
+        help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000);"
+        " repository: any (100000,1000000; small 5000)",
     )
     parser.add_argument("--parts", help="fuzz: some of records,values,settings,resumes, with commas; all by default")
     return parser

@@ -22,6 +22,7 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
     storage, run                                        a run, from inputs to report: the packages that act
+    repository                                          a collection that grows by batches, and look-ups in it
     results, commands                                   what is done with a finished run; a module for each command
 """
 

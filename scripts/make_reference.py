@@ -12,8 +12,10 @@ from pydantic_core import PydanticUndefined
 
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
+from nddup.repository.layout import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
+from nddup.table_types import Table
 from nddup.tables import RESULTS
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -59,10 +61,18 @@ def _commands() -> Iterator[str]:
         parser = subparsers.choices[name]
         yield f"### nddup {name}\n\n{parser.description}\n"
         actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
-        rows = [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
-        yield _table(("argument", "what"), rows)
+        nested = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+        yield from () if nested else [_arguments(actions)]
+        for action, below in ((action, one) for group in nested for action, one in group.choices.items()):
+            yield f"#### nddup {name} {action}\n\n{below.description}\n"
+            yield _arguments([one for one in below._actions if one.dest != "help"])  # noqa: SLF001
         if parser.epilog:
             yield f"```\n{parser.epilog.rstrip()}\n```\n"
+
+
+def _arguments(actions: Sequence[argparse.Action]) -> str:
+    rows = [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
+    return _table(("argument", "what"), rows)
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
@@ -109,9 +119,14 @@ def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
 
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
-    for table in RESULTS.values():
-        rows = [(f"`{column.name}`", column.type, column.meaning) for column in table.columns]
-        yield f"### {table.name}\n\n{table.meaning}\n\n" + _table(("column", "type", "meaning"), rows)
+    yield from map(_declared, RESULTS.values())
+    yield "## Tables of a repository\n\n`nddup index query --output DIR` writes `matches`; the others lie in segments.\n"
+    yield from map(_declared, (MATCHES, *SEGMENT.values()))
+
+
+def _declared(table: Table) -> str:
+    rows = [(f"`{column.name}`", column.type, column.meaning) for column in table.columns]
+    return f"### {table.name}\n\n{table.meaning}\n\n" + _table(("column", "type", "meaning"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -8,10 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.repository import row_digests
 from nddup.repository.close_components import Closed
 from nddup.repository.layout import DIGESTS, RESULTS, table_of
-from nddup.repository.row_digests import COLUMNS, MODULUS
+from nddup.repository.row_digests import (
+    BYTES,
+    COLUMNS,
+    MODULUS,
+    digest_table,
+    parse,
+    row_digests,
+    spell,
+    total,
+    totals_by,
+)
 from nddup.repository.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 
@@ -36,7 +45,7 @@ class Totals:
         return {
             name: (
                 before.get(name, (0, ""))[0] + rows,
-                row_digests.spell((row_digests.parse(before[name][1]) if name in before else 0) + digest & MODULUS - 1),
+                spell((parse(before[name][1]) if name in before else 0) + digest & MODULUS - 1),
             )
             for name, (rows, digest) in self.by_table.items()
         }
@@ -53,11 +62,11 @@ def make_totals(closed: Closed, first: int) -> tuple[Totals, pa.Table]:
     rows = []
     for name in COLUMNS:
         table, components = (documents[name], closed.components) if name in documents else closed.results[name]
-        digests = row_digests.row_digests(table, name)
-        found[name] = len(digests), row_digests.total(digests)
-        for component, (count, digest) in row_digests.totals_by(digests, components).items():
+        digests = row_digests(table, name)
+        found[name] = len(digests), total(digests)
+        for component, (count, digest) in totals_by(digests, components).items():
             if sizes[component] > 1:
-                rows.append((component + first, name, count, digest.to_bytes(row_digests.BYTES, "little")))
+                rows.append((component + first, name, count, digest.to_bytes(BYTES, "little")))
     return Totals(found), table_of(DIGESTS, rows)
 
 
@@ -80,15 +89,15 @@ def replaced_totals(snapshot: Snapshot, old: pa.Table, components: NDArray[np.in
     alone = old.filter(pa.array(np.isin(of_document, known[counts == 1])))
     ids = snapshot.catalogue.ids.take(pa.array(snapshot.catalogue.rows_of(alone["doc_key"].to_numpy())))
     for name in ("documents", "keep"):
-        digests = row_digests.row_digests(alone.append_column("doc_id", ids), name)
+        digests = row_digests(alone.append_column("doc_id", ids), name)
         rows, before = found[name]
-        found[name] = rows + len(digests), (before + row_digests.total(digests)) % MODULUS
+        found[name] = rows + len(digests), (before + total(digests)) % MODULUS
     return Totals(found)
 
 
 def tables_totals(tables: Mapping[str, pa.Table]) -> dict[str, tuple[int, str]]:
     """Rows and digest of each table of a run."""
-    return {name: row_digests.digest_table(tables[name], name) for name in COLUMNS}
+    return {name: digest_table(tables[name], name) for name in COLUMNS}
 
 
 assert set(RESULTS) < set(COLUMNS)  # noqa: S101 - each result is digested

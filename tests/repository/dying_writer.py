@@ -52,7 +52,7 @@ def change(repo: str, verb: str, last: int) -> None:
         counter.step()
         real(number)
 
-    os.fsync = fsync
+    os.fsync = fsync  # type: ignore[assignment]
     sys.addaudithook(counter)
     VERBS[verb](opened)
 

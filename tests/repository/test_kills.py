@@ -25,7 +25,7 @@ WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two segments, a removed document, and three versions."""
     path = tmp_path_factory.mktemp("kills") / "repo"
-    repo = nddup.repository.create(str(path), **{"pairs.threshold": 0.5, "local.processes": 1})
+    repo = nddup.repository.create(str(path), pairs={"threshold": 0.5}, local={"processes": 1})
     repo.add(TEXTS)
     repo.add({"x": "a text alone"})
     return path

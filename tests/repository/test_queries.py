@@ -14,7 +14,6 @@ from nddup.errors import ConfigError
 from nddup.local.columns import ragged_of
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask, sketch_texts
-from nddup.verifying import definitions
 from tests.repository.histories import draw_history, draw_text, play
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -49,7 +48,7 @@ def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -
     stored = dict(zip(documents["doc_id"].to_pylist(), documents["sketch"].to_pylist(), strict=True))
     assert set(stored) == set(live)
     queries = sketch_texts(repo.snapshot.identity, texts)
-    due = {}
+    due: dict[tuple[str, str | None], tuple[Any, Any, Any]] = {}
     for i, query_id in enumerate(queries.ids):
         ids = queries.sketches.values[queries.sketches.offsets[i] : queries.sketches.offsets[i + 1]]
         for doc_id, sketch in stored.items():
@@ -110,7 +109,7 @@ def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: d
 def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
     """Documents of some versions or files only; the most alike first."""
     words = [f"w{i}" for i in range(200)]
-    repo = nddup.repository.create(str(tmp_path / "repo"), **{"pairs.threshold": 0.5})
+    repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5})
     for number in range(3):
         path = tmp_path / f"part{number}.jsonl"
         path.write_text(json.dumps({"id": f"d{number}", "text": " ".join(words[: 150 + 20 * number])}) + "\n")
@@ -118,7 +117,8 @@ def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
     page = {"q": " ".join(words[:150])}
 
     def ids(ask: Ask) -> list[str]:
-        return repo.query(page, ask)["doc_id"].to_pylist()
+        found: list[str] = repo.query(page, ask)["doc_id"].to_pylist()
+        return found
 
     assert ids(Ask()) == ["d0", "d1", "d2"]
     assert ids(Ask(top=2)) == ["d0", "d1"]
@@ -173,4 +173,3 @@ def test_the_bands_of_a_page(
     assert run("query", "pages", "new.html", "--also", "more", "--top", "1", "--output", "found") == (
         0, f"new.html   w2@{tmp_path}/pages 1.000\n",
     )  # fmt: skip
-    assert definitions

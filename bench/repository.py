@@ -1,0 +1,147 @@
+"""A repository of many documents: what adding a thousand costs, and how long a query takes.
+
+The sketches are those of real pages. Each copy of the collection has its ids permuted by a number of its own, so that
+families are as in the original and no two copies have anything in common.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import nddup.repository
+from nddup.arrays import Ragged
+from nddup.local.columns import lists_of, ragged_of
+from nddup.repository.batches import Batch
+from nddup.repository.commits import SEGMENTS
+from nddup.repository.lookup.meetings import Rows
+from nddup.repository.opened_repository import Repository
+from nddup.repository.query_stored import Ask, Queries, find_matches, sketch_texts
+from nddup.repository.write_versions import add
+from nddup.sketching.permutations import mix
+from nddup.tables import DOCUMENTS, REJECTS
+
+BATCH = 1_000
+LOOKUPS = 2_000
+
+
+def real_texts(data: Path) -> dict[str, str]:
+    """The pages of debdocs-dev by id."""
+    table = pq.read_table(data / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html"])
+    pages = zip(table["doc_id"].to_pylist(), table["html"].to_pylist(), strict=True)
+    return {f"p{doc_id:05}": page.decode("utf-8", "replace") for doc_id, page in pages}
+
+
+def copy_documents(queries: Queries, copies: range) -> pa.Table:
+    """DOCUMENTS of permuted copies, one of each distinct sketch."""
+    sketches = queries.sketches
+    sizes = np.diff(sketches.offsets)
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    parts = []
+    for copy in copies:
+        values = mix(sketches.values, seed=copy + 1) >> np.uint64(6)
+        values = values[np.lexsort((values, owners))]
+        names = [f"c{copy}-{name}" for name in queries.ids]
+        n = len(names)
+        content = [f"{name:>32}".encode()[-16:] for name in names]
+        columns = [
+            np.arange(n), names, pa.nulls(n, pa.string()), [f"part-{copy}"] * n, np.arange(1, n + 1), queries.n_features,
+            queries.n_features, pa.array(content, pa.binary()), names,
+            lists_of(sketches.offsets, pa.array(values.view(np.int64))), pa.nulls(n, pa.list_(pa.int64())),
+        ]  # fmt: skip
+        parts.append(pa.table(dict(zip(DOCUMENTS.names, columns, strict=True))).cast(DOCUMENTS.arrow))
+    whole = pa.concat_tables(parts)
+    return whole.set_column(0, "doc_key", pa.array(np.arange(len(whole))))
+
+
+def add_documents(repo: Repository, documents: pa.Table) -> tuple[float, int]:
+    """Seconds that one batch takes, and bytes that were read meanwhile through calls (not through mapped memory)."""
+    repo.refresh()
+    first = repo.snapshot.commit.next_key
+    numbered = documents.set_column(0, "doc_key", pa.array(np.arange(len(documents)) + first))
+    batch = Batch(numbered, np.empty(0, np.int64), REJECTS.arrow.empty_table(), 0, len(documents))
+    read, started = _read_bytes(), time.perf_counter()
+    with repo.workers() as workers:
+        add(repo.snapshot, batch, workers)
+    took = time.perf_counter() - started
+    repo.refresh()
+    return took, _read_bytes() - read
+
+
+def _read_bytes() -> int:
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return int(lines[0].split()[1])
+
+
+def measure_queries(repo: Repository, queries: Queries, texts: list[str]) -> str:
+    """Look-ups of stored sketches, and pages with their markup: milliseconds at the median and the 95th percentile."""
+    random = np.random.default_rng(1)
+    snapshot, took, pages = repo.snapshot, [], []
+    snapshot.sources, snapshot.by_node, snapshot.live_nodes  # noqa: B018 - loaded once, at the first query
+    matching = snapshot.identity.matching
+    for row in random.integers(0, len(queries.ids), LOOKUPS):
+        low, high = queries.sketches.offsets[row : row + 2]
+        ids = np.sort(mix(queries.sketches.values[low:high], seed=2) >> np.uint64(6))
+        ids.flags.writeable = False
+        given = Ragged(np.array([0, high - low]), ids)
+        started = time.perf_counter()
+        snapshot.find_near(Rows(np.zeros(1, np.int64), given), matching)
+        took.append(time.perf_counter() - started)
+    for number in random.integers(0, len(texts), LOOKUPS // 4):
+        started = time.perf_counter()
+        find_matches(snapshot, sketch_texts(snapshot.identity, [texts[number]]), Ask())
+        pages.append(time.perf_counter() - started)
+    said = [np.percentile(np.array(some) * 1000, (50, 95)).round(2).tolist() for some in (took, pages)]
+    return f"look-up p50, p95 {said[0]} ms; page with markup {said[1]} ms"
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a line for each number of documents."""
+    given = options.records or ("5000" if options.small else "100000,1000000")
+    measure([int(size) for size in given.split(",")], options.data)
+
+
+def measure(sizes: list[int], data: Path) -> None:
+    """Fill a repository with so many documents, add a thousand, and ask it."""
+    texts = real_texts(data)
+    with TemporaryDirectory() as folder:
+        first = nddup.repository.create(f"{folder}/real")
+        queries = sketch_texts(first.snapshot.identity, texts)
+        sizes_of = np.diff(queries.sketches.offsets)
+        rows = ragged_of(lists_of(queries.sketches.offsets, pa.array(queries.sketches.values.view(np.int64))))
+        filled = np.flatnonzero(sizes_of > 0)
+        whole = [rows.values[rows.offsets[i] : rows.offsets[i + 1]].tobytes() for i in filled]
+        _, one = np.unique(whole, return_index=True)
+        chosen = np.sort(filled[one])
+        values = np.concatenate([rows.values[rows.offsets[i] : rows.offsets[i + 1]] for i in chosen])
+        offsets = np.concatenate([[0], np.cumsum(sizes_of[chosen])]).astype(np.int64)
+        queries = Queries([queries.ids[i] for i in chosen], Ragged(offsets, values), queries.n_features[chosen])
+        for size in sizes:
+            repo = nddup.repository.create(f"{folder}/{size}")
+            step = max(1, 100_000 // len(chosen))
+            copies = -(-size // len(chosen))
+            started = time.perf_counter()
+            for low in range(1, copies + 1, step):
+                add_documents(repo, copy_documents(queries, range(low, min(low + step, copies + 1))))
+            made = time.perf_counter() - started
+            documents = len(repo.snapshot.catalogue.keys)
+            posted = sum(one.files["postings.parquet"][0] for one in repo.snapshot.commit.segments)
+            stored = sum(one.rows["sketches"] for one in repo.snapshot.commit.segments)
+            extra = copy_documents(queries, range(copies + 1, copies + 2)).slice(0, BATCH // 2)
+            edited = copy_documents(queries, range(1, 2)).slice(0, BATCH - len(extra))
+            names = pa.array([f"again-{name}" for name in edited["doc_id"].to_pylist()])
+            edited = edited.set_column(1, "doc_id", names).set_column(8, "group", names)
+            again = Repository(f"{folder}/{size}")
+            took, read = add_documents(again, pa.concat_tables([extra, edited]))
+            sys.stdout.write(
+                f"{documents:,} documents in {made:.0f} s; postings {posted / stored:.0f} bytes a sketch;"
+                f" {BATCH} more: {took:.2f} s, {read / 1e6:.0f} MB read;"
+                f" {measure_queries(again, queries, list(texts.values()))};"
+                f" {len(list(Path(folder, str(size), SEGMENTS).iterdir()))} folders\n"
+            )
+            sys.stdout.flush()
