@@ -50,8 +50,8 @@ def copy_documents(queries: Queries, copies: range) -> pa.Table:
         n = len(names)
         content = [f"{name:>32}".encode()[-16:] for name in names]
         columns = [
-            np.arange(n), names, pa.nulls(n, pa.string()), [f"part-{copy}"] * n, np.arange(1, n + 1), queries.n_features,
-            queries.n_features, pa.array(content, pa.binary()), names,
+            np.arange(n), names, pa.nulls(n, pa.string()), [f"part-{copy}"] * n, np.arange(1, n + 1),
+            queries.n_features, queries.n_features, pa.array(content, pa.binary()), names,
             lists_of(sketches.offsets, pa.array(values.view(np.int64))), pa.nulls(n, pa.list_(pa.int64())),
         ]  # fmt: skip
         parts.append(pa.table(dict(zip(DOCUMENTS.names, columns, strict=True))).cast(DOCUMENTS.arrow))

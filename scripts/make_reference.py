@@ -120,7 +120,7 @@ def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
     yield from map(_declared, RESULTS.values())
-    yield "## Tables of a repository\n\n`nddup index query --output DIR` writes `matches`; the others lie in segments.\n"
+    yield "## Tables of a repository\n\nA query writes `matches` to its --output; the others lie in segments.\n"
     yield from map(_declared, (MATCHES, *SEGMENT.values()))
 
 

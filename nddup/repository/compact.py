@@ -40,7 +40,7 @@ def compact(snapshot: Snapshot, *, days: float = DAYS) -> Compacted:
 
 
 def remove_old(repo: Path, *, days: float) -> tuple[int, int]:
-    """Remove the folders of segments that no version of the last days names, and drafts of commits as old."""
+    """Remove the folders of segments that no version of the last days names, and drafts as old."""
     before = time.time() - days * SECONDS
     commits = [commit for version in versions_in(repo) if (commit := _try_read(repo, version)) is not None]
     named = {segment.name for segment in commits[-1].segments} if commits else set()
@@ -56,10 +56,10 @@ def remove_old(repo: Path, *, days: float) -> tuple[int, int]:
                 size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
                 shutil.rmtree(folder)
                 count, freed = count + 1, freed + size
-    for draft in (repo / COMMITS).glob(".*.draft"):
+    for draft in [*(repo / COMMITS).glob(".*.draft"), *(repo / SEGMENTS).glob("*/.mapped-*")]:
         with suppress(OSError):
             if draft.stat().st_mtime < before:
-                draft.unlink()
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
     return count, freed
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nddup.errors import ConfigError, IncompatibleSketchError, OutputError
+from nddup.errors import ConfigError, OutputError
 from nddup.local.plan import Plan
 from nddup.local.reading.term_counts import take_saved
 from nddup.matching.threshold import Threshold
@@ -108,22 +108,22 @@ class Identity:
         """What a commit says, if this version of nddup on this machine can go on with it.
 
         Raises:
-            OutputError: for another layout or byte order, or settings that this version does not know.
-            IncompatibleSketchError: for another recipe, format, or answer.
+            OutputError: for another layout, byte order, recipe, format, or answer.
+            ConfigError: for settings that this version does not know.
         """
         for name, ours in (("layout", LAYOUT), ("byte_order", sys.byteorder)):
             if note.get(name) != ours:
                 raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {ours}")
         if note["sketch_format"] != FULL_FORMAT:
-            raise IncompatibleSketchError(
+            raise OutputError(
                 f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
             )
         config = build_config(note["settings"], origin=repo)
         found = cls(config, note["mode"], note["store"], note["lowest"])
         if derive.recipe_of(config).key != note["recipe"]:
-            raise IncompatibleSketchError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
+            raise OutputError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
         if found.proof() != note["proof"]:
-            raise IncompatibleSketchError(
+            raise OutputError(
                 f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"
             )
         return found

@@ -35,8 +35,7 @@ class Repository:
         """Open a version, or the newest.
 
         Raises:
-            OutputError: if there is none, or it was made by another layout or machine.
-            IncompatibleSketchError: if sketches made here would not compare with those stored.
+            OutputError: if there is none, it has another layout, or sketches made here would not compare with its own.
         """
         self._repo = Path(local_path(path))
         commit = read_commit(self._repo, version)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.errors import OutputError
 from nddup.local.columns import one_chunk
 from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
@@ -73,6 +74,10 @@ class Snapshot:
         components = state["component_key"].to_numpy()
         valid = np.flatnonzero(~np.isin(components, replaced))
         valid = valid[np.argsort(state["doc_key"].to_numpy()[valid])]
+        if not np.array_equal(keys[live], state["doc_key"].to_numpy()[valid]):
+            raise OutputError(
+                f"{self.repo}: version {self.commit.version} has documents without a state; it is damaged"
+            )
         chosen = documents.take(pa.array(live))
         return Catalogue(
             keys[live],

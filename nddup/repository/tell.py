@@ -14,21 +14,31 @@ from nddup.repository.query_stored import Ask
 from nddup.repository.write_versions import Written
 from nddup.storage.local_storage import local_path
 
+SHOWN = 20
+"""Rejects of a batch that are printed."""
+
 
 def tell_written(repo: str, written: Written) -> str:
-    """A line: the version that was made, and what was counted; then documents that are reported and not stored."""
-    counts = ", ".join(f"{count:,} {name}" for name, count in written.counts.items() if count)
+    """A line: the version that was made, and what was counted; then the first rejects, and what is not stored."""
+    named = ((name, count) for name, count in written.counts.items() if count and not name.startswith("rejects "))
+    counts = ", ".join(f"{count:,} {name}" for name, count in named)
     if written.commit is None:
         line = f"{repo}: nothing changed" + (f" ({counts})" if counts else "") + "\n"
     else:
         line = f"{repo}: version {written.commit.version}, {written.commit.counts['documents']:,} documents; {counts}\n"
+    line += "".join(
+        f"rejected: record {row['record']} of {row['source']}: {row['reason']} ({row['detail']})\n"
+        for row in written.rejects.slice(0, SHOWN).to_pylist()
+    )
+    if len(written.rejects) > SHOWN:
+        line += f"rejected: {len(written.rejects) - SHOWN:,} more\n"
     reported = written.changes.filter(
         pc.and_(pc.equal(written.changes["was"], "absent"), pc.equal(written.changes["is"], "removed"))
     )
     if written.commit is not None and written.commit.repository["store"] != "kept":
         return line
-    named = zip(reported["doc_id"].to_pylist(), reported["duplicate_of"].to_pylist(), strict=True)
-    return line + "".join(f"not stored: {doc_id}, a near-duplicate of {kept}\n" for doc_id, kept in named)
+    unstored = zip(reported["doc_id"].to_pylist(), reported["duplicate_of"].to_pylist(), strict=True)
+    return line + "".join(f"not stored: {doc_id}, a near-duplicate of {kept}\n" for doc_id, kept in unstored)
 
 
 def tell_history(repo: str) -> str:

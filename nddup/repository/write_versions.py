@@ -27,15 +27,18 @@ from nddup.repository.row_digests import COLUMNS
 from nddup.repository.segment_files import write_segment
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals
-from nddup.tables import DOCUMENTS
+from nddup.tables import DOCUMENTS, REJECTS
+
+_NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_table()
 
 
 class Written(NamedTuple):
-    """A version that was made, and what was counted; None where nothing was to change."""
+    """A version that was made, None where nothing was to change; what was counted, its changes, and the rejects."""
 
     commit: Commit | None
     counts: Mapping[str, int]
     changes: pa.Table
+    rejects: pa.Table
 
 
 def create(repo: Path, identity: Identity) -> Commit:
@@ -64,12 +67,12 @@ def create(repo: Path, identity: Identity) -> Commit:
 def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
     """Add a batch; nothing is committed where nothing of it is stored and nothing goes."""
     if not len(batch.documents) and not len(batch.gone):
-        return Written(None, batch.counts() | {"added": 0}, _no_changes())
+        return Written(None, batch.counts() | {"added": 0}, _NO_CHANGES, batch.rejects)
     change = make_change(snapshot, batch.documents, batch.gone, workers)
     counts = batch.counts() | change.counts
     if not len(change.tables["documents"]) and not len(batch.gone):
-        return Written(None, counts, change.tables["changes"])
-    return _commit(snapshot, change, "add", counts, batch.numbers)
+        return Written(None, counts, change.tables["changes"], batch.rejects)
+    return _commit(snapshot, change, "add", counts, batch)
 
 
 def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Written, list[str]]:
@@ -79,9 +82,9 @@ def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Wr
     unknown = wanted.filter(pa.array(rows < 0)).to_pylist()
     gone = np.sort(snapshot.catalogue.keys[rows[rows >= 0]])
     if not len(gone):
-        return Written(None, {"removed": 0, "unknown": len(unknown)}, _no_changes()), unknown
+        return Written(None, {"removed": 0, "unknown": len(unknown)}, _NO_CHANGES, _NO_REJECTS), unknown
     change = make_change(snapshot, DOCUMENTS.arrow.empty_table(), gone, workers)
-    return _commit(snapshot, change, "remove", change.counts | {"unknown": len(unknown)}, 0), unknown
+    return _commit(snapshot, change, "remove", change.counts | {"unknown": len(unknown)}, None), unknown
 
 
 def merge_all(snapshot: Snapshot) -> Commit:
@@ -94,7 +97,7 @@ def merge_all(snapshot: Snapshot) -> Commit:
     return _write(snapshot, before.segments, tables, replace(_next(snapshot, "compact"), digests=before.digests))
 
 
-def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, int], numbers: int) -> Written:
+def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, int], batch: Batch | None) -> Written:
     before = snapshot.commit
     merged = choose_merged(before.segments, change.tables)
     taken = before.segments[len(before.segments) - merged :]
@@ -102,11 +105,11 @@ def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, 
         _next(snapshot, what),
         counts={"documents": len(change.live), **counts},
         digests=change.totals.added_to(before.digests),
-        next_key=before.next_key + numbers,
+        next_key=before.next_key + (batch.numbers if batch else 0),
         next_component=before.next_component + change.components,
     )
     written = _write(snapshot, taken, merge(snapshot.repo, taken, change), commit)
-    return Written(written, counts, change.tables["changes"])
+    return Written(written, counts, change.tables["changes"], batch.rejects if batch else _NO_REJECTS)
 
 
 def _next(snapshot: Snapshot, what: str) -> Commit:
@@ -133,10 +136,6 @@ def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa
                 shutil.rmtree(repo / SEGMENTS / segment.name)
         raise
     return commit
-
-
-def _no_changes() -> pa.Table:
-    return CHANGES.arrow.empty_table()
 
 
 def _now() -> str:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,3 +72,19 @@ def test_any_history_equals_a_fresh_run(
     """The same, drawn anew each time."""
     repo = make(tmp_path_factory.mktemp("history") / "repo", choice)
     require_equal(repo, play(repo, draw_history(seed, steps)))
+
+
+def test_real_pages_in_several_batches_and_two_orders(tmp_path: Path, shared: Path) -> None:
+    """Pages of a few packages in eleven batches; few candidates more than in a fresh run."""
+    table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html", "family"])
+    table = table.sort_by([("family", "ascending"), ("doc_id", "ascending")]).slice(0, 700)
+    pages = zip(table["doc_id"].to_pylist(), table["html"].to_pylist(), strict=True)
+    texts = {f"p{doc_id:05}": page.decode("utf-8", "replace") for doc_id, page in pages}
+    orders = [sorted(texts), np.random.default_rng(3).permutation(sorted(texts)).tolist()]
+    for number, order in enumerate(orders):
+        repo = nddup.repository.create(str(tmp_path / str(number)), pairs={"threshold": 0.6})
+        for part in np.array_split(np.array(order), 11):
+            repo.add({doc_id: texts[doc_id] for doc_id in part.tolist()})
+        require_equal(repo, texts)
+        assert len(repo.snapshot.commit.segments) < 6
+        assert len(repo.tables()["pairs"]) > 100
