@@ -114,7 +114,7 @@ def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: NDArra
     catalogue, version = snapshot.catalogue, snapshot.commit.version + 1
     rows = catalogue.rows_of(stays)
     nodes = np.concatenate([catalogue.nodes[rows], paired.nodes])
-    stored = snapshot.edges_of(np.unique(catalogue.nodes[rows]))
+    stored = snapshot.edges_of(np.unique(nodes))  # also of a sketch whose last document goes while it comes again
     scope = Scope(
         documents=pa.concat_tables([stored_documents(snapshot, stays), added.select(RUN_DOCUMENTS.names)]),
         nodes=nodes,

@@ -34,10 +34,12 @@ def draw_text(random: np.random.Generator, families: int = 3) -> str:
     for _ in range(int(random.integers(0, 5))):
         words[int(random.integers(WORDS))] = f"e{random.integers(4)}"
     kind = random.random()
-    if kind < 0.06:
+    if kind < 0.1:
         return ""
-    if kind < 0.2:
-        return " ".join(words[: int(random.integers(1, 12))])
+    if kind < 0.25:  # often equal, and too short for a count
+        return " ".join(f"f{family}w{i}" for i in range(8 + int(random.integers(3))))
+    if kind < 0.35:
+        return " ".join(f"f{family}w{i}" for i in range(WORDS))
     return " ".join(words[: int(random.integers(WORDS - 6, WORDS + 1))])
 
 

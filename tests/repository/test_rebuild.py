@@ -17,7 +17,7 @@ import nddup.repository
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from nddup.repository.table_totals import tables_totals
-from tests.repository.histories import draw_history, play, rows_of, run_fresh
+from tests.repository.histories import Batch, draw_history, play, rows_of, run_fresh
 
 CHOICES: dict[str, dict[str, Any]] = {
     "min-s": {"sketch.size": 24, "pairs.threshold": 0.6},
@@ -94,3 +94,26 @@ def test_real_pages_in_several_batches_and_two_orders(tmp_path: Path, shared: Pa
         require_equal(repo, texts)
         assert len(repo.snapshot.commit.segments) < 6
         assert len(repo.tables()["pairs"]) > 100
+
+
+def test_a_sketch_comes_again_while_its_last_document_goes(tmp_path: Path) -> None:
+    """Its pairs with stored sketches are those of before."""
+    words = [f"w{i}" for i in range(40)]
+    first, near = " ".join(words), " ".join(words[:39])
+    repo = make(tmp_path / "repo", "min-s")
+    live = play(repo, [Batch({"a": first, "b": near}), Batch({"a": "another text by now", "c": first})])
+
+    require_equal(repo, live)
+    assert repo.tables()["pairs"].select(["doc_a", "doc_b"]).to_pylist() == [{"doc_a": "b", "doc_b": "c"}]
+
+
+def test_equal_sketches_that_are_no_pair_share_a_group(tmp_path: Path) -> None:
+    """Under a count a short text is in no pair, but a smaller id that comes later names the group."""
+    repo = make(tmp_path / "repo", "count")
+    live = play(repo, [Batch({"b": "a short text"}), Batch({"x": "another"}), Batch({"a": "a short text"})])
+
+    require_equal(repo, live)
+    assert repo.tables()["documents"]["group"].to_pylist() == ["a", "x", "a"]
+    repo.remove(["a"])
+    del live["a"]
+    require_equal(repo, live)
