@@ -22,6 +22,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("odd/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
 
 
+AS_SETTING = "a setting is given as --set pairs.threshold=0.9"
 MISTAKES = {
     "a key that is not there": (
         ["--set", "input.id=nope"],
@@ -37,8 +38,7 @@ MISTAKES = {
     ),
     "a setting as an option": (
         ["--threshold", "0.9"],
-        "unrecognized arguments: --threshold 0.9; a setting is given as --set pairs.threshold=0.9 "
-        "(see nddup run --help)",
+        f"unrecognized arguments: --threshold 0.9; {AS_SETTING} (see nddup run --help)",
     ),
     "an option of nobody": (["--fast"], "unrecognized arguments: --fast (see nddup run --help)"),
 }

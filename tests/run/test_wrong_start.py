@@ -10,8 +10,8 @@ import pytest
 
 from nddup.run.java.heard import HOW, heard, why_not_started
 from nddup.run.java.installed import Java
-from nddup.run.java.options import SHORT_LIVED, SMALL_BYTES, give_way, is_small, join_options, users_options
-from nddup.run.session import DEFAULTS, LOCAL, SMALL, _options_of_new
+from nddup.run.java.options import DEFAULTS, SHORT_LIVED, SMALL_BYTES, give_way, is_small, join_options, users_options
+from nddup.run.session import LOCAL, SMALL, _options_of_new
 from tests.places import ROOT
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"\nMODULES="java.base jdk.incubator.vector"\n', 17)
