@@ -167,9 +167,23 @@ LEFT_OUT = Violations(
 )
 """Sketches that have a near-duplicate and are in no cluster."""
 
+BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
+"""The nodes of components that are given by leaders, where the clusters say so."""
+
+
+def could_be_large(max_edges: int) -> str:
+    """The nodes of components that could have more than `max_edges` pairs, in modes whose clusters do not say it."""
+    return f"""
+        SELECT DISTINCT p.node FROM placed AS p SEMI JOIN (
+            SELECT component FROM (SELECT DISTINCT component, node FROM placed) AS nodes
+            GROUP BY component HAVING count(*) * (count(*) - 1) > 2 * {max_edges:d}
+        ) AS large USING (component) WHERE p.node IS NOT NULL
+    """  # noqa: S608 - a number
+
+
 LEADERLESS = Violations(
     """
-    SELECT cluster_id FROM (SELECT DISTINCT cluster_id FROM placed WHERE coverage = 'documents') AS led
+    SELECT cluster_id FROM (SELECT DISTINCT cluster_id FROM placed WHERE coverage = 'documents') AS found
     ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN kept_nodes AS k ON p.node = k.node) AS kept
     USING (cluster_id)
     """,
@@ -181,7 +195,7 @@ LEADERLESS = Violations(
 def uncovered(*, twin: int, large: int) -> Violations:
     """Near-duplicates that no cluster holds together; a node with itself is a group of equal documents.
 
-    A document of a led family is only promised some cluster.
+    A document of a component given by leaders is only promised some cluster.
 
     Args:
         twin: features from which equal sketches are near-duplicates.
@@ -189,10 +203,10 @@ def uncovered(*, twin: int, large: int) -> Violations:
     """
     text = f"""
         SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b FROM (
-            SELECT m.probe, m.other FROM met AS m ANTI JOIN led AS l ON m.probe = l.node
+            SELECT m.probe, m.other FROM met AS m ANTI JOIN by_leaders AS l ON m.probe = l.node
             UNION ALL
             SELECT k.node AS probe, k.node AS other
-            FROM sketches AS k SEMI JOIN probes AS p ON k.node = p.node ANTI JOIN led AS l ON k.node = l.node
+            FROM sketches AS k SEMI JOIN probes AS p ON k.node = p.node ANTI JOIN by_leaders AS l ON k.node = l.node
             WHERE k.n > 1 AND k.size >= {max(twin, large):d}
         ) AS due
         ANTI JOIN (

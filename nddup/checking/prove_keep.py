@@ -2,7 +2,7 @@
 
     truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
     offers             --BEST-->            best         the first of them, and the likest
-    offers, keeping    --crowded, BROKEN--> violations   what breaks the keep promise
+    offers, keeping    --too_near, BROKEN--> violations   what breaks the keep promise
     keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
     keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from it
 
@@ -46,7 +46,7 @@ BEST = """
 highest containment of the removed one in it; ties by policy."""
 
 
-def crowded(rule: Rule) -> Violations:
+def too_near(rule: Rule) -> Violations:
     """Kept documents that are near-duplicates of each other; for containment, that an earlier kept one contains."""
     earlier = f"AND {is_before('o', 'k')}" if rule.is_containment else ""
     text = f"""

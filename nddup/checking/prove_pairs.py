@@ -217,10 +217,10 @@ LOST = f"SELECT * FROM ({ENDS}) AS named ANTI JOIN folded USING (node_a, node_b)
 
 OPTIONAL = """
     SELECT * FROM lost
-    WHERE probe IN (SELECT node FROM led) AND other IN (SELECT node FROM led)
+    WHERE probe IN (SELECT node FROM by_leaders) AND other IN (SELECT node FROM by_leaders)
       AND probe NOT IN (SELECT node FROM kept_nodes) AND other NOT IN (SELECT node FROM kept_nodes)
 """
-"""The lost pairs that the run need not list: both ends are in led families, and neither is kept."""
+"""The lost pairs that the run need not list: both ends are in components given by leaders, and neither is kept."""
 
 PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN excused AS x ON r.probe = x.probe AND r.other = x.other"
 """The recounted pairs without those that the run had not promised."""

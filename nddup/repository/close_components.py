@@ -16,6 +16,7 @@ from nddup.local import engine
 from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
 from nddup.local.pairing.expand import expand
+from nddup.local.pairing.large_components import settle_families
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.mining.components import label_components
@@ -76,14 +77,18 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     documents = _with_groups(scope)
     nodes = _name(documents, scope, identity)
     config, plan = identity.config, identity.plan
-    matches = _as_matches(scope, nodes)
+    whole = _as_matches(scope, nodes)
+    matches, large = whole, np.empty(0, np.int32)
+    if plan.matching.limits is not None:
+        matches, large = settle_families(whole, nodes, plan.matching, plan.matching.limits, workers)
     pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
-    paired = engine.Paired(pairs, nodes, matches, np.empty(0, np.int32), {})
+    paired = engine.Paired(pairs, nodes, matches, large, {})
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
 
     own = np.arange(len(nodes.node), dtype=np.int32)
-    links = np.concatenate([matches.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
+    # Leaders leave out pairs of two removed documents, and these may be what connects a component.
+    links = np.concatenate([whole.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
     components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
     ids = one_chunk(nodes.ids)
 

@@ -202,7 +202,7 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     """Who must be in a cluster, and with whom, by the mode.
 
     A partition promises its stars. The other modes promise a common cluster for every pair that reaches the support,
-    except in led families: there each document is only promised some cluster.
+    except in components given by leaders: there each document is only promised some cluster.
     """
     promised, amount = evidence.promised, evidence.amount
     if promised.mode == "partition":
@@ -211,11 +211,11 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
         return
 
     lost = prove_clusters.uncovered(twin=prove_pairs.least_size(promised.rule), large=promised.support)
-    reads = ["met", "led", "placed", "sketches", "probes"]
+    reads = ["met", "by_leaders", "placed", "sketches", "probes"]
     yield _find(evidence, "clusters: every pair of near-duplicates is in one", lost, reads=reads, amount=amount)
     promise = "clusters: every document with a near-duplicate is in one"
     yield _find(evidence, promise, prove_clusters.LEFT_OUT, reads=["met", "placed"], amount=amount)
-    promise = "clusters: those of led families hold a kept one"
+    promise = "clusters: those around leaders hold a kept one"
     yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "kept_nodes"])
 
 
@@ -223,11 +223,11 @@ def _components(evidence: Evidence) -> Finding:
     """The names of all components, and that the documents of each are connected, as far as `INCIDENCES` goes.
 
     Every pair lies in a cluster, so clusters connect the same documents as pairs do. This fails for a partition, for
-    led families and for a higher support: there the pairs themselves are looked at.
+    components given by leaders and for a higher support: there the pairs themselves are looked at.
     """
     promised = evidence.promised
-    led = "SELECT count(*) AS n FROM led"
-    if promised.mode == "partition" or promised.support or evidence.count(led, "led"):
+    by_leaders = "SELECT count(*) AS n FROM by_leaders"
+    if promised.mode == "partition" or promised.support or evidence.count(by_leaders, "by_leaders"):
         return _components_by_pairs(evidence)
 
     # Whole components are chosen by a hash of their names, so that about INCIDENCES rows come to the driver.
@@ -262,8 +262,8 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     """The keep promise: kept documents are no near-duplicates, and each removed one has a kept one before it."""
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
-    crowded = prove_keep.crowded(evidence.promised.rule)
-    yield _find(evidence, "keep: no two kept are near-duplicates", crowded, reads=reads, amount=amount)
+    too_near = prove_keep.too_near(evidence.promised.rule)
+    yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
     promise = "keep: every removed has a preferred kept near-duplicate, and the best"
     yield _find(evidence, promise, prove_keep.BROKEN, reads=["best", "keeping", "probes"], amount=amount)
 

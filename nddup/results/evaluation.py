@@ -33,8 +33,8 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
               reference, found, unique_to_reference, unique_to_run, common        the papers' five numbers
               precision, recall, f1
               recall_of_known   recall without pairs that have an unknown id
-    unlisted  pairs of the list that are not in `pairs`, of two removed documents of one led family: the run does not
-              promise these (clusters whose coverage is `documents`)
+    unlisted  pairs of the list that are not in `pairs`, of two removed documents of a component given by leaders: the
+              run does not promise these (clusters whose coverage is `documents`)
     curves    score         [{at, reference, common, together, precision, recall}]: the list cut at score >= at;
                             common: in `pairs`; together: in a common cluster; [] without scores
               resemblance   [{at, found, common, precision, recall}]: the run cut at its own estimate >= at; [] without
@@ -182,7 +182,7 @@ def _notes(evaluation: dict[str, Any]) -> list[str]:
         notes.append("the pairs of the groups were counted, not listed")
     if evaluation["unlisted"]:
         notes.append(
-            f"{evaluation['unlisted']:,} pairs of the list are of two removed documents in families that were led:"
+            f"{evaluation['unlisted']:,} pairs of the list are of two removed documents in components given by leaders:"
             " the run does not list such pairs"
         )
     return notes

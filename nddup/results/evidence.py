@@ -169,11 +169,11 @@ def _put_probes(evidence: Evidence) -> None:
 
 
 def _excuse(evidence: Evidence) -> None:
-    """Where candidates were cut or found by chance, only the pairs found are promised; where families were led, all but
-    those of two removed documents.
+    """Where candidates were cut or found by chance, only the pairs found are promised; in components given by leaders,
+    all but those of two removed documents.
     """
     if not evidence.promised.is_cut:
-        evidence.see("led", "kept_nodes")
+        evidence.see("by_leaders", "kept_nodes")
     evidence.run.keep("excused", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
 
 
@@ -194,6 +194,14 @@ def _extend(evidence: Evidence) -> None:
     chosen = evidence.chosen
     kernel = prove_clusters.extender(chosen.names, chosen.cluster_ids, chosen.sets, evidence.promised.rule)
     evidence.run.transform(prove_clusters.ADDED, "SELECT node, sketch FROM sketches WHERE size > 0", kernel)
+
+
+def _tell_leaders(evidence: Evidence) -> None:
+    """The modes of disjoint clusters do not say which components are given by leaders, only that some are."""
+    promised = evidence.promised
+    is_untold = promised.is_led and promised.mode in ("partition", "components")
+    text = prove_clusters.could_be_large(promised.max_edges) if is_untold else prove_clusters.BY_LEADERS
+    evidence.run.keep("by_leaders", text)
 
 
 def _put_chosen(evidence: Evidence) -> None:
@@ -229,8 +237,7 @@ MADE: dict[str, Made] = {
     "truth": (("recounted",), _tell_truth),
     "expected": (("truth", "sketches", "probes"), _expect),
     "placed": (("docs",), _asked("placed", prove_clusters.PLACED)),
-    "led": (("placed",), _asked(
-        "led", "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL")),
+    "by_leaders": (("placed",), _tell_leaders),
     "chosen": ((), _put_chosen),
     "added": ((), _extend),
     "recounted_members": ((), _recount_members),

@@ -36,7 +36,7 @@ UNLISTED = """
     WHERE c.coverage = 'documents' AND NOT EXISTS (
         SELECT 1 FROM keep AS k JOIN docs AS s ON k.doc_id = s.doc_id WHERE k.kept AND s.node = d.node)
 """
-"""The removed nodes of families that were led, and their family."""
+"""The removed nodes of components given by leaders, and their component."""
 
 FOUND = "SELECT CAST(coalesce(sum(pairs), 0) AS BIGINT) AS found FROM edges"
 
@@ -106,7 +106,7 @@ JUDGED = """
     FROM named AS n LEFT JOIN edges AS e ON n.known AND n.low = e.node_a AND n.high = e.node_b
 """  # noqa: E501
 """known: both are documents; found: in `pairs`, or a star stands for it; together: in a common cluster; unlisted: both
-removed, in a family that was led; resemblance: of found ones. Only the documents of the list are looked up."""
+removed, in a component given by leaders; resemblance: of found ones. Only the documents of the list are looked up."""
 
 COUNTED = """
     SELECT count(*) AS reference, CAST(coalesce(sum(times), 0) AS BIGINT) AS times,
@@ -162,7 +162,7 @@ GROUPED_UNLISTED = """
     SELECT concat(u.family, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
     FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id JOIN unlisted AS u ON d.node = u.node
 """
-"""Pairs of a common group whose documents are both removed, in one family that was led."""
+"""Pairs of a common group whose documents are both removed, in one component given by leaders."""
 
 
 def kinds(memberships: str) -> str:

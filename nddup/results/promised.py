@@ -77,6 +77,11 @@ class Promised:
         return str(self.metrics.settings["clusters"]["mode"])
 
     @property
+    def max_edges(self) -> int:
+        """Pairs of a component above which it is given by leaders."""
+        return self.config.pairs.max_edges
+
+    @property
     def expand_limit(self) -> int:
         """Pairs of documents of two sketches above which there are stars."""
         return int(self.metrics.settings["pairs"]["expand_limit"])

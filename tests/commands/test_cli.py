@@ -168,7 +168,7 @@ def test_show_gives_the_summary_one_cluster_and_one_document(
     assert "  007  http://x/007" in members
     assert "document 008: pages.jsonl#2, 40 tokens, 36 features" in document
     assert "removed   near of b" in document
-    assert "near      1.000      36  007" in document
+    assert "      1.000      36  007" in document
     assert f"cluster   {cluster}  of 3" in document
 
 
@@ -229,7 +229,7 @@ def test_the_line_of_a_failure_says_what_happened(
 
     monkeypatch.setattr("nddup.run.session.start_session", fail)
 
-    assert main(["check", "out"]) == 1
+    assert main(["check", "out", "--master", "local[1]"]) == 1
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"
 
 

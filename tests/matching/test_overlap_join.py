@@ -192,23 +192,23 @@ def test_finds_every_near_pair_of_families(rule: Rule) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
-def test_the_crowd_is_linked_and_meets_all_others(rule: Rule, partitions: int) -> None:
-    """No two of the crowd are compared, every other near pair is found, and links join all near pairs of the crowd."""
+def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, partitions: int) -> None:
+    """No two heavy ones are compared, every other near pair is found, and links join all near pairs of heavy ones."""
     limit = 8
     sketches, ready = families(rule.size), prepare(families(rule.size), rule, rounds=2)
     is_long = count_holders(ready.prefixes.values) > limit
-    crowd = np.array([is_long[low:high].any() for low, high in pairwise(ready.prefixes.offsets)])
+    heavy_ones = np.array([is_long[low:high].any() for low, high in pairwise(ready.prefixes.offsets)])
     found, label = set(), {name: name for name in ready.names.tolist()}
 
     links = []
     for partition in range(partitions):
         owned = partition_of(ready.prefixes.values, partitions) == partition
-        part = join(sketches, ready, rule, owned, limit, crowd)
+        part = join(sketches, ready, rule, owned, limit, heavy_ones)
         found |= set(zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True))
         links += ready.names[part.links].tolist()
         assert (part.cut_features, part.cut_postings) == (0, 0)
 
-    inside = set(ready.names[crowd].tolist())
+    inside = set(ready.names[heavy_ones].tolist())
     expected = rule.pairs(sketches)
     both = {pair for pair in expected if inside.issuperset(pair)}
     assert min(len(both), len(expected - both)) > 10

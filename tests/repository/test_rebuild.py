@@ -42,6 +42,11 @@ CHOICES: dict[str, dict[str, Any]] = {
         "clusters.max_nodes": 1, "clusters.max_listed": 2,
     },
     "partition": {"sketch.size": 24, "pairs.threshold": 0.6, "clusters.mode": "partition"},
+    "leaders": {"sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
+    "leaders, partition": {
+        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 1, "clusters.mode": "partition",
+    },
+    "leaders, bands": {"sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
 }  # fmt: skip
 
 

@@ -155,7 +155,9 @@ SETTINGS: dict[str, Row] = {
     "some-stars": {
         "pairs": {"threshold": 0.9, "expand_limit": 20}, "sketch": {"size": 50}, "keep": {"policy": "first"},
     },
-    "cut": {"pairs": {"max_postings": 2, "max_edges": 3}},
+    "leaders": {"pairs": {"max_postings": 2, "max_edges": 3}},
+    "leaders, partition": {"pairs": {"max_postings": 2, "max_edges": 3}, "clusters": {"mode": "partition"}},
+    "leaders, components": {"pairs": {"max_postings": 2, "max_edges": 3}, "clusters": {"mode": "components"}},
     "partition": {"clusters": {"mode": "partition"}},
     "contained": {
         "sketch": {"kind": "mod-m", "modulus": 3}, "pairs": {"measure": "containment", "threshold": 0.7},
@@ -166,14 +168,14 @@ SETTINGS: dict[str, Row] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_passes_other_settings(tmp_path: Path, name: str) -> None:
-    """Counts, shares, policies, groups whose products are stars, and pairs lost to a cut, which are counted."""
+    """Counts, shares, policies, groups whose products are stars, and pairs that leaders leave out, in every mode."""
     report = check_run(DuckRun(str(run(tmp_path, **SETTINGS[name]))))
 
     assert broken(report) == [], report.text()
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["stars", "cut", "partition", "contained"])
+@pytest.mark.parametrize("name", ["stars", "leaders", "leaders, partition", "contained"])
 def test_both_engines_say_the_same_under_other_settings(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Of runs with a changed pair and a changed row of the keep-list."""
     folder = run(tmp_path, **SETTINGS[name])
