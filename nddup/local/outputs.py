@@ -165,7 +165,7 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
 
     written = 0
     spell = _spell_xml if form == "xml" else _spell_json
-    with (folder / "part-00000.txt").open("w", encoding="utf-8", newline="\n") as file:
+    with (folder / f"part-00000.{form}").open("w", encoding="utf-8", newline="\n") as file:
         for table in kept:
             if form == "xml" and not written and len(table):
                 file.write(FIRST + "\n")

@@ -12,6 +12,7 @@ from nddup.run.session import set_to
 from nddup.scanning.read_again import Contents
 from nddup.spark.exports import as_xml
 from nddup.spark.reading.scan import key_contents
+from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
 
 
@@ -33,8 +34,16 @@ def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
         with set_to(job.spark, inputs.splitting):
             contents = key_contents(inputs.scan(Contents(job.config.input.charset)), offsets)
             _write_all(_choose_kept(contents, found), f"{folder.path}/kept", form, expected=found.kept)
+        _name_parts(Storage(job.spark), f"{folder.path}/kept", form)
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
+
+
+def _name_parts(storage: Storage, path: str, form: str) -> None:
+    """Give the files the ending of what they hold: Spark calls every text `.txt`. One rename a file."""
+    for name in storage.children(path):
+        if name.endswith(".txt"):
+            storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
 
 
 def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
