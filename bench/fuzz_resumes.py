@@ -82,12 +82,12 @@ def killed_at(step: int, choose: random.Random) -> Iterator[list[int]]:
     steps = [0]
 
     def killed(real: Callable[..., Any], amid: Callable[..., None]) -> Callable[..., Any]:
-        def act(*arguments: Any) -> Any:  # noqa: ANN401
+        def act(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
             steps[0] += 1
             if steps[0] == step:
-                amid(choose, partial(real, *arguments), *arguments)
+                amid(choose, partial(real, *arguments, **named), *arguments)
                 raise KilledError
-            return real(*arguments)
+            return real(*arguments, **named)
 
         return act
 

@@ -98,7 +98,6 @@ def test_commands_that_a_page_shows_are_commands(path: Path, capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.usefixtures("spark")
 def test_the_tutorial_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """All its commands, in their order, and what it says of them; their paths are those of an empty folder."""
     shutil.copytree(ROOT / "samples", tmp_path / "samples")

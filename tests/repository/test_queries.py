@@ -29,7 +29,7 @@ def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, 
     """A repository with some removed and replaced documents in several segments; and the texts that live."""
     given = {"pairs.threshold": 0.8, "local.processes": 1} | settings
     repo = nddup.repository.create(str(path), lowest=lowest, **given)
-    return repo, play(repo, draw_history(11, steps=8))
+    return repo, play(repo, draw_history(24, steps=8))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,14 +57,16 @@ class Lists(NamedTuple):
 def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
     """The lines of a stream of bytes, without their ends; bytes that are not UTF-8 become U+FFFD.
 
-    A line ends as in Spark's text source: with a line feed, a return, or both. (Between two pieces both may give an
-    empty line too; these mean nothing in a list.)
+    A line ends as in Spark's text source: with a line feed, a return, or both, wherever the pieces are cut.
 
     Cost: linear, however long a line is.
     """
     begun: list[bytes] = []  # the pieces of a line that has not ended
+    held = b""  # a return at the end of a piece: the next one may begin with its line feed
     for piece in pieces:
-        first, *others = _END.split(piece)
+        there = held + piece
+        held = b"\r" if there.endswith(b"\r") else b""
+        first, *others = _END.split(there[: len(there) - len(held)])
         begun.append(first)
         if not others:
             continue
@@ -74,7 +76,7 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
         yield from map(_decoded, whole)
         begun = [last]
 
-    if any(begun):
+    if held or any(begun):
         yield _decoded(b"".join(begun))
 
 
