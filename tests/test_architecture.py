@@ -236,11 +236,9 @@ def test_only_these_rooms_run_spark_jobs() -> None:
     assert acting <= ACTING
 
 
-@pytest.mark.parametrize(
-    ("name", "owners"), [("_jvm", {"files.py", "class_archive.py"}), ("_jsc", {"files.py", "session.py"})]
-)
+@pytest.mark.parametrize(("name", "owners"), [("_jvm", {"files.py"}), ("_jsc", {"files.py", "session.py"})])
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
-    """Storage reaches Hadoop's FileSystem, `session` its context's status, `class_archive` what Java has loaded."""
+    """Storage reaches Hadoop's FileSystem, `session` its context's status."""
     touching = {path.name for path in MODULES for attribute, _ in attributes(path) if attribute == name}
 
     assert touching <= owners

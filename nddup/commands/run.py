@@ -1,7 +1,6 @@
 """`nddup run`: find the near-duplicates of a collection."""
 
 import argparse
-import atexit
 import sys
 from typing import Any
 
@@ -99,12 +98,9 @@ def _run_locally(options: argparse.Namespace, config: Any, how: dict[str, Any]) 
 
 def _run_on_spark(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Run on Spark: here, or where --master or spark-submit says."""
-    from nddup.run.java.class_archive import keep_classes  # noqa: PLC0415
     from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
-    metrics = run_job(spark, options.inputs, options.output, config, **how)
-    atexit.register(keep_classes, spark)  # when the summary is out: it takes some seconds, once
-    return metrics
+    return run_job(spark, options.inputs, options.output, config, **how)

@@ -111,11 +111,8 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
     for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     options = {"spark.master": where}
     if where.startswith("local"):
-        archiving = class_archive.archiving(java, given, users)
-        for_java += [*archiving.options, *(give_way(SHORT_LIVED, users) if is_small else ())]
+        for_java += [*class_archive.archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
         options |= LOCAL | (SMALL if is_small else {})
-        if archiving.makes is not None:
-            options[class_archive.NOTE] = str(archiving.makes)
         if DAEMON not in given and workers_find_us():
             options[DAEMON] = OUR_DAEMON
     return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}

@@ -200,7 +200,7 @@ sys.exit(status or " ".join({absent!r} & set(sys.modules)) or None)
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_terminal_shows_the_step_at_once(sound: Path) -> None:

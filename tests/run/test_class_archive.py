@@ -1,14 +1,13 @@
-"""The archive of Spark's classes: whose name follows from what, when there is none, and who makes it; no Java runs."""
+"""The archive of Spark's classes: whose name follows from what, when there is none, when it is made; no Java runs."""
 
 import os
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from nddup.run.java import class_archive
-from nddup.run.java.class_archive import NOTHING, Archiving, archive_path, archiving, cache_folder, write_once
+from nddup.run.java.class_archive import archive_path, archiving, cache_folder
 from nddup.run.java.installed import Java, find_java
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"', 17)
@@ -73,50 +72,59 @@ def test_the_name_changes_with_all_that_java_compares(spark_home: Path, monkeypa
 )
 def test_a_users_own_archive_leaves_ours_out(option: str) -> None:
     """Whoever tells Java about archives is asked nothing more."""
-    assert archiving(JAVA, {}, f"-Da=b {option}") == NOTHING
-    assert archiving(JAVA, {}, "-Da=b") != NOTHING
+    assert archiving(JAVA, {}, f"-Da=b {option}") == []
+    assert archiving(JAVA, {}, "-Da=b") != []
 
 
 def test_another_class_path_has_no_archive(spark_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Folders of settings, and jars of the user, come before Spark's; and there may be no Java, or no Spark."""
-    assert archiving(None, {}, "") == NOTHING
-    assert archiving(JAVA, {"spark.driver.extraClassPath": "/a.jar"}, "") == NOTHING
+    assert archiving(None, {}, "") == []
+    assert archiving(JAVA, {"spark.driver.extraClassPath": "/a.jar"}, "") == []
     with monkeypatch.context() as patch:
         patch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-        assert archiving(JAVA, {}, "") == NOTHING
+        assert archiving(JAVA, {}, "") == []
     with monkeypatch.context() as patch:
         patch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "a:b"))
-        assert archiving(JAVA, {}, "") == NOTHING
+        assert archiving(JAVA, {}, "") == []
     (spark_home / "conf").mkdir()
-    assert archiving(JAVA, {}, "") == NOTHING
+    assert archiving(JAVA, {}, "") == []
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "none"))
-    assert archiving(JAVA, {}, "") == NOTHING
+    assert archiving(JAVA, {}, "") == []
 
 
-def test_it_is_recorded_for_once_and_then_used() -> None:
-    """A session without one records; with one it maps it, and says so by the time of the file."""
+def test_it_is_made_once_and_then_used() -> None:
+    """A session without one makes it; with one it maps it, and says so by the time of the file."""
     path = name_now()
-    assert archiving(JAVA, {}, "") == Archiving(["-XX:+RecordDynamicDumpInfo", class_archive.SILENT], path)
+    assert archiving(JAVA, {}, "") == [f"-XX:ArchiveClassesAtExit={path}", class_archive.SILENT]
 
     path.write_bytes(b"archive")
     os.utime(path, (1, 1))
 
-    used = archiving(JAVA, {}, "")
-    assert used.makes is None
-    assert used.options[:2] == [f"-XX:SharedArchiveFile={path}", "-Xshare:auto"]
+    assert archiving(JAVA, {}, "") == [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", class_archive.SILENT]
     assert time.time() - path.stat().st_mtime < 60
+
+
+def test_one_that_was_begun_and_never_ended_is_made_again(cache: Path) -> None:
+    """Java writes the head last; while it may still be writing, the file is left alone."""
+    path = name_now()
+    path.write_bytes(bytes(4096))
+    assert archiving(JAVA, {}, "")[0].startswith("-XX:SharedArchiveFile=")
+
+    os.utime(path, (1, 1))
+    assert path.parent == cache
+    assert archiving(JAVA, {}, "")[0] == f"-XX:ArchiveClassesAtExit={path}"
 
 
 def test_where_none_can_be_made_none_is_recorded_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A file in place of the folder, a full disk, a Java that may not know the options: it would not start."""
     for java in (JAVA._replace(major=11), JAVA._replace(major=25), JAVA._replace(release='JVM_VARIANT="Openj9"')):
-        assert archiving(java, {}, "") == NOTHING
+        assert archiving(java, {}, "") == []
     with monkeypatch.context() as patch:
         patch.setattr(class_archive, "FREE_BYTES", 1 << 62)
-        assert archiving(JAVA, {}, "") == NOTHING
+        assert archiving(JAVA, {}, "") == []
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    assert archiving(JAVA, {}, "") == NOTHING
+    assert archiving(JAVA, {}, "") == []
 
 
 def test_the_cache_folder_is_that_of_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,55 +139,6 @@ def test_the_cache_folder_is_that_of_the_variables(monkeypatch: pytest.MonkeyPat
     assert cache_folder() == Path("/home/me/.cache/nddup")
 
 
-def test_of_many_makers_each_leaves_a_whole_file(cache: Path) -> None:
-    """While eight write slowly, a reader sees no file or a whole one; of their own folders nothing is left."""
-    path, size, seen = cache / "spark-a.jsa", 1 << 20, set()
-    start = threading.Barrier(9)
-
-    def make(letter: bytes) -> None:
-        def write(file: Path) -> None:
-            with file.open("wb") as stream:
-                start.wait()
-                for _ in range(16):
-                    stream.write(letter * (size // 16))
-                    stream.flush()
-                    time.sleep(0.002)
-
-        write_once(path, write)
-
-    makers = [threading.Thread(target=make, args=(bytes([65 + number]),)) for number in range(8)]
-    for maker in makers:
-        maker.start()
-    start.wait()
-    while any(maker.is_alive() for maker in makers):
-        if path.exists():
-            content = path.read_bytes()
-            seen.add((len(content), len(set(content))))
-        time.sleep(0.001)
-
-    assert seen <= {(size, 1)}
-    assert path.stat().st_size == size
-    assert [entry.name for entry in cache.iterdir()] == [path.name]
-
-
-def test_a_maker_that_fails_leaves_nothing(cache: Path) -> None:
-    """Neither a file nor a folder; one that is there is not made again."""
-    path = cache / "spark-a.jsa"
-
-    def fail(file: Path) -> None:
-        file.write_bytes(b"half")
-        raise OSError("no space")
-
-    with pytest.raises(OSError, match="no space"):
-        write_once(path, fail)
-    write_once(path, Path.touch)
-    assert list(cache.iterdir()) == []
-
-    path.write_bytes(b"whole")
-    write_once(path, fail)
-    assert path.read_bytes() == b"whole"
-
-
 def test_archives_that_nobody_takes_any_more_are_removed(cache: Path) -> None:
     """Only ours, only old ones, only when one is made."""
     old, young, other = (cache / name for name in ("spark-old.jsa", "spark-young.jsa", "other.jsa"))
@@ -188,9 +147,9 @@ def test_archives_that_nobody_takes_any_more_are_removed(cache: Path) -> None:
     for path in (old, other):
         os.utime(path, (1, 1))
 
-    write_once(cache / "spark-new.jsa", lambda file: file.write_bytes(b"new"))
+    assert archiving(JAVA, {}, "") != []
 
-    assert {path.name for path in cache.iterdir()} == {"spark-young.jsa", "other.jsa", "spark-new.jsa"}
+    assert {path.name for path in cache.iterdir()} == {"spark-young.jsa", "other.jsa"}
 
 
 def test_java_is_the_one_that_sparks_scripts_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

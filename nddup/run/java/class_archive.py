@@ -1,30 +1,24 @@
 """The archive of Spark's classes: loaded and checked once, then mapped into memory by each Java machine that starts.
 
-Java's own "class data sharing" (JEP 350, JDK 13 and later). A first run records the classes it loads and writes them
-down at its end; later sessions on this machine map them. The file is named by all that Java compares, so that another
-Java or another Spark makes one of its own. It can only save time: where there is none, or Java finds that it does not
-fit, a session starts as it would without (`-Xshare:auto`).
+Java's own "class data sharing" (JEP 350, JDK 13 and later). The Java machine of a first session writes down the classes
+it has loaded when it ends; later sessions on this machine map them. The file is named by all that Java compares, so
+that another Java or another Spark makes one of its own. It can only save time: where there is none, or Java finds that
+it does not fit, a session starts as it would without (`-Xshare:auto`). Java writes the head of the file last, so a file
+that is not whole does not fit.
 """
 
 import hashlib
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pyspark
-from pyspark.sql import SparkSession
 
 from nddup.run.java.installed import Java
 from nddup.run.java.options import flags_of
-
-NOTE = "spark.nddup.classArchive"
-"""Where a session that records its classes notes the file they are for."""
 
 FOLDER, PATTERN = "NDDUP_CACHE_DIR", "spark-*.jsa*"
 FREE_BYTES = 1 << 30
@@ -36,6 +30,9 @@ KNOWN = range(17, 25)
 UNUSED_SECONDS = 30 * 24 * 3600
 """An archive that no session took for so long is removed when another is made."""
 
+MAKING_SECONDS = 600
+"""After so long a file without a head is made again."""
+
 SILENT = "-Xlog:cds*=off"
 """Java says on standard output why an archive does not fit, and which classes it leaves out."""
 
@@ -44,18 +41,8 @@ _CLASS_PATHS = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YA
 _CLASS_PATH = "spark.driver.extraClassPath"
 
 
-class Archiving(NamedTuple):
-    """What a session does about its classes: the options of its Java machine, and the file that it is to make."""
-
-    options: list[str]
-    makes: Path | None
-
-
-NOTHING = Archiving([], None)
-
-
-def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> Archiving:
-    """Use the archive that fits, or record the classes for one; neither where anything speaks against it.
+def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> list[str]:
+    """The options to use the archive that fits, or to make one; none where anything speaks against it.
 
     Args:
         java: the Java that Spark will take.
@@ -64,14 +51,15 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> Arc
     """
     path = archive_path(java, settings, users)
     if path is None:
-        return NOTHING
-    if path.is_file():
+        return []
+    if path.is_file() and not _is_given_up(path):
         with suppress(OSError):
             os.utime(path)  # in use: not one of the old
-        return Archiving([f"-XX:SharedArchiveFile={path}", "-Xshare:auto", SILENT], None)
+        return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", SILENT]
     if not _has_room(path.parent):
-        return NOTHING
-    return Archiving(["-XX:+RecordDynamicDumpInfo", SILENT], path)
+        return []
+    _remove_old(path)
+    return [f"-XX:ArchiveClassesAtExit={path}", SILENT]
 
 
 def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> Path | None:
@@ -104,58 +92,14 @@ def cache_folder() -> Path:
     return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "nddup"  # noqa: PTH117 - "" is none
 
 
-def keep_classes(spark: SparkSession) -> None:
-    """Write the archive that this session recorded for, if any. Whatever goes wrong, there is only no archive.
-
-    Cost: some seconds, once for an installation.
-    """
-    with suppress(Exception):
-        path = spark.sparkContext.getConf().get(NOTE)
-        if path is not None:
-            write_once(Path(path), partial(_dump, spark))
-
-
-def write_once(path: Path, write: Callable[[Path], object]) -> None:
-    """Make a file that appears whole or not at all, whoever else makes it at the same time; then remove old ones.
-
-    Args:
-        path: of the file; one that is there stays.
-        write: writes to the path that it is given, in a folder of its own.
-    """
-    if path.exists():
-        return
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=path.parent) as folder:
-        file = Path(folder) / path.name
-        write(file)
-        if file.stat().st_size:
-            file.replace(path)
-    _remove_old(path)
-
-
-def _dump(spark: SparkSession, file: Path) -> None:
-    """Have the Java machine write the classes it has loaded, by the command that `jcmd PID VM.cds` gives too."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public door to the Java machine
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-
-    def array(of: Any, *values: object) -> Any:  # noqa: ANN401 - Java's own
-        made = gateway.new_array(of, len(values))
-        for place, value in enumerate(values):
-            made[place] = value
-        return made
-
-    command = array(jvm.Object, array(jvm.String, "dynamic_dump", str(file)))
-    named = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    call = array(jvm.Object, named, "vmCds", command, array(jvm.String, "[Ljava.lang.String;"))
-
-    # The server's own class is closed to callers from outside its module; the method of its interface is not.
-    methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
-    (invoke,) = [method for method in methods if method.getName() == "invoke"]
-    system, before = jvm.java.lang.System, jvm.java.lang.System.out
-    system.setOut(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))  # Java tells the file's name
+def _is_given_up(path: Path) -> bool:
+    """Whether a file was begun long ago and never ended: Java was killed meanwhile."""
     try:
-        invoke.invoke(jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer(), call)
-    finally:
-        system.setOut(before)
+        with path.open("rb") as file:
+            is_whole = any(file.read(4))
+        return not is_whole and time.time() - path.stat().st_mtime > MAKING_SECONDS
+    except OSError:
+        return False
 
 
 def _has_room(folder: Path) -> bool:
