@@ -1,0 +1,249 @@
+"""The distinct shingles of the items, as a table in memory that the other collection streams past.
+
+A shingle is `length` consecutive tokens of one item; a text of fewer tokens has none. All are taken, none is sampled.
+Two shingles are one where their tokens are equal: a 64-bit fingerprint finds the place in the table, and the
+characters are compared. So no result relies on the fingerprint.
+
+Memory: of each distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; of each token 12; the texts.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.against.token_places import locate_tokens, same_tokens
+from nddup.arrays import HASH_MULTIPLIER, compiled
+from nddup.errors import CapacityError
+from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
+from nddup.sketching.tokens import WORD_TABLE
+
+ALL_BITS: Final = (1 << 64) - 1
+"""The whole fingerprint; a test takes fewer bits, so that different shingles have equal ones."""
+
+MOST_BYTES: Final = (1 << 31) - 1
+"""Bytes of all items together: places are 32-bit numbers."""
+
+FILTER_SHARE: Final = 16
+"""Bits of the filter for each distinct shingle: 6 % of the foreign ones pass it."""
+
+MOST_FILTER_BITS: Final = 28
+
+
+class Known(NamedTuple):
+    """The shingles of n items that have t tokens and d distinct shingles.
+
+    Attributes:
+        data: (b,), the texts as UTF-8, one after another.
+        bounds: (n + 1,), where each text begins and ends.
+        starts: (t,), the first byte of each token.
+        ends: (t,), the byte after each token.
+        firsts: (n + 1,), the first token of each item.
+        numbers: (t,), the number of the shingle that begins at each token; -1 where none does.
+        keys: (d,), the fingerprint of each shingle, by its number.
+        places: (d,), a token at which each begins.
+        slots: open addressing, at most half full: numbers, -1 where free.
+        bits: a bit for each value of the first bits of a hash: whether any shingle has it.
+        rule: (2,), uint64: the length of a shingle, and the bits of the fingerprint that count.
+    """
+
+    data: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    firsts: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    places: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    bits: NDArray[np.uint8]
+    rule: NDArray[np.uint64]
+
+    @property
+    def length(self) -> int:
+        """Tokens of a shingle."""
+        return int(self.rule[0])
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays into a folder that exists; `open_known` maps them."""
+        for name, array in self._asdict().items():
+            np.save(folder / f"{name}.npy", array)
+
+
+@lru_cache(maxsize=2)
+def open_known(folder: str) -> Known:
+    """The arrays that `Known.save` wrote, mapped and read-only: workers of one machine share them."""
+    arrays = (np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in Known._fields)
+    return Known(*map(np.asarray, arrays))
+
+
+def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, *, mask: int = ALL_BITS) -> Known:
+    """The table of the shingles of texts.
+
+    Args:
+        data: the texts as UTF-8, (b,).
+        bounds: (n + 1,), where each begins and ends.
+        length: tokens of a shingle, at least 1.
+        mask: the bits of a fingerprint that count. The result does not depend on it, the cost does.
+
+    Returns:
+        The table; of no texts, or of short ones only, without shingles.
+
+    Raises:
+        CapacityError: for texts of 2 GB and more.
+
+    Cost: linear, some 20 MB of text a second.
+    """
+    if len(data) > MOST_BYTES:
+        raise CapacityError(f"B has {len(data) / 1e9:.1f} GB of text; `against` takes at most 2 GB: give B in parts")
+    room = (len(data) + len(bounds)) // 2 + len(bounds) + 2
+    starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
+    hashes, firsts = np.empty(room, np.uint64), np.zeros(len(bounds), np.int64)
+    n_tokens = _locate(data, bounds, WORD_TABLE, starts, ends, hashes, firsts)
+    starts, ends = starts[:n_tokens].copy(), ends[:n_tokens].copy()
+
+    slot_bits = max(4, int(2 * n_tokens).bit_length())
+    slots = np.full(1 << slot_bits, -1, np.int32)
+    numbers, keys, places = np.full(n_tokens, -1, np.int32), np.empty(n_tokens, np.uint64), np.empty(n_tokens, np.int32)
+    rule = shingling(length, 1)
+    count = _number(
+        data, starts, ends, firsts, hashes, WORD_TABLE, length, rule.leaving, np.uint64(mask), slots, keys, places,
+        numbers,
+    )  # fmt: skip
+
+    filter_bits = min(MOST_FILTER_BITS, max(10, (FILTER_SHARE * count).bit_length()))
+    bits = np.zeros(1 << (filter_bits - 3), np.uint8)
+    _fill(bits, keys[:count])
+    rules = np.array([length, mask], np.uint64)
+    return Known(
+        data, bounds, starts, ends, firsts, numbers, keys[:count].copy(), places[:count].copy(), slots, bits, rules
+    )
+
+
+@compiled
+def find_number(
+    key: np.uint64,
+    slots: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    places: NDArray[np.int32],
+    known_data: NDArray[np.uint8],
+    known_starts: NDArray[np.int32],
+    known_ends: NDArray[np.int32],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    first: int,
+    length: int,
+    before: int,
+    table: NDArray[np.uint32],
+) -> tuple[int, int]:
+    """Find the number of the shingle that begins at token `first` of a text, -1 if it is unknown; and the last slot.
+
+    `before` is the known place of the shingle one token earlier, -1 if there is none: of a shingle that follows it in
+    the same known text, only the last token is compared, because the others are equal already.
+    """
+    mask = len(slots) - 1
+    slot = np.int64((key * HASH_MULTIPLIER) >> np.uint64(64 - _log2(len(slots))))
+    while slots[slot] >= 0:
+        number = slots[slot]
+        if keys[number] == key:
+            place = np.int64(places[number])
+            skip = length - 1 if before >= 0 and place == before + 1 else 0
+            if same_tokens(
+                data, starts, ends, first + skip, known_data, known_starts, known_ends, place + skip, length - skip,
+                table,
+            ):  # fmt: skip
+                return np.int64(number), slot  # type: ignore[return-value]
+        slot = (slot + 1) & mask
+    return -1, slot
+
+
+@compiled
+def may_be_known(key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64) -> bool:
+    """Whether the filter lets a fingerprint pass; `shift` is 64 less the number of bits that choose a place."""
+    place = (key * HASH_MULTIPLIER) >> shift
+    return (bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1) != 0
+
+
+@compiled
+def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
+    """The shift of `may_be_known`."""
+    return np.uint64(64 - _log2(8 * len(bits)))
+
+
+@compiled
+def _log2(size: int) -> int:
+    """Exponent of a power of two."""
+    found = 0
+    while (1 << found) < size:
+        found += 1
+    return found
+
+
+@compiled
+def _fill(bits: NDArray[np.uint8], keys: NDArray[np.uint64]) -> None:
+    shift = filter_shift(bits)
+    for key in keys:
+        place = (key * HASH_MULTIPLIER) >> shift
+        bits[np.int64(place >> np.uint64(3))] |= np.uint8(1) << np.uint8(place & np.uint64(7))
+
+
+@compiled
+def _locate(
+    data: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    table: NDArray[np.uint32],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    firsts: NDArray[np.int64],
+) -> int:
+    """Write the tokens of all texts, and their hashes; return how many there are."""
+    total = 0
+    for i in range(len(bounds) - 1):
+        found = locate_tokens(data, bounds[i], bounds[i + 1], table, starts[total:], ends[total:])
+        hash_tokens(data, bounds[i], bounds[i + 1], table, hashes[total:])
+        total += found
+        firsts[i + 1] = total
+    return total
+
+
+@compiled
+def _number(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    firsts: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    table: NDArray[np.uint32],
+    length: int,
+    leaving: np.uint64,
+    mask: np.uint64,
+    slots: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    places: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+) -> int:
+    """Number the distinct shingles in the order in which they first appear; return how many there are."""
+    count = 0
+    fingerprints = np.empty(np.max(np.diff(firsts)) + 1 if len(firsts) > 1 else 1, np.uint64)
+    for i in range(len(firsts) - 1):
+        first, n_tokens = firsts[i], firsts[i + 1] - firsts[i]
+        if n_tokens < length:
+            continue
+        n_shingles = roll(hashes[first:], n_tokens, length, 1, leaving, fingerprints)
+        before = -1
+        for s in range(n_shingles):
+            key = fingerprints[s] & mask
+            found, slot = find_number(
+                key, slots, keys, places, data, starts, ends, data, starts, ends, first + s, length, before, table
+            )
+            if found < 0:
+                found = count
+                slots[slot], keys[count], places[count] = count, key, first + s
+                count += 1
+            numbers[first + s] = found
+            before = np.int64(places[found])
+    return count
