@@ -1,0 +1,102 @@
+"""The tables of `nddup against`: those it writes, and those between its steps."""
+
+from nddup.table_types import Column, Table, working
+from nddup.tables import REJECTS
+
+ITEMS = Table(
+    "items",
+    "One row a document of B, in the order of its collection.",
+    (
+        Column(
+            "item", "string", "its id; `source#record` where the record has none, or where an earlier item has the same"
+        ),
+        Column("source", "string", "path of the file relative to B"),
+        Column("shingles", "int", "distinct shingles of the item"),
+        Column("suppressed", "int", "how many of them too many documents of A have; they count in nothing that follows"),
+        Column(
+            "verdict",
+            "string",
+            "`found`; `part`: something is shared, less than the threshold; `clean`: nothing is shared;"
+            " `not testable`: too few shingles to say",
+        ),
+        Column(
+            "reason",
+            "string",
+            "of `not testable`: `short`, fewer shingles than `against.min_shingles`; `common`, fewer are left after"
+            " suppression; else null",
+        ),
+        Column("document", "string", "the document of A with the highest containment, ties by id; null where none is"),
+        Column("document_source", "string", "path of its file relative to A"),
+        Column("containment", "double", "its share, as --of says; 0 where nothing is shared, null if not testable"),
+        Column("covered", "double", "share of the item's shingles that stand anywhere in A; null if not testable"),
+    ),
+)
+
+SPANS = Table(
+    "spans",
+    "One row a run of tokens that an item, found or in part, has in common with its document. Tokens and characters"
+    " count from 0; the ends are those after the last. Characters are of the text without markup.",
+    (
+        Column("item", "string", "as in `items`"),
+        Column("document", "string", "as in `items`"),
+        Column("item_token", "int", "first token in the item"),
+        Column("item_token_end", "int", "the token after the last"),
+        Column("item_char", "int", "first character in the item"),
+        Column("item_char_end", "int", "the character after the last"),
+        Column("document_token", "int", "first token in the document"),
+        Column("document_token_end", "int", "the token after the last"),
+        Column("document_char", "int", "first character in the document"),
+        Column("document_char_end", "int", "the character after the last"),
+        Column("excerpt", "string", "the run in the document, its first 300 characters"),
+    ),
+)
+
+SUPPRESSED = Table(
+    "suppressed",
+    "One row a shingle of B that more than `against.max_document_frequency` documents of A have.",
+    (
+        Column("shingle", "string", "its tokens, separated by blanks"),
+        Column("documents", "long", "documents of A that have it; those with the same content count once"),
+    ),
+)
+
+MATRIX = Table(
+    "matrix",
+    "One row a part of B and a part of A: files or folders, as --by says. The verdicts are those against this part of A"
+    " alone.",
+    (
+        Column("source_b", "string", "file or folder of B, with B itself before a folder"),
+        Column("source_a", "string", "file or folder of A, with A itself before a folder"),
+        Column("items", "long", "items of this part of B"),
+        Column("testable", "long", "how many of them could be judged"),
+        Column("found", "long", "of these, in a document of this part of A"),
+        Column("part", "long", "of these, something is shared with a document of this part of A"),
+        Column("clean", "long", "of these, nothing is shared with any document of this part of A"),
+    ),
+)
+
+REJECTED = Table(
+    "rejects",
+    "One row a record, or a file, of A or B that was not compared.",
+    (Column("collection", "string", "`A` or `B`"), *REJECTS.columns),
+)
+
+AGAINST = {table.name: table for table in (ITEMS, SPANS, SUPPRESSED, MATRIX, REJECTED)}
+"""The tables that are written, by name."""
+
+READ_ITEMS = working(
+    "read_items",
+    "source string, split long, seq long, doc_id string, reason string, detail string, excerpt string, text string",
+    "One row a record of B: its text, or the reason why there is none.",
+)
+
+SHARED = working(
+    "shared",
+    "what string, source string, split long, seq long, doc_id string, reason string, detail string, excerpt string,"
+    " content_fingerprint binary, n_shingles int, tokens array<int>, numbers array<int>, begins array<int>,"
+    " ends array<int>, region_starts array<int>, regions array<string>",
+    "All that one pass over A leaves. `what` says what a row is. `document`: one that has a shingle of B; of each place"
+    " the token, the number of the shingle, its first character and the one after it; and the text around these, in"
+    " pieces, each from a character. `reject`: a record that cannot be read. `count`: `seq` records were read of a"
+    " split, one row a batch. Columns that a kind of row does not have are null.",
+)

@@ -1,0 +1,103 @@
+"""Found records -> SHARED: where the shingles of B stand in the documents of A. A consumer."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.against.against_tables import SHARED
+from nddup.against.find_hits import Hits, find_hits
+from nddup.against.shingle_table import open_known
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.records import content_fingerprint
+from nddup.scanning.found import Batches, Found
+from nddup.scanning.rules import TextRule
+from nddup.scanning.text_buffers import text_buffers
+from nddup.table_types import TYPES, Table
+
+CONTEXT = 120
+"""Characters kept before and after what is shared, for a reader."""
+
+
+@dataclass(frozen=True)
+class ShareRecords:
+    """A row for each document that has a shingle of B, for each reject, and for the records of each split.
+
+    Args:
+        known: folder of the shingles of B, as `Known.save` wrote them.
+        rule: which text of a record counts.
+        counts: count the distinct shingles of each document that has one of B.
+    """
+
+    known: str
+    rule: TextRule
+    counts: bool
+    table: ClassVar[Table] = SHARED
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """SHARED, a batch a list."""
+        del head
+        known = open_known(self.known)
+        kinds = [TYPES[column.type] for column in SHARED.columns]
+        for some in found:
+            texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in some]
+            hits = find_hits(*text_buffers(texts), known, counts=self.counts)
+            rows = [*_count(some), *_reject(some), *_share(some, texts, hits)]
+            columns = [pa.array(values, kind) for values, kind in zip(zip(*rows), kinds, strict=True)]
+            yield SHARED.batch(columns)
+
+
+def _count(some: list[Found]) -> Iterator[tuple[object, ...]]:
+    """How many records of each split there are."""
+    for (source, split), records in Counter((one.source, one.split) for one in some).items():
+        yield ("count", source, split, records, *[None] * 12)
+
+
+def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
+    for one in some:
+        if isinstance(one.record, Reject):
+            told = one.record
+            yield ("reject", one.source, one.split, one.seq, told.doc_id, told.reason, told.detail, told.excerpt,
+                   *[None] * 8)  # fmt: skip
+
+
+def _share(some: list[Found], texts: list[str], hits: Hits) -> Iterator[tuple[object, ...]]:
+    """The documents with a hit."""
+    for row in np.flatnonzero(np.diff(hits.offsets)).tolist():
+        one, text = some[row], texts[row]
+        rows = slice(hits.offsets[row], hits.offsets[row + 1])
+        begins, ends = hits.begins[rows], hits.ends[rows]
+        starts, regions = cut_regions(text, begins, ends)
+        record = one.record
+        if not isinstance(record, Record):  # a reject has no text, so no hit
+            continue
+        yield ("document", one.source, one.split, one.seq, record.doc_id, None, None, None, content_fingerprint(record),
+               int(hits.n_shingles[row]), hits.tokens[rows], hits.numbers[rows], begins, ends, starts,
+               regions)  # fmt: skip
+
+
+def cut_regions(text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> tuple[list[int], list[str]]:
+    """The pieces of a text that hold its hits, with `CONTEXT` characters around; pieces that meet are one.
+
+    Args:
+        text: of the document.
+        begins: the first character of each hit, ascending, at least one.
+        ends: the character after each, ascending.
+
+    Returns:
+        The first character of each piece, and the pieces.
+
+    Example:
+        >>> cut_regions("x" * 500 + "shared" + "y" * 500, np.array([500]), np.array([506]))[0]
+        [380]
+    """
+    apart = np.flatnonzero(begins[1:] > ends[:-1] + 2 * CONTEXT) + 1
+    cuts = [0, *apart.tolist(), len(begins)]
+    bounds = [(max(0, int(begins[low]) - CONTEXT), int(ends[high - 1]) + CONTEXT) for low, high in pairwise(cuts)]
+    return [low for low, _ in bounds], [text[low:high] for low, high in bounds]
