@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "matching": GROUND,
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
+    "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "checking": {"verifying", "tables"},
     "table_types": set(),
     "working_tables": {"table_types"},
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
-    "results": {"run", "opened", "opened.spark", "checking", "explaining"},
+    "results": {"against", "run", "opened", "opened.spark", "checking", "explaining"},
     "commands": {"results", "repository"},
     "cli": {"commands"},
     "": {"run"},
@@ -60,7 +61,7 @@ reach neither `matching` nor `mining`, on whatever way: that is the independence
 
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "table_types", "working_tables", "tables",
-    "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
+    "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup", "against",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

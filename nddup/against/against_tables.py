@@ -12,7 +12,9 @@ ITEMS = Table(
         ),
         Column("source", "string", "path of the file relative to B"),
         Column("shingles", "int", "distinct shingles of the item"),
-        Column("suppressed", "int", "how many of them too many documents of A have; they count in nothing that follows"),
+        Column(
+            "suppressed", "int", "how many of them too many documents of A have; they count in nothing that follows"
+        ),
         Column(
             "verdict",
             "string",

@@ -83,9 +83,7 @@ def _walk(
 
 
 @compiled
-def _common(
-    item: NDArray[np.int32], at: int, tokens: NDArray[np.int32], numbers: NDArray[np.int32], hit: int
-) -> int:
+def _common(item: NDArray[np.int32], at: int, tokens: NDArray[np.int32], numbers: NDArray[np.int32], hit: int) -> int:
     """How many shingles follow one another in both, the first included."""
     size = 1
     while (

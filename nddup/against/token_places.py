@@ -1,8 +1,8 @@
 """Where the tokens of a text are, and whether two runs of tokens are the same: the tokens of `nddup.sketching.tokens`.
 
-    locate_tokens      the bytes at which each token begins and ends
-    same_tokens        compares two runs of tokens, character by character, lower-cased
-    count_characters   bytes -> characters
+locate_tokens      the bytes at which each token begins and ends
+same_tokens        compares two runs of tokens, character by character, lower-cased
+count_characters   bytes -> characters
 """
 
 from typing import Final

@@ -7,7 +7,7 @@ them, but Spark and numba only inside `execute`: `--help` and the commands witho
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import check, evaluate, explain, index, inspect, mine, report, run, show, sweep, truth
+from nddup.commands import against, check, evaluate, explain, index, inspect, mine, report, run, show, sweep, truth
 
 
 class Command(Protocol):
@@ -30,6 +30,7 @@ COMMANDS: dict[str, Command] = {
     "truth": truth,
     "sweep": sweep,
     "index": index,
+    "against": against,
     "mine": mine,
     "explain": explain,
 }

@@ -63,4 +63,4 @@ def measured(
 
 def settings_of(config: Config) -> dict[str, Any]:
     """The settings that decide what a run finds, as plain values, without secrets. The engine is not among them."""
-    return hide_settings(config.model_dump(exclude={"engine", "local"}))
+    return hide_settings(config.model_dump(exclude={"engine", "local", "against"}))

@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from nddup.settings.against_schema import AgainstConfig
 from nddup.settings.output_schema import LocalConfig, OutputConfig
 from nddup.settings.section import Section
 from nddup.settings.sizes import MOST_BYTES, parse_size
@@ -264,6 +265,7 @@ class Config(Section):
     keep: KeepConfig = KeepConfig()
     output: OutputConfig = OutputConfig()
     local: LocalConfig = LocalConfig()
+    against: AgainstConfig = AgainstConfig()
     spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
 
     @field_validator("spark")

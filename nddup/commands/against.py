@@ -1,0 +1,110 @@
+"""`nddup against`: which items of one collection stand in another."""
+
+import argparse
+import sys
+from fractions import Fraction
+from typing import Any
+
+from nddup.commands.options import add_parser, positive
+from nddup.steps import Steps
+
+EPILOG = """verdicts:
+  found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
+                item (--of document), or either (--of any)
+  part          something is shared, but less
+  clean         not one shingle is shared, of those that count
+  not testable  too short to say, or too common: its shingles are in more than against.max_document_frequency documents
+
+Shingles are runs of --length tokens; all are compared, exactly. Both collections are files of this machine.
+
+examples:
+  nddup against crawl/ benchmarks/ --by folder
+        benchmarks/qa: 1,500 items, 1,199 found, 0 clean; not testable: 224 short, 77 common
+  nddup against train.jsonl test.jsonl --output out/against         tables, and index.html with both texts side by side
+  nddup against train.jsonl test.jsonl --exit-code                  3 if anything is found
+  nddup against crawl/ qa.jsonl --set-b input.content=question+answer
+"""
+
+FOUND_STATUS = 3
+"""Exit status with --exit-code when something was found."""
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "against", summary="find which items of one collection stand in another", epilog=EPILOG,
+        description="Say of every item of B whether it stands in A: exact containment, with the spans that are shared.",
+    )  # fmt: skip
+    parser.add_argument("a", metavar="A", help="file or folder of this machine: the collection that may hold items")
+    parser.add_argument("b", metavar="B", help="file or folder of this machine: the items; they are held in memory")
+    parser.add_argument(
+        "--of", choices=("item", "document", "any"), default="item",
+        help="whose share counts: of the item in a document of A, of the document in the item, either (default item)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threshold", type=_share, default="0.8", metavar="T", help="least share of an item found (default 0.8)"
+    )
+    parser.add_argument(
+        "--length", type=positive, default=8, metavar="N", help="tokens of a shingle, up to 1,000 (default 8)"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("source", "folder"),
+        default="source",
+        help="parts of the matrix and the summary (default source)",
+    )
+    parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND_STATUS} if anything is found")
+    parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
+        help="one setting, of input, against or local; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set-b", action="append", default=[], metavar="a.b=c", help="one setting for reading B only; may be repeated"
+    )
+
+
+def _share(text: str) -> Fraction:
+    """Parse a share in (0, 1], exact as written, with at most nine decimals."""
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if not 0 < value <= 1 or value.denominator > 10**9:
+        raise argparse.ArgumentTypeError(f"expected a share in (0, 1], such as 0.8, got {text!r}")
+    return value
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Compare, and print what was found."""
+    with Steps("against", 7) as steps:
+        from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+
+        spare_pandas()
+        spare_blas()
+        from nddup.against.judge import Rules  # noqa: PLC0415
+        from nddup.errors import ConfigError  # noqa: PLC0415
+        from nddup.results.against_output import (  # noqa: PLC0415
+            list_found, require_new, summarise_verdicts, write_compared,
+        )  # fmt: skip
+        from nddup.results.compare_collections import AskedAgainst, compare  # noqa: PLC0415
+        from nddup.settings.load import load_config  # noqa: PLC0415
+
+        if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
+            raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
+        folder = require_new(options.output) if options.output else None
+        config = load_config(options.config, options.assignments)
+        config_b = load_config(options.config, [*options.assignments, *options.set_b])
+        limits = config.against
+        rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)
+        asked = AskedAgainst(rules, options.length, options.by)
+        compared = compare((options.a, config), (options.b, config_b), asked, steps)
+        if folder is not None:
+            steps.begin("write the tables and the page")
+            write_compared(compared, folder)
+    lines = [*summarise_verdicts(compared), *list_found(compared)]
+    lines += [f"tables and page in {options.output}"] if folder is not None else []
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())
+    return FOUND_STATUS if options.exit_code and is_found else 0

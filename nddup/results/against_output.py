@@ -1,0 +1,98 @@
+"""What `nddup against` prints, and the folder that it writes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT
+from nddup.errors import OutputError
+from nddup.results.against_page import spell_page
+from nddup.results.compare_collections import Compared
+from nddup.scanning.local_paths import local_path
+
+SHOWN_PARTS, SHOWN_ITEMS = 20, 10
+"""Parts of B that have a line of their own, and found items that are printed."""
+
+
+def require_new(output: str) -> Path:
+    """The folder of the output.
+
+    Raises:
+        OutputError: if it exists.
+    """
+    folder = Path(local_path(output))
+    if folder.exists():
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    return folder
+
+
+def summarise_verdicts(compared: Compared) -> list[str]:
+    """A line for each part of B, then what was read and what was left out."""
+    judged, parts = compared.judged, compared.b.parts
+    places = {label: place for place, label in enumerate(parts)}
+    of_item = np.array([places[compared.b.labels[source]] for source in compared.items.sources], np.int64)
+    counts = np.bincount(5 * of_item + judged.verdicts, minlength=5 * len(parts)).reshape(-1, 5)
+    order = np.argsort(-counts[:, FOUND], kind="stable").tolist() if len(parts) > SHOWN_PARTS else range(len(parts))
+    lines = [_line(parts[place], counts[place]) for place in list(order)[:SHOWN_PARTS]]
+    if len(parts) > SHOWN_PARTS:
+        lines.append(f"… and {len(parts) - SHOWN_PARTS:,} more parts")
+    if len(parts) > 1:
+        lines.append(_line("all", counts.sum(axis=0)))
+    return [*lines, *_about(compared)]
+
+
+def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> str:
+    """How many items of a part have each verdict."""
+    said = [f"{counts.sum():,} items", f"{counts[FOUND]:,} found"]
+    said += [f"{counts[PART]:,} part"] if counts[PART] else []
+    said.append(f"{counts[CLEAN]:,} clean")
+    untested = [(counts[SHORT], "short"), (counts[COMMON], "common")]
+    told = ", ".join(f"{count:,} {reason}" for count, reason in untested if count)
+    return f"{name}: {', '.join(said)}" + (f"; not testable: {told}" if told else "")
+
+
+def _about(compared: Compared) -> Iterator[str]:
+    """What was read and what does not count, a line each."""
+    shared, items = compared.shared, compared.items
+    yield f"{compared.a.path}: {shared.documents:,} documents read, {len(shared.ids):,} have a shingle of an item"
+    if suppressed := len(compared.tables["suppressed"]):
+        yield f"suppressed: {suppressed:,} of {len(items.known.keys):,} shingles, in too many documents"
+    for path, rejects in ((compared.a.path, shared.rejects), (compared.b.path, items.rejects)):
+        if len(rejects):
+            first = rejects.slice(0, 1).to_pylist()[0]
+            yield (
+                f"{path}: {len(rejects):,} records or files not compared; the first: record {first['record']} of"
+                f" {first['source']}: {first['reason']} ({first['detail']})"
+            )
+    if items.renamed:
+        yield f"{compared.b.path}: {items.renamed:,} ids repeated; their items are named by file and record"
+    if len(compared.a.parts) * len(compared.b.parts) > len(compared.tables["matrix"]):
+        yield f"matrix: of {len(compared.a.parts):,} x {len(compared.b.parts):,} parts, those that share something"
+
+
+def list_found(compared: Compared) -> Iterator[str]:
+    """The first found items, a line each, as far as they are few enough to read."""
+    found = np.flatnonzero(compared.judged.verdicts == FOUND)
+    for row in compared.tables["items"].take(found[:SHOWN_ITEMS]).to_pylist():
+        where = f"{row['document']} ({row['document_source']})"
+        yield f"found: {row['item']} in {where}, containment {row['containment']:.3f}"
+    if len(found) > SHOWN_ITEMS:
+        yield f"found: {len(found) - SHOWN_ITEMS:,} more; --output DIR writes all of them"
+
+
+def write_compared(compared: Compared, folder: Path) -> None:
+    """Write the tables, a folder each, and `index.html` last.
+
+    Raises:
+        OutputError: if the folder cannot be written.
+    """
+    try:
+        for name, table in compared.tables.items():
+            (folder / name).mkdir(parents=True)
+            pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
+        with (folder / "index.html").open("w", encoding="utf-8", errors="replace") as page:
+            page.writelines(spell_page(compared, summarise_verdicts(compared)))
+    except OSError as error:
+        raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
