@@ -12,9 +12,7 @@ ITEMS = Table(
         ),
         Column("source", "string", "path of the file relative to B"),
         Column("shingles", "int", "distinct shingles of the item"),
-        Column(
-            "suppressed", "int", "how many of them too many documents of A have; they count in nothing that follows"
-        ),
+        Column("suppressed", "int", "how many of them are in too many documents of A, and count nowhere else"),
         Column(
             "verdict",
             "string",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import Known, filter_shift, find_number, may_be_known
+from nddup.against.shingle_table import Known, filter_shift, find_number, has_key, may_be_known
 from nddup.against.token_places import count_characters, locate_tokens
 from nddup.arrays import compiled
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
@@ -74,7 +74,10 @@ def _find(
     hit_begins, hit_ends = np.empty(room, np.int32), np.empty(room, np.int32)
     offsets, n_distinct = np.zeros(n + 1, np.int64), np.zeros(n, np.int32)
 
-    mask, shift = known.rule[1], filter_shift(known.bits)
+    # Names of their own: a field of a tuple would be counted as a reference at every use.
+    bits, slots, keys, places = known.bits, known.slots, known.keys, known.places
+    known_data, known_starts, known_ends = known.data, known.starts, known.ends
+    mask, shift = known.rule[1], filter_shift(bits)
     total = 0
     for i in range(n):
         offsets[i + 1] = total
@@ -83,26 +86,26 @@ def _find(
             continue
         n_shingles = roll(hashes, n_tokens, length, 1, leaving, fingerprints)
         first = 0
-        while first < n_shingles and not may_be_known(fingerprints[first] & mask, known.bits, shift):
+        while first < n_shingles and not has_key(fingerprints[first] & mask, bits, shift, slots, keys):
             first += 1
         if first == n_shingles:
             continue
 
-        # Something may be known: now the places of the tokens are worth finding.
+        # A fingerprint is known: now the places of the tokens are worth finding.
         locate_tokens(data, bounds[i], bounds[i + 1], table, starts, ends)
         before = -1
         for s in range(first, n_shingles):
             key = fingerprints[s] & mask
             found = -1
-            if may_be_known(key, known.bits, shift):
+            if may_be_known(key, bits, shift):
                 found, _ = find_number(
-                    key, known.slots, known.keys, known.places, known.data, known.starts, known.ends, data, starts,
-                    ends, s, length, before, table,
+                    key, slots, keys, places, known_data, known_starts, known_ends, data, starts, ends, s, length,
+                    before, table,
                 )  # fmt: skip
             before = -1
             if found >= 0:
                 hit_tokens[total], hit_numbers[total] = s, found
-                before = np.int64(known.places[found])
+                before = int(places[found])
                 total += 1
         if total == offsets[i + 1]:
             continue
@@ -132,7 +135,7 @@ def _write_characters(
     byte, characters = start, 0
     end_byte, end_characters = start, 0
     for h in range(len(tokens)):
-        begin, end = np.int64(starts[tokens[h]]), np.int64(ends[tokens[h] + length - 1])
+        begin, end = int(starts[tokens[h]]), int(ends[tokens[h] + length - 1])
         characters += count_characters(data, byte, begin)
         end_characters += count_characters(data, end_byte, end)
         byte, end_byte = begin, end

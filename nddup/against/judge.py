@@ -205,7 +205,7 @@ def _in_groups(sets: _Sets, holders: Holders, is_suppressed: NDArray[np.bool_]) 
 
 
 @compiled
-def _score(
+def _score(  # noqa: C901 - one pass over the documents; each phase has its comment
     documents: _Ordered,
     postings: _Postings,
     is_suppressed: NDArray[np.bool_],
@@ -224,15 +224,19 @@ def _score(
     cell_of = np.full(n_items, -1, np.int64)  # the last cell of each item; groups come one after another
     cells, n_cells = np.empty((1024, 3), np.int64), 0
 
+    # Names of their own: a field of a tuple would be counted as a reference at every use.
+    offsets, values, ranks, groups = documents.offsets, documents.values, documents.ranks, documents.groups
+    post_offsets, post_items = postings.offsets, postings.items
+
     for document in documents.order:
         # How many shingles each item has in common with this document.
         n_touched = 0
-        for i in range(documents.offsets[document], documents.offsets[document + 1]):
-            number = documents.values[i]
+        for i in range(offsets[document], offsets[document + 1]):
+            number = values[i]
             if is_suppressed[number]:
                 continue
-            for j in range(postings.offsets[number], postings.offsets[number + 1]):
-                item = postings.items[j]
+            for j in range(post_offsets[number], post_offsets[number + 1]):
+                item = post_items[j]
                 if shared[item] == 0:
                     touched[n_touched] = item
                     n_touched += 1
@@ -250,18 +254,16 @@ def _score(
             is_found[item] |= is_reached
 
             # Two different fractions of counts below 2**26 are different floats, and equal ones are the same float.
-            if share > value[item] or (
-                share == value[item] and documents.ranks[document] < documents.ranks[best[item]]
-            ):
+            if share > value[item] or (share == value[item] and ranks[document] < ranks[best[item]]):
                 best[item], value[item] = document, share
 
             cell = cell_of[item]
-            if cell < 0 or cells[cell, 1] != documents.groups[document]:
+            if cell < 0 or cells[cell, 1] != groups[document]:
                 if n_cells == len(cells):
                     cells = np.concatenate((cells, np.empty_like(cells)))
                 cell = n_cells
                 cell_of[item] = cell
-                cells[cell, 0], cells[cell, 1], cells[cell, 2] = item, documents.groups[document], PART
+                cells[cell, 0], cells[cell, 1], cells[cell, 2] = item, groups[document], PART
                 n_cells += 1
             if is_reached:
                 cells[cell, 2] = FOUND

@@ -27,7 +27,9 @@ class ReadItems:
         for some in found:
             rows = [self._row_of(one) for one in some]
             kinds = [TYPES[column.type] for column in READ_ITEMS.columns]
-            yield READ_ITEMS.batch([pa.array(values, kind) for values, kind in zip(zip(*rows), kinds, strict=True)])
+            yield READ_ITEMS.batch(
+                [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+            )
 
     def _row_of(self, one: Found) -> tuple[object, ...]:
         place, record = (one.source, one.split, one.seq), one.record

@@ -49,7 +49,7 @@ class ShareRecords:
             texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in some]
             hits = find_hits(*text_buffers(texts), known, counts=self.counts)
             rows = [*_count(some), *_reject(some), *_share(some, texts, hits)]
-            columns = [pa.array(values, kind) for values, kind in zip(zip(*rows), kinds, strict=True)]
+            columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
             yield SHARED.batch(columns)
 
 

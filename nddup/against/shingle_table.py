@@ -145,17 +145,17 @@ def find_number(
     the same known text, only the last token is compared, because the others are equal already.
     """
     mask = len(slots) - 1
-    slot = np.int64((key * HASH_MULTIPLIER) >> np.uint64(64 - _log2(len(slots))))
+    slot = _first_slot(key, slots)
     while slots[slot] >= 0:
         number = slots[slot]
         if keys[number] == key:
-            place = np.int64(places[number])
+            place = int(places[number])
             skip = length - 1 if before >= 0 and place == before + 1 else 0
             if same_tokens(
                 data, starts, ends, first + skip, known_data, known_starts, known_ends, place + skip, length - skip,
                 table,
             ):  # fmt: skip
-                return np.int64(number), slot  # type: ignore[return-value]
+                return int(number), slot
         slot = (slot + 1) & mask
     return -1, slot
 
@@ -164,7 +164,28 @@ def find_number(
 def may_be_known(key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64) -> bool:
     """Whether the filter lets a fingerprint pass; `shift` is 64 less the number of bits that choose a place."""
     place = (key * HASH_MULTIPLIER) >> shift
-    return (bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1) != 0
+    return bool((bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1))
+
+
+@compiled
+def has_key(
+    key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]
+) -> bool:
+    """Whether any known shingle has a fingerprint; the shingle itself may be another."""
+    if not may_be_known(key, bits, shift):
+        return False
+    slot = _first_slot(key, slots)
+    while slots[slot] >= 0:
+        if keys[slots[slot]] == key:
+            return True
+        slot = (slot + 1) & (len(slots) - 1)
+    return False
+
+
+@compiled
+def _first_slot(key: np.uint64, slots: NDArray[np.int32]) -> int:
+    """The slot at which the search for a fingerprint begins."""
+    return np.int64((key * HASH_MULTIPLIER) >> np.uint64(64 - _log2(len(slots))))  # type: ignore[return-value]
 
 
 @compiled
@@ -245,5 +266,5 @@ def _number(
                 slots[slot], keys[count], places[count] = count, key, first + s
                 count += 1
             numbers[first + s] = found
-            before = np.int64(places[found])
+            before = int(places[found])
     return count

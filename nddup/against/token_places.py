@@ -85,8 +85,8 @@ def same_tokens(
 ) -> bool:
     """Whether `count` tokens from `first` on are those of the other text from `other_first` on, lower-cased."""
     for t in range(count):
-        i, end = np.int64(starts[first + t]), np.int64(ends[first + t])
-        j, other_end = np.int64(other_starts[other_first + t]), np.int64(other_ends[other_first + t])
+        i, end = int(starts[first + t]), int(ends[first + t])
+        j, other_end = int(other_starts[other_first + t]), int(other_ends[other_first + t])
         while i < end and j < other_end:
             width, other_width = 1, 1
             code, other_code = byte_at(data, i), byte_at(other_data, j)

@@ -85,9 +85,7 @@ def execute(options: argparse.Namespace) -> int:
         spare_blas()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.errors import ConfigError  # noqa: PLC0415
-        from nddup.results.against_output import (  # noqa: PLC0415
-            list_found, require_new, summarise_verdicts, write_compared,
-        )  # fmt: skip
+        from nddup.results.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415
         from nddup.results.compare_collections import AskedAgainst, compare  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 

@@ -35,8 +35,10 @@ h1 { font-size: 1.8rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 
 h3 { font-size: 1rem; margin: 0 0 6px; }
 .muted { color: var(--muted); } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; } th, td { padding: 4px 14px 4px 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); } td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin: 10px 0; padding: 10px 14px; }
+  border-bottom: 1px solid var(--line); }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin: 10px 0;
+  padding: 10px 14px; }
 summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 20px; margin-top: 10px; }
 @media (max-width: 760px) { .pair { grid-template-columns: 1fr; } }

@@ -129,10 +129,8 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
 
     item, part, verdict = judged.cells.T
     keys = of_item[item] * len(parts_a) + part
-    if len(parts_a) * len(parts_b) <= MOST_CELLS:
-        shown = np.arange(len(parts_a) * len(parts_b))
-    else:
-        shown = np.unique(keys)
+    n_cells = len(parts_a) * len(parts_b)
+    shown = np.arange(n_cells) if n_cells <= MOST_CELLS else np.unique(keys)
     places = np.searchsorted(shown, keys)
     found = np.bincount(places[verdict == FOUND], minlength=len(shown))
     partly = np.bincount(places[verdict == PART], minlength=len(shown))

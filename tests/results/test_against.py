@@ -1,0 +1,212 @@
+"""`nddup against` as a command: planted items, both collections read from files."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.sketching.tokens import tokenise
+
+WORDS = [f"w{number}" for number in range(4_000)]
+BANNER = " ".join(f"banner{number}" for number in range(20))
+
+
+class Planted(NamedTuple):
+    """The folders of A and B, and what each item is."""
+
+    a: Path
+    b: Path
+    kinds: dict[str, str]
+
+
+def text(rng: random.Random, tokens: int) -> str:
+    return " ".join(rng.choice(WORDS) for _ in range(tokens))
+
+
+def edit(rng: random.Random, words: list[str], changed: int) -> str:
+    """The words, so many of them replaced."""
+    places = set(rng.sample(range(len(words)), changed))
+    return " ".join("edited" if place in places else word for place, word in enumerate(words))
+
+
+def plant(folder: Path, seed: int = 3) -> Planted:
+    """300 items of 20 to 160 words, and 400 documents that hold some of them."""
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    items, documents, kinds = [], [{"id": f"d{n}", "text": text(rng, 300)} for n in range(250)], {}
+    for number in range(300):
+        kind = ("verbatim", "embedded", "edited1", "edited9", "absent", "short", "common")[number % 7]
+        name, body = f"{kind}-{number}", text(rng, rng.randint(40, 160))
+        kinds[name] = kind
+        held = {
+            "verbatim": body,
+            "embedded": f"{text(rng, 500)}, {body.upper()}! {text(rng, 500)}",
+            "edited1": edit(rng, body.split(), 1),
+            "edited9": edit(rng, body.split(), len(body.split()) // 3),
+        }.get(kind)
+        body = {"short": text(rng, 11), "common": BANNER}.get(kind, body)
+        items.append({"id": name, "text": body})
+        documents += [{"id": f"of-{name}", "text": held}] if held else []
+    documents += [{"id": f"banner-{n}", "text": f"{BANNER} {text(rng, 30)}"} for n in range(30)]
+    rng.shuffle(documents)
+
+    places = {"A/one/a.jsonl": documents[:150], "A/two/a.jsonl": documents[150:], "B/qa/b.jsonl": items}
+    for place, rows in places.items():
+        (folder / place).parent.mkdir(parents=True)
+        (folder / place).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return Planted(folder / "A", folder / "B", kinds)
+
+
+def rows(output: Path, table: str) -> list[dict[str, Any]]:
+    read: list[dict[str, Any]] = pq.read_table(output / table).to_pylist()
+    return read
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    return plant(tmp_path_factory.mktemp("against"))
+
+
+@pytest.fixture(scope="module")
+def output(planted: Planted) -> Path:
+    folder = planted.a.parent / "out"
+    status = main(["against", str(planted.a), str(planted.b), "--output", str(folder), "--by", "folder",
+                   "--set", "against.max_document_frequency=20", "--exit-code"])  # fmt: skip
+    assert status == 3
+    return folder
+
+
+def test_planted_items_have_their_verdicts(planted: Planted, output: Path) -> None:
+    """Verbatim and embedded items are found whole, edited ones as far as they stand there, absent ones are clean."""
+    expected = {"verbatim": "found", "embedded": "found", "absent": "clean"}
+    for row in rows(output, "items"):
+        kind = planted.kinds[row["item"]]
+        if kind in ("short", "common"):
+            assert (row["verdict"], row["reason"]) == ("not testable", kind)
+            assert (row["containment"], row["document"]) == (None, None)
+            continue
+        assert row["reason"] is None
+        share = row["containment"]
+        assert row["verdict"] == expected.get(kind, "found" if share >= 0.8 else "part" if share else "clean")
+        assert share > 0 or kind in ("edited9", "absent")
+        if kind in ("verbatim", "embedded"):
+            assert (row["document"], row["containment"], row["covered"]) == (f"of-{row['item']}", 1.0, 1.0)
+
+
+def test_spans_have_equal_tokens_on_both_sides(planted: Planted, output: Path) -> None:
+    """The ranges of tokens and of characters name the same run, and the excerpt is its text in A."""
+    texts = {
+        row["id"]: row["text"]
+        for path in [*planted.a.rglob("*.jsonl"), *planted.b.rglob("*.jsonl")]
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    }
+    spans = rows(output, "spans")
+
+    assert {row["item"].partition("-")[0] for row in spans} >= {"verbatim", "embedded", "edited1"}
+    for row in spans:
+        mine, theirs = texts[row["item"]], texts[row["document"]]
+        run = tokenise(mine)[row["item_token"] : row["item_token_end"]]
+        assert run == tokenise(theirs)[row["document_token"] : row["document_token_end"]]
+        assert run == tokenise(mine[row["item_char"] : row["item_char_end"]])
+        found = theirs[row["document_char"] : row["document_char_end"]]
+        assert run == tokenise(found)
+        assert row["excerpt"] == found[:300]
+
+
+def test_what_too_many_documents_have_is_counted(output: Path) -> None:
+    """The thirteen shingles of the banner, each in thirty documents."""
+    words = BANNER.split()
+    expected = {" ".join(words[place : place + 8]): 30 for place in range(13)}
+
+    assert {row["shingle"]: row["documents"] for row in rows(output, "suppressed")} == expected
+
+
+def test_the_matrix_accounts_for_every_item(planted: Planted, output: Path) -> None:
+    """Each part of A on its own: what is found in either is found in all, and the counts add up."""
+    matrix = rows(output, "matrix")
+    assert {row["source_a"] for row in matrix} == {f"{planted.a}/one", f"{planted.a}/two"}
+    for row in matrix:
+        assert row["source_b"] == f"{planted.b}/qa"
+        assert (row["items"], row["testable"]) == (300, row["found"] + row["part"] + row["clean"])
+
+    found = [row for row in rows(output, "items") if row["verdict"] == "found"]
+    assert sum(row["found"] for row in matrix) == len(found)  # each stands in one document
+
+
+def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a part, in the form that is documented; the page marks the spans and loads nothing."""
+    assert main(["against", str(planted.a), str(planted.b), "--by", "folder"]) == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    page = (output / "index.html").read_text(encoding="utf-8")
+
+    assert line.startswith(f"{planted.b}/qa: 300 items, ")
+    assert line.endswith(" clean; not testable: 43 short")  # the banner is in 30 documents, fewer than 1,000
+    assert "<mark>" in page
+    assert "prefers-color-scheme: dark" in page
+    assert not any(mark in page for mark in ("<script", "<link", "src=", "@import", "url("))
+
+
+def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In processes of their own, of which each reads a part."""
+    monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
+    again = planted.a.parent / "again"
+    main(["against", str(planted.a), str(planted.b), "--output", str(again), "--by", "folder",
+          "--set", "against.max_document_frequency=20", "--set", "local.processes=2"])  # fmt: skip
+
+    for table in ("items", "spans", "suppressed", "matrix", "rejects"):
+        assert rows(again, table) == rows(output, table)
+
+
+def test_hostile_texts_stay_text(tmp_path: Path) -> None:
+    """Markup in an id or a text does not become markup of the page; a broken record is counted."""
+    words = " ".join(f"word{number}" for number in range(30))
+    row = json.dumps({"id": "<script>alert(1)</script>", "text": f"{words} <img src=x onerror=alert(1)> 1 < 2"})
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(f"{row}\n{row}\n{{broken\n", encoding="utf-8")
+
+    main(["against", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--output", str(tmp_path / "out"),
+          "--set", "input.markup=text"])  # fmt: skip
+
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "<img" not in page
+    assert [row["collection"] for row in rows(tmp_path / "out", "rejects")] == ["A", "B"]
+    assert [row["item"] for row in rows(tmp_path / "out", "items")] == ["<script>alert(1)</script>", "b.jsonl#2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "B"], "nowhere: no such file or folder"),
+        (["A", "B", "--output", "A"], "--output A: exists already"),
+        (["A", "B", "--length", "2000"], "--length 2000: expected at most 1,000"),
+        (["A", "B", "--set", "against.min_shingles=0"], "against.min_shingles: "),
+        (["A", "B", "--set-b", "input.format=jpeg"], "input.format: "),
+    ],
+)
+def test_wrong_use_is_one_line(
+    planted: Planted,
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit status 2, and what to mend."""
+    monkeypatch.chdir(planted.a.parent)
+
+    assert main(["against", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("threshold", ["0", "1.2", "much", "0.12345678901"])
+def test_a_threshold_is_a_share(threshold: str) -> None:
+    """Refused while the arguments are read."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["against", "A", "B", "--threshold", threshold])
+
+    assert stopped.value.code == 2
