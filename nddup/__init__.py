@@ -23,22 +23,33 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     opened, report                                      a finished run opened for reading, and written as a page
     storage, run                                        a run, from inputs to report: the packages that act
     repository                                          a collection that grows by batches, and look-ups in it
+    api                                                 what a Python program is given: a run as an object
     results, commands                                   what is done with a finished run; a module for each command
 """
 
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["find_duplicates"]
+__all__ = ["find_duplicates", "open"]
 
 if TYPE_CHECKING:
-    from nddup.run.find_duplicates import find_duplicates
+    from nddup.api.find_duplicates import find_duplicates
+    from nddup.api.open_run import open_run as open  # noqa: A004 - `nddup.open`
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Load what a run takes only when it is asked for: `--help` does without it."""
     if name == "find_duplicates":
-        from nddup.run.find_duplicates import find_duplicates  # noqa: PLC0415
+        from nddup.api.find_duplicates import find_duplicates  # noqa: PLC0415
 
         return find_duplicates
+    if name == "open":
+        from nddup.api.open_run import open_run  # noqa: PLC0415
+
+        return open_run
     raise AttributeError(f"module 'nddup' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What an editor completes."""
+    return sorted([*globals(), *__all__])

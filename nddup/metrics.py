@@ -22,6 +22,17 @@ class _Model(BaseModel):
     # A misspelled count is an error where metrics are made. `RunMetrics.read` is more tolerant.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - of any field
+        """A value by its key, as in the JSON: `metrics["rows"]` is `metrics.rows`."""
+        if key not in type(self).model_fields:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether `dump` has this key."""
+        field = type(self).model_fields.get(str(key))
+        return field is not None and not (field.exclude_if is _is_missing and getattr(self, str(key)) is None)
+
 
 class StageMetrics(_Model):
     """What is measured of every stage."""

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.opened.finished_run import Batches, FinishedRun, Kernel, Reader
+from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.table_types import Table
@@ -63,22 +63,18 @@ _TYPES = {
 """DuckDB's type of each type of `nddup.tables.TYPES`."""
 
 
-class DuckRun(FinishedRun):
-    """A run in a folder of this machine.
+class DuckTables(FinishedRun):
+    """A run whose tables DuckDB reads, wherever they lie.
 
     Args:
-        path: its folder, a path or a URI `file:/…`.
+        folder: of the run.
 
     Raises:
-        ConfigError: for a URI of another file system.
         OutputError, IncompatibleSketchError: as `FinishedRun`.
-        NddupError: if a table cannot be read.
-
-    Cost: some 30 ms, and the footer of one Parquet file a table.
     """
 
-    def __init__(self, path: str) -> None:
-        super().__init__(RunFolder(LocalStorage(), path))
+    def __init__(self, folder: Folder) -> None:
+        super().__init__(folder)
         self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
         settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
         self._database = duckdb.connect(":memory:", config=settings)
@@ -88,12 +84,6 @@ class DuckRun(FinishedRun):
         self._database.execute("SET enable_progress_bar = false")  # it would stand among the answers
         for macro in MACROS:
             self._database.execute(macro)
-
-        for table in RESULTS.values():
-            folder = Path(local_path(self.path), table.name)
-            if folder.is_dir():
-                self._see(table, sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_."))
-        self._database.execute("SET lock_configuration = true")
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`."""
@@ -134,13 +124,6 @@ class DuckRun(FinishedRun):
         with self._reading(), self._database.cursor() as other:
             rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
             self._collect(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
-
-    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
-        """As `FinishedRun.transform_text`."""
-        path = Path(local_path(self.path), name)
-        files = sorted(part for part in path.iterdir() if part.name[0] not in "_.") if path.is_dir() else [path]
-        with self._reading():
-            self._collect(table, (batch for file in files for batch in reader(_read_chunks(file))))
 
     def forget(self) -> None:
         """As `FinishedRun.forget`."""
@@ -184,6 +167,36 @@ class DuckRun(FinishedRun):
         finally:
             for name in tables or {}:
                 self._database.unregister(name)
+
+
+class DuckRun(DuckTables):
+    """A run in a folder of this machine.
+
+    Args:
+        path: its folder, a path or a URI `file:/…`.
+
+    Raises:
+        ConfigError: for a URI of another file system.
+        OutputError, IncompatibleSketchError: as `FinishedRun`.
+        NddupError: if a table cannot be read.
+
+    Cost: some 30 ms, and the footer of one Parquet file a table.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(RunFolder(LocalStorage(), path))
+        for table in RESULTS.values():
+            folder = Path(local_path(self.path), table.name)
+            if folder.is_dir():
+                self._see(table, sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_."))
+        self._database.execute("SET lock_configuration = true")
+
+    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
+        """As `FinishedRun.transform_text`."""
+        path = Path(local_path(self.path), name)
+        files = sorted(part for part in path.iterdir() if part.name[0] not in "_.") if path.is_dir() else [path]
+        with self._reading():
+            self._collect(table, (batch for file in files for batch in reader(_read_chunks(file))))
 
     def _see(self, table: Table, files: Sequence[str]) -> None:
         """Give a table its name: a view of its files with all declared columns, also if there is no file."""

@@ -1,13 +1,12 @@
 """A finished run as its readers see it, whichever engine reads its tables."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics
-from nddup.storage.run_folder import RunFolder
 from nddup.table_types import Table
 
 Batches = Iterator[pa.RecordBatch]
@@ -16,6 +15,21 @@ Kernel = Callable[[Batches], Batches]
 
 Reader = Callable[[Iterator[str]], Batches]
 """Makes rows of the parts of a text, in their order."""
+
+
+class Folder(Protocol):
+    """Where a run lies, as far as its readers ask: `RunFolder`, or what stands for one in memory."""
+
+    path: str
+
+    def open(self) -> Mapping[str, Any]:
+        """The metrics of the run, as in `metrics.json`."""
+
+    def holds(self, name: str) -> bool:
+        """Whether a table or a file of this name is there."""
+
+    def read_text(self, name: str) -> str:
+        """A text file beside the tables, whole."""
 
 
 class FinishedRun(ABC):
@@ -29,7 +43,7 @@ class FinishedRun(ABC):
         IncompatibleSketchError: if its sketches are of another format than this version's.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self.path = folder.path
         self.metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")

@@ -46,8 +46,8 @@ def create(
         ConfigError: for settings under which adding would not equal a fresh run.
     """
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-    from nddup.run.find_duplicates import nest_settings  # noqa: PLC0415
+    from nddup.settings.given import nest_settings  # noqa: PLC0415
     from nddup.settings.load import build_config  # noqa: PLC0415
 
-    config = build_config(nest_settings(settings), origin="nddup.repository.create")
+    config = build_config(nest_settings(settings, origin="nddup.repository.create"), origin="nddup.repository.create")
     return Repository.create(path, config, mode=mode, store=store, lowest=lowest)

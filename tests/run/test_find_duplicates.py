@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import find_duplicates
+from nddup.api.run_object import Run
 from nddup.errors import ConfigError, NddupError
-from nddup.run.find_duplicates import Tables
 from nddup.run.session import set_to
 from tests.finished_runs import run_over, write_texts
 
@@ -41,7 +41,7 @@ def frame(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found(frame: DataFrame) -> Tables:
+def found(frame: DataFrame) -> Run:
     """The tables of these texts."""
     return find_duplicates(frame, id="name", text="body", checkpoint=None, **SETTINGS)
 
@@ -51,7 +51,7 @@ def shown(table: DataFrame, columns: list[str]) -> list[str]:
     return sorted(map(str, table.select(columns).collect()))
 
 
-def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Tables, tmp_path: Path) -> None:
+def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Run, tmp_path: Path) -> None:
     """The same documents from JSON lines give the same tables, but for where each document stood."""
     output = tmp_path / "out"
 
@@ -63,7 +63,7 @@ def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Tables
     assert metrics["rows"]["pairs"] == 6
 
 
-def test_record_is_the_rank_of_the_id(found: Tables) -> None:
+def test_record_is_the_rank_of_the_id(found: Run) -> None:
     """Documents are numbered in the order of their ids, as bytes, whatever the order of rows."""
     rows = found.documents.orderBy("record").select("record", "doc_id", "source", "doc_key").collect()
 
@@ -73,7 +73,7 @@ def test_record_is_the_rank_of_the_id(found: Tables) -> None:
     assert {row["source"] for row in rows} == {"dataframe"}
 
 
-def test_the_input_is_left_as_it_was(frame: DataFrame, found: Tables) -> None:
+def test_the_input_is_left_as_it_was(frame: DataFrame, found: Run) -> None:
     """Nothing is cached, renamed or removed, and the tables do not read it again."""
     assert found.keep.count() == found.keep.count() == len(TEXTS)
     assert not frame.storageLevel.useDisk
@@ -180,7 +180,7 @@ def persisted(spark: SparkSession) -> dict[int, Any]:
 
 
 def test_tables_in_a_folder_outlive_the_executors(
-    spark: SparkSession, frame: DataFrame, found: Tables, tmp_path: Path
+    spark: SparkSession, frame: DataFrame, found: Run, tmp_path: Path
 ) -> None:
     """All blocks that executors hold are lost: the tables are those of a call that lost none."""
     folder, others = tmp_path / "checkpoint", set(persisted(spark))

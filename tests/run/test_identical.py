@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nddup.run.find_duplicates import find_duplicates
 from pyspark.sql import SparkSession
 
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
-from nddup.run.find_duplicates import find_duplicates
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from nddup.run.find_duplicates import find_duplicates
 from pyspark.sql import SparkSession
 
 from nddup.matching.threshold import Threshold
-from nddup.run.find_duplicates import find_duplicates
 from nddup.spark.clustering.cluster_names import Naming, list_members, list_places, name_sets
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,

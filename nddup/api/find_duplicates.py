@@ -1,51 +1,58 @@
 """The near-duplicates among the rows of a table: of Spark, on Spark; of pandas, Polars or Arrow, in this process."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics, Stages
+from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of
 from nddup.run.progress import Progress
 from nddup.settings.derive import processes_of
+from nddup.settings.given import (
+    ClustersSettings,
+    InputSettings,
+    KeepSettings,
+    LexiconSettings,
+    LocalSettings,
+    PairsSettings,
+    ShingleSettings,
+    SketchSettings,
+    nest_settings,
+)
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import MemoryTables
+from nddup.tables import RESULTS
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What `find_duplicates` gives: the tables of a run, and what was counted.
-
-    They are of the kind of table that was given: Spark DataFrames, pandas or Polars frames, or Arrow tables.
-    """
-
-    documents: Any
-    rejects: Any
-    pairs: Any
-    clusters: Any
-    members: Any
-    keep: Any
-    false_components: Any
-    metrics: dict[str, Any]
-
-
-def find_duplicates(
+def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
     df: Any,  # noqa: ANN401 - of several libraries, none of which is loaded here
     id: str = "id",  # noqa: A002 - the caller's word
     text: str = "text",
     *,
     checkpoint: str | None = None,
+    engine: Literal["auto", "local", "spark"] = "auto",
+    input: InputSettings | None = None,  # noqa: A002 - the name of the section
+    shingle: ShingleSettings | None = None,
+    sketch: SketchSettings | None = None,
+    lexicon: LexiconSettings | None = None,
+    pairs: PairsSettings | None = None,
+    clusters: ClustersSettings | None = None,
+    keep: KeepSettings | None = None,
+    local: LocalSettings | None = None,
+    spark: Mapping[str, str] | None = None,
     **settings: Any,  # noqa: ANN401
-) -> Tables:
+) -> Run:
     """Find the near-duplicates among the rows of a table.
 
     Args:
@@ -54,12 +61,24 @@ def find_duplicates(
         text: its column of texts; null goes to `rejects`.
         checkpoint: of a Spark DataFrame, a folder that every executor sees, `hdfs:///tmp/x`. The tables are kept there
             as Parquet, in a new folder of each call, and outlive the session; removing it is the caller's.
-        **settings: sections of the configuration, `pairs={"threshold": 0.9}`, or keys `**{"pairs.threshold": 0.9}`.
+        engine: `spark` is for a DataFrame of Spark.
+        input: how texts are read; keys about files have no effect.
+        shingle: what a feature is.
+        sketch: how a document is reduced.
+        lexicon: for the kinds of words.
+        pairs: when two documents are near-duplicates, `pairs={"threshold": 0.9}`.
+        clusters: how clusters are mined.
+        keep: which of several near-duplicates stays.
+        local: what the embedded engine may take.
+        spark: Spark's own settings, under their full names.
+        **settings: keys with a point, `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        The tables of a run. `record` is the rank of the id. Those of Spark, without `checkpoint`, lie on the executors'
-        disks until the session ends: if an executor is lost, so is its part of the tables, and the call or a later read
-        fails. The settings of the session are as they were, also after a failure; meanwhile they are those of the run.
+        A run as `nddup.open` gives it, its tables of the kind that was given. `record` is the rank of the id. Those of
+        Spark, without `checkpoint`, lie on the executors' disks until the session ends: if an executor is lost, so is
+        its part of the tables, and the call or a later read fails; such a run answers no `sql` or `document`, for its
+        tables are the session's. The settings of the session are as they were, also after a failure; meanwhile they are
+        those of the run.
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
@@ -67,26 +86,34 @@ def find_duplicates(
         OutputError: if the folder `checkpoint` cannot be made.
 
     Example:
-        tables = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
-        kept = pages[pages["url"].isin(tables.keep.query("kept")["doc_id"])]
+        run = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
+        kept = pages[pages["url"].isin(run.keep.query("kept")["doc_id"])]
     """
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
     for column in (id, text):
         if column not in names:
             raise ConfigError(f"find_duplicates: no column {column!r}; there are {', '.join(map(str, names))}")
-    config = build_config(nest_settings(settings), origin="find_duplicates")
+    sections = {
+        "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
+        "keep": keep, "local": local, "spark": spark,
+    }  # fmt: skip
+    given = settings | {name: section for name, section in sections.items() if section is not None}
+    nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
+    config = build_config(nested, origin="find_duplicates")
 
     if hasattr(df, "sparkSession"):
         from nddup.run.dataframes import find_on_spark  # noqa: PLC0415 - Spark is loaded for its own tables only
 
         found, metrics = find_on_spark(df, (id, text), config, checkpoint=checkpoint)
-        return Tables(**found, metrics=metrics.dump())
+        frames: dict[str, Any] = dict(found)
+        return Run(**frames, metrics=metrics)
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
-    given = _to_arrow(df, [id, text])
-    tables, metrics = _find_here(number_texts(given, id=id, text=text), config)
-    return Tables(**{name: _as_given(table, df) for name, table in tables.items()}, metrics=metrics.dump())
+    rows = _to_arrow(df, [id, text])
+    tables, metrics = _find_here(number_texts(rows, id=id, text=text), config)
+    shown: dict[str, Any] = {name: _as_given(table, df) for name, table in tables.items()}
+    return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
 
 def _find_here(texts: pa.Table, config: Config) -> tuple[dict[str, pa.Table], RunMetrics]:
@@ -100,8 +127,8 @@ def _find_here(texts: pa.Table, config: Config) -> tuple[dict[str, pa.Table], Ru
 
     pairs, clusters, keep = found.stages
     stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep)
-    names = [name for name in Tables.__dataclass_fields__ if name != "metrics"]
-    return {name: store.tables[name] for name in names}, metrics_of(config, stages, found.unpaired)
+    tables = {name: store.tables[name] for name in RESULTS if name in store.tables}
+    return tables, metrics_of(config, stages, found.unpaired)
 
 
 def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
@@ -127,31 +154,3 @@ def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
     if hasattr(df, "to_arrow"):
         return import_module("polars").from_arrow(table)
     return table.to_pandas()
-
-
-def _keys_of(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, or a plain type
-    return list(getattr(section, "model_fields", {}))
-
-
-def nest_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Keys with a point as sections."""
-    nested: dict[str, Any] = {}
-    for key, value in settings.items():
-        section, _, name = key.partition(".")
-        if not name and not isinstance(value, dict):
-            sections = [known for known, one in Config.model_fields.items() if section in _keys_of(one.annotation)]
-            hint = (
-                f"; {section} is a setting of {sections[0]}: {sections[0]}={{{section!r}: {value!r}}}"
-                if sections
-                else ""
-            )
-            raise ConfigError(
-                f"find_duplicates: {section}: expected a section such as pairs={{...}}, got {value!r}{hint}"
-            )
-        if section == "output":
-            raise ConfigError(
-                "find_duplicates: output: it writes no folder, the tables are returned; `nddup run` writes one"
-            )
-        given = ({key: value} if section == "spark" else {name: value}) if name else value
-        nested[section] = {**nested.get(section, {}), **given}
-    return nested

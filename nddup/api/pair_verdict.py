@@ -1,0 +1,265 @@
+"""Why two documents are, or are not, near-duplicates of a run: what was measured, what was asked, a verdict.
+
+All numbers are recomputed from the two stored sketches by the rule of the run; then the tables say what the run made of
+the pair.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.api import html
+from nddup.arrays import Ragged
+from nddup.errors import ConfigError
+from nddup.matching.compare import compare_sketches, overlap_or_less, resemblance_parts
+from nddup.matching.threshold import Threshold
+from nddup.opened.finished_run import FinishedRun
+from nddup.settings import derive
+from nddup.settings.schema import Config
+from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_variance
+from nddup.sketching.recipe import level_of
+
+BOTH = """
+    SELECT d.doc_id, d.group, d.sketch, d.n_features, g.n_features AS level_features, k.kept, k.duplicate_of
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id JOIN documents AS g ON d.group = g.doc_id
+    LEFT JOIN keep AS k ON d.doc_id = k.doc_id
+"""
+ROWS = """
+    SELECT p.doc_a, p.doc_b, p.star FROM pairs AS p
+    JOIN wanted AS a ON p.doc_a = a.id JOIN wanted AS b ON p.doc_b = b.id
+"""
+LED = """
+    SELECT c.component, m.doc_id FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id
+    JOIN wanted AS w ON m.doc_id = w.id WHERE c.coverage = 'documents'
+"""
+"""Of the documents in wanted(id). LED: those of components given by leaders."""
+
+
+class Measured(NamedTuple):
+    """Two sketches, compared by the rule of the run."""
+
+    sizes: tuple[int, int]
+    common: int
+    shared: int
+    united: int
+    need: int
+    is_near: bool
+
+
+@dataclass(frozen=True)
+class PairVerdict:
+    """Two documents, compared.
+
+    Attributes:
+        doc_a: the smaller id, compared as bytes.
+        doc_b: the larger id.
+        is_pair: whether the run has them as near-duplicates: a row of `pairs`, or rows of a star that stand for it.
+        verdict: why, in a sentence.
+        measure: what the threshold applies to.
+        threshold: a share, or a count of features.
+        value: what the threshold is compared with: the resemblance, the overlap as a share or count, the containment.
+        common: features in both sketches; of kinds of varying modulus, those at the coarser one.
+        features_a: features in the sketch of a, likewise.
+        features_b: features in the sketch of b, likewise.
+        needed: the least `common` with which two sketches of these sizes can be near-duplicates.
+        resemblance: as estimated from the sketches; None if both are empty.
+        standard_error: of `value` as an estimate; None where the measure is the overlap itself, or the kind draws no
+            random sample. Near a resemblance of 0 or 1, the error that the formula gives is too small.
+    """
+
+    doc_a: str
+    doc_b: str
+    is_pair: bool
+    verdict: str
+    measure: str
+    threshold: float
+    value: float
+    common: int
+    features_a: int
+    features_b: int
+    needed: int
+    resemblance: float | None
+    standard_error: float | None
+
+    def __str__(self) -> str:
+        """The verdict."""
+        return self.verdict
+
+    def _repr_html_(self) -> str:
+        """Verdict and numbers, for a notebook."""
+        values = {
+            self.measure: self.value, "threshold": self.threshold, "standard error": self.standard_error,
+            "features in common": self.common, "needed at least": self.needed, "features of a": self.features_a,
+            "features of b": self.features_b, "resemblance": self.resemblance,
+        }  # fmt: skip
+        return html.facts(f"{self.doc_a} and {self.doc_b}", values, sentence=self.verdict)
+
+
+def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> PairVerdict:
+    """Say why two documents are, or are not, near-duplicates.
+
+    Args:
+        run: the run.
+        config: its settings.
+        first: an id.
+        second: another id.
+
+    Raises:
+        ConfigError: if one is no document of the run, or both are the same.
+
+    Cost: a pass over the ids of `documents` and `pairs`; two sketches are read.
+    """
+    if first == second:
+        raise ConfigError(f"explain_pair: expected two documents, got {first!r} twice")
+    wanted = pa.table({"id": pa.array([first, second], pa.string())})
+    found = {row["doc_id"]: row for row in run.sql(BOTH, wanted=wanted).to_pylist()}
+    for name in (first, second):
+        if name not in found:
+            raise ConfigError(f"explain_pair: {name!r} is no document of {run.path}")
+    a, b = (found[name] for name in sorted((first, second), key=str.encode))
+
+    sketches = [np.array(row["sketch"] or [], np.int64).view(np.uint64) for row in (a, b)]
+    levels = derive.levels_of(config)
+    level = max(level_of(row["level_features"], levels) for row in (a, b)) if levels else 0
+    mask = np.uint64((1 << level) - 1)
+    sketches = [sketch[sketch & mask == 0] for sketch in sketches]
+
+    threshold = derive.threshold_of(config)
+    measured = measure(sketches, threshold)
+    value = _value_of(measured, threshold)
+    is_pair, said = _judge(run, config, (a, b), sketches, measured)
+    return PairVerdict(
+        doc_a=a["doc_id"],
+        doc_b=b["doc_id"],
+        is_pair=is_pair,
+        verdict=f"{'Near-duplicates' if is_pair else 'No near-duplicates'}: {said}.",
+        measure=threshold.measure,
+        threshold=threshold.numerator / threshold.denominator,
+        value=value,
+        common=measured.common,
+        features_a=measured.sizes[0],
+        features_b=measured.sizes[1],
+        needed=measured.need,
+        resemblance=measured.shared / measured.united if measured.united else None,
+        standard_error=_standard_error(config, measured, value, (a["n_features"], b["n_features"]), level),
+    )
+
+
+def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measured:
+    """Compare two sketches, each of ascending ids, by the rule."""
+    sizes = (len(sketches[0]), len(sketches[1]))
+    ids, middle, end = np.concatenate(sketches), sizes[0], sum(sizes)
+    bounds = threshold.bounds(np.array(sizes, np.int32))
+    need = int(bounds.min() if threshold.is_containment else bounds.max())
+    rows = Ragged(np.array([0, middle, end], np.int64), ids)
+
+    common = int(overlap_or_less(ids, 0, middle, middle, end, 0))
+    shared, united = resemblance_parts(ids, 0, middle, middle, end, threshold.rule)
+    is_near = compare_sketches(rows, 0, 1, need, threshold.rule)[0] >= need
+    return Measured(sizes, common, int(shared), int(united), need, bool(is_near))
+
+
+def _value_of(measured: Measured, threshold: Threshold) -> float:
+    """What the threshold is compared with."""
+    if threshold.is_count:
+        return measured.common
+    if threshold.measure == "resemblance":
+        return measured.shared / measured.united if measured.united else 0.0
+    size = min(measured.sizes) if threshold.is_containment else max(measured.sizes)
+    return measured.common / size if size else 0.0
+
+
+def _judge(
+    run: FinishedRun,
+    config: Config,
+    rows: tuple[dict[str, Any], dict[str, Any]],
+    sketches: list[NDArray[np.uint64]],
+    measured: Measured,
+) -> tuple[bool, str]:
+    """Whether the run has the pair, and why."""
+    a, b = rows
+    names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
+    there = {frozenset((row["doc_a"], row["doc_b"])): row["star"] for row in run.sql(ROWS, wanted=names).to_pylist()}
+    own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
+    is_equal = len(groups) == 1
+    compared = "their sketches are equal" if is_equal else _compared(measured, derive.threshold_of(config))
+    if own in there:
+        return True, compared
+    if is_equal and measured.sizes[0] >= derive.threshold_of(config).least_size:
+        return True, f"{compared}; the pairs of their group are given by a star around {a['group']}"
+    if there.get(groups):
+        hubs = " and ".join(sorted(groups))
+        return True, f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
+    return False, compared + _why_missing(run, config, rows, sketches, measured)
+
+
+def _why_missing(
+    run: FinishedRun,
+    config: Config,
+    documents: tuple[dict[str, Any], dict[str, Any]],
+    sketches: list[NDArray[np.uint64]],
+    measured: Measured,
+) -> str:
+    """Why a pair that is not in the tables is not there, where its numbers alone do not say it."""
+    finder = derive.finder_of(config)
+    if finder is not None and all(measured.sizes):
+        rows = (Ragged(np.array([0, len(sketch)], np.int64), sketch) for sketch in sketches)
+        first, second = (finder.keys(row).values for row in rows)
+        if not np.intersect1d(first, second).size:
+            what = f"band of {finder.rows} slots" if finder.bands else f"run of {finder.rows} ids"
+            return f"; the run did not compare them: they have no {what} in common"
+    if not measured.is_near:
+        return ""
+
+    both = pa.table({"id": pa.array([row["doc_id"] for row in documents], pa.string())})
+    led = {row["doc_id"]: row["component"] for row in run.sql(LED, wanted=both).to_pylist()}
+    is_led = len(led) == len(documents) or run.metrics.stages.clusters.led_components > 0
+    if is_led and not any(row["kept"] for row in documents):
+        return (
+            "; but both are removed in a component of more pairs than pairs.max_edges, which is given by leaders:"
+            " pairs of removed documents are not listed there"
+        )
+    if run.metrics.stages.pairs.cut_postings:
+        return "; but pairs.max_postings cut what was compared, and this pair with it"
+    return "; but the run does not list it: `nddup check` recounts the pairs"
+
+
+def _compared(measured: Measured, threshold: Threshold) -> str:
+    """The numbers, and the bound."""
+    if not all(measured.sizes):
+        return "an empty sketch is in no pair"
+    if threshold.is_count:
+        sign = "at least" if measured.common >= threshold.numerator else "fewer than"
+        return f"{measured.common} features in common, {sign} the {threshold.numerator} that are asked for"
+    share, bound = _value_of(measured, threshold), threshold.numerator / threshold.denominator
+    sign = "reaches" if measured.is_near else "is below"
+    of = {"overlap": "of the larger sketch ", "containment": "of the smaller sketch "}.get(threshold.measure, "")
+    name = {"overlap": "the common part", "containment": "the common part"}.get(threshold.measure, "resemblance")
+    return f"{name} {of}{share:.4g} {sign} the threshold {bound:g}"
+
+
+def _standard_error(
+    config: Config, measured: Measured, value: float, features: tuple[int, int], level: int
+) -> float | None:
+    """Of what the threshold is compared with, by the formulas of `nddup.sketching.accuracy`."""
+    sketch, kind = config.sketch, derive.kind_of(config.sketch)
+    if config.pairs.measure == "overlap" or kind.is_of_words or not all(measured.sizes):
+        return None
+    if kind.by_slots:
+        return sqrt(slots_variance(value, slots=sketch.size))
+
+    # The union of both documents: |A| + |B| = |A or B| (1 + r).
+    united = max(round(sum(features) / (1 + value)), 1)
+    if kind.estimate == "smallest":
+        if max(measured.sizes) < sketch.size:
+            return 0.0
+        return sqrt(smallest_variance(value, size=sketch.size, united=united))
+    if kind.name not in {"mod-m", "mod-pow2"}:
+        return None
+    modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or derive.MODULUS
+    among = max(min(features), 1) if config.pairs.measure == "containment" else united
+    return sqrt(sampled_variance(value, modulus=modulus, among=among))

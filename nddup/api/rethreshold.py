@@ -1,0 +1,83 @@
+"""A run as if made with another threshold, from its documents alone.
+
+The stored sketches and signatures do not depend on the threshold. Everything after them is made again by the embedded
+engine: pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables are those of
+a fresh run, also for a threshold below the run's own.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from nddup.errors import ConfigError
+from nddup.local.memory import Memory
+from nddup.local.reading.workers import Workers
+from nddup.metrics import RunMetrics, Stages
+from nddup.run.engines import memory_of
+from nddup.run.local_stages import LocalJob, Sketched, find_clusters
+from nddup.run.measures import metrics_of
+from nddup.run.progress import Progress
+from nddup.settings.derive import processes_of
+from nddup.settings.load import build_config
+from nddup.storage.local_folder import MemoryTables
+from nddup.tables import DOCUMENTS, REJECTS
+
+
+class Made(NamedTuple):
+    """The tables of the run by name, and what was counted."""
+
+    tables: Mapping[str, pa.Table]
+    metrics: RunMetrics
+
+
+def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float) -> Made:
+    """The tables of a run with another `pairs.threshold`.
+
+    Args:
+        documents: DOCUMENTS of the run, in any order.
+        rejects: its REJECTS.
+        metrics: of the run.
+        threshold: a share, as `0.9`, or a count, as `180`: what `pairs.threshold` takes.
+
+    Returns:
+        All tables but `texts`.
+
+    Raises:
+        ConfigError: if the measure of the run does not take such a threshold.
+        NeedsSparkError: if it needs more than `local.memory`.
+
+    Cost: that of a run after reading and sketching.
+    """
+    settings = {section: values for section, values in metrics.settings.items() if section != "spark"}
+    settings["pairs"] = {**settings["pairs"], "threshold": threshold}
+    config = build_config(settings, origin="rethreshold")
+
+    store = MemoryTables()
+    store.write("documents", documents.sort_by("doc_key").select(DOCUMENTS.names))
+    store.write("rejects", rejects.select(REJECTS.names))
+    memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
+    with Workers(processes_of(config), memory=memory) as workers:
+        job = LocalJob(config, store, workers, Progress(is_quiet=True))
+        found = find_clusters(job, Sketched(store.tables["documents"], None, metrics.stages.sketch))
+
+    pairs, clusters, keep = found.stages
+    stages = Stages(sketch=metrics.stages.sketch, pairs=pairs, clusters=clusters, keep=keep)
+    return Made(store.tables, metrics_of(config, stages, found.unpaired))
+
+
+def require_tellable(header: Mapping[str, Any], path: str) -> None:
+    """Refuse a run whose keep-list does not follow from its documents.
+
+    Args:
+        header: `_RUN.json` of the run.
+        path: its folder.
+
+    Raises:
+        ConfigError: saying why.
+    """
+    if "repository" in header.get("inputs", {}):
+        raise ConfigError(
+            f"rethreshold: {path} is a version of a repository; what it keeps follows from all versions before it, not"
+            " from its documents alone; run `nddup run` over the documents"
+        )

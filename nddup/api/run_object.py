@@ -1,0 +1,232 @@
+"""A run as an object: its tables, SQL over them, and what is said of single decisions."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from nddup.api import html
+from nddup.api.cluster import Cluster, find_cluster
+from nddup.api.document import Document, find_document
+from nddup.api.run_table import RunTable, table_of
+from nddup.errors import ConfigError, NddupError
+from nddup.metrics import RunMetrics
+from nddup.opened.arrow_tables import MemoryRun
+from nddup.opened.duck import DuckRun
+from nddup.opened.finished_run import FinishedRun
+from nddup.report.summary import headline, notes
+from nddup.storage.local_storage import local_path
+from nddup.tables import RESULTS
+
+if TYPE_CHECKING:  # compiled kernels take half a second to load
+    from nddup.api.pair_verdict import PairVerdict
+    from nddup.settings.schema import Config
+
+CLOSEST = """
+    SELECT first(p.doc_a ORDER BY p.doc_a, p.doc_b) AS doc_a, first(p.doc_b ORDER BY p.doc_a, p.doc_b) AS doc_b,
+           count(*) AS pairs, {measured} AS {name}
+    FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+    WHERE a.group <> b.group
+    GROUP BY least(a.group, b.group), greatest(a.group, b.group)
+    ORDER BY {name}, doc_a, doc_b LIMIT {rows:d}
+"""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Run:
+    """A run: what `nddup.open` and `nddup.find_duplicates` give.
+
+    Attributes:
+        documents, rejects, pairs, clusters, members, keep, false_components: its tables, as `docs/reference.md`
+            declares them: of an opened run `RunTable`, which reads nothing before it is asked; of `find_duplicates`,
+            tables of the kind that was given.
+        texts: the stored texts, where there are any; of `find_duplicates` None.
+        metrics: what was counted, typed; `metrics["rows"]` gives the same as `metrics.rows`.
+    """
+
+    documents: Any
+    rejects: Any
+    pairs: Any
+    clusters: Any
+    members: Any
+    keep: Any
+    false_components: Any
+    metrics: RunMetrics
+    texts: Any = None
+    _opened: FinishedRun | None = None
+
+    @classmethod
+    def of_folder(cls, opened: DuckRun) -> Self:
+        """The run in a folder."""
+        there: dict[str, Any] = {name: RunTable(name, _dataset(opened.path, name)) for name in RESULTS}
+        return cls(**there, metrics=opened.metrics, _opened=opened)
+
+    @classmethod
+    def of_memory(cls, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> Self:
+        """A run of Arrow tables."""
+        shown: dict[str, Any] = {name: table_of(name, table) for name, table in tables.items() if name in RESULTS}
+        return cls(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
+
+    @property
+    def settings(self) -> "Config":
+        """The settings of the run, typed."""
+        from nddup.settings.schema import Config  # noqa: PLC0415
+
+        return Config.model_validate(self.metrics.settings)
+
+    def sql(self, query: str, **tables: Any) -> RunTable:  # noqa: ANN401 - of several libraries
+        """The answer to one SELECT over the tables of the run, in the SQL of DuckDB.
+
+        Args:
+            query: names tables as the attributes are named: `SELECT * FROM pairs WHERE resemblance < 0.85`.
+            tables: of the caller, under the names that the query gives them: Arrow, pandas or Polars.
+
+        Returns:
+            The rows, in memory.
+
+        Raises:
+            ConfigError: if the query is no SELECT, or names what is not there.
+            NddupError: if a table cannot be read.
+
+        Cost: only the columns and rows that the query needs are read; what does not fit the memory is written to the
+        folder for temporary files.
+        """
+        given = {name: _as_arrow(name, table) for name, table in tables.items()}
+        try:
+            kinds = [statement.type for statement in duckdb.extract_statements(query)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise ConfigError(f"sql: expected one SELECT, got {query!r}")
+            return table_of("answer", self._ask.sql(query, **given))
+        except duckdb.Error as error:
+            raise ConfigError(f"sql: {error}") from error
+        except NddupError as error:
+            if isinstance(error.__cause__, duckdb.ProgrammingError):
+                raise ConfigError(f"sql: {error.__cause__}") from error
+            raise
+
+    def cluster(self, cluster_id: str) -> Cluster:
+        """A cluster: its members and the pairs among them.
+
+        Raises:
+            ConfigError: if there is none of this id.
+        """
+        return find_cluster(self._ask, cluster_id)
+
+    def document(self, doc_id: str) -> Document:
+        """A document: its sketch, pairs and clusters, and why it is kept or removed.
+
+        Raises:
+            ConfigError: if there is none of this id.
+        """
+        return find_document(self._ask, doc_id, policy=self.settings.keep.policy)
+
+    def explain_pair(self, first: str, second: str) -> "PairVerdict":
+        """Why two documents are, or are not, near-duplicates: what they share, the bound, and a verdict.
+
+        Raises:
+            ConfigError: if one is no document of the run.
+        """
+        from nddup.api.pair_verdict import explain_pair  # noqa: PLC0415
+
+        return explain_pair(self._ask, self.settings, first, second)
+
+    def closest_calls(self, n: int = 20) -> RunTable:
+        """The pairs of `pairs` that reach the threshold by the least, one for each two groups of equal sketches.
+
+        Args:
+            n: how many.
+
+        Returns:
+            `doc_a`, `doc_b`: an example; `pairs`: rows that stand behind it; and what the threshold is compared with,
+            lowest first: `resemblance`, `containment`, or `overlap` as a share of the larger sketch or a count.
+
+        Raises:
+            ConfigError: of kind `mod-pow2` for a share of the overlap: `pairs` does not say how large the sketches are
+                at the modulus at which they were compared.
+
+        Cost: a join of `pairs` with `documents`.
+        """
+        pairs = self.settings.pairs
+        if pairs.measure == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
+            raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair tells it")
+        size = "greatest(len(a.sketch), len(b.sketch))"
+        measured = {
+            "resemblance": "min(p.resemblance)",
+            "containment": "min(greatest(p.containment_a, p.containment_b))",
+            "overlap": "min(p.overlap)" if isinstance(pairs.threshold, int) else f"min(p.overlap / {size})",
+        }
+        return self.sql(CLOSEST.format(measured=measured[pairs.measure], name=pairs.measure, rows=n))
+
+    def rethreshold(self, threshold: float) -> "Run":
+        """The run as if made with another `pairs.threshold`, without reading its inputs again.
+
+        Args:
+            threshold: a share such as 0.9, or of measure `overlap` also a count such as 180.
+
+        Returns:
+            A run in memory. Its tables are those of a fresh run; `texts` is None.
+
+        Raises:
+            ConfigError: if the measure takes no such threshold, or the run is a version of a repository.
+            NeedsSparkError: if it needs more than `local.memory`.
+
+        Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
+        """
+        from nddup.api.rethreshold import make_again, require_tellable  # noqa: PLC0415
+
+        run = self._ask
+        if isinstance(run, DuckRun):
+            require_tellable(json.loads(run.read_text("_RUN.json")), run.path)
+        rows = {name: run.sql(f"SELECT * FROM {name}") for name in ("documents", "rejects")}  # noqa: S608 - our names
+        made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold)
+        return Run.of_memory(made.tables, made.metrics)
+
+    def __repr__(self) -> str:
+        """Where it is, and the rows of its tables."""
+        return f"<run {self._where}: " + ", ".join(f"{n:,} {name}" for name, n in self.metrics.rows.items()) + ">"
+
+    def _repr_html_(self) -> str:
+        """The summary, for a notebook."""
+        lines = [(line.name, line.number, line.note) for line in headline(self.metrics)]
+        said = "".join(f"<p>note: {html.cell(note)}</p>" for note in notes(self.metrics))
+        return html.table(("", "", ""), lines, caption=f"run {self._where}") + said
+
+    @property
+    def _is_levelled(self) -> bool:
+        return self.settings.sketch.kind == "mod-pow2"
+
+    @property
+    def _where(self) -> str:
+        return self._opened.path if self._opened is not None else "on Spark"
+
+    @property
+    def _ask(self) -> FinishedRun:
+        """What answers questions."""
+        if self._opened is None:
+            raise ConfigError(
+                "this run is of Spark's DataFrames: ask them, or write a run with `nddup run` and open its folder"
+            )
+        return self._opened
+
+
+def _dataset(path: str, name: str) -> ds.Dataset:
+    """The files of a table, with all declared columns; of none, no rows."""
+    folder, declared = Path(local_path(path), name), RESULTS[name].arrow
+    files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
+    return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
+
+
+def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401
+    """A table of the caller as an Arrow table."""
+    if isinstance(table, pa.Table):
+        return table
+    if hasattr(table, "iloc"):  # pandas
+        return pa.Table.from_pandas(table, preserve_index=False)
+    if hasattr(table, "__arrow_c_stream__"):  # Polars, RunTable, other libraries
+        return pa.table(table)
+    raise ConfigError(f"sql: {name}: expected a table of Arrow, pandas or Polars, got {type(table).__name__}")
