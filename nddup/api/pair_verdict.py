@@ -39,6 +39,10 @@ LED = """
 """Of the documents in wanted(id). LED: those of components given by leaders."""
 
 
+CLOSE = 2
+"""Standard errors from the threshold within which a verdict is a close call."""
+
+
 class Measured(NamedTuple):
     """Two sketches, compared by the rule of the run."""
 
@@ -131,21 +135,25 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     threshold = derive.threshold_of(config)
     measured = measure(sketches, threshold)
     value = _value_of(measured, threshold)
+    bound = threshold.numerator / threshold.denominator
+    error = _standard_error(config, measured, value, (a["n_features"], b["n_features"]), level)
     is_pair, said = _judge(run, config, (a, b), sketches, measured)
+    if error and abs(value - bound) <= CLOSE * error:
+        said += f"; a close call, the standard error of the estimate is {error:.3f}"
     return PairVerdict(
         doc_a=a["doc_id"],
         doc_b=b["doc_id"],
         is_pair=is_pair,
         verdict=f"{'Near-duplicates' if is_pair else 'No near-duplicates'}: {said}.",
         measure=threshold.measure,
-        threshold=threshold.numerator / threshold.denominator,
+        threshold=bound,
         value=value,
         common=measured.common,
         features_a=measured.sizes[0],
         features_b=measured.sizes[1],
         needed=measured.need,
         resemblance=measured.shared / measured.united if measured.united else None,
-        standard_error=_standard_error(config, measured, value, (a["n_features"], b["n_features"]), level),
+        standard_error=error,
     )
 
 
@@ -246,8 +254,8 @@ def _standard_error(
     config: Config, measured: Measured, value: float, features: tuple[int, int], level: int
 ) -> float | None:
     """Of what the threshold is compared with, by the formulas of `nddup.sketching.accuracy`."""
-    sketch, kind = config.sketch, derive.kind_of(config.sketch)
-    if config.pairs.measure == "overlap" or kind.is_of_words or not all(measured.sizes):
+    sketch, kind, asked = config.sketch, derive.kind_of(config.sketch), derive.threshold_of(config).measure
+    if asked == "overlap" or kind.is_of_words or not all(measured.sizes):
         return None
     if kind.by_slots:
         return sqrt(slots_variance(value, slots=sketch.size))
@@ -261,5 +269,5 @@ def _standard_error(
     if kind.name not in {"mod-m", "mod-pow2"}:
         return None
     modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or derive.MODULUS
-    among = max(min(features), 1) if config.pairs.measure == "containment" else united
+    among = max(min(features), 1) if asked == "containment" else united
     return sqrt(sampled_variance(value, modulus=modulus, among=among))

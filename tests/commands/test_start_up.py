@@ -77,3 +77,23 @@ def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
     said = json.loads(done.stderr.splitlines()[-1])
     assert said["status"] == 0, done.stderr
     assert HEAVY & set(said["loaded"]) <= allowed
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    """Neither libraries nor rooms; both names of the package are completed."""
+    program = "import sys, nddup; print(*sys.modules, *dir(nddup))"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert HEAVY & set(done.stdout.split()) == set()
+    assert {"find_duplicates", "open"} <= set(done.stdout.split())
+
+
+def test_opening_a_run_compiles_nothing_and_loads_no_spark(place: Path) -> None:
+    """Kernels are loaded by who explains a pair or takes another threshold. (Arrow's datasets load pandas.)"""
+    program = "import sys, nddup; nddup.open('run')._repr_html_(); print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=True,
+                          env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
+
+    assert HEAVY & set(done.stdout.split()) <= {"duckdb", "numpy", "pandas", "pyarrow", "pydantic"}

@@ -1,0 +1,240 @@
+"""A finished run as an object: its tables, SQL, documents and clusters, and how they look in a notebook."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import nddup
+from nddup.api import run_table
+from nddup.api.run_object import Run
+from nddup.errors import CapacityError, ConfigError, OutputError
+from nddup.metrics import RunMetrics
+from nddup.run.local_job import run_locally
+from nddup.settings import given
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.tables import RESULTS
+from tests.finished_runs import write_rows
+from tests.places import ROOT
+from tests.results.kind_runs import texts
+
+SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over texts, one of them with an id and an address that look like HTML, and a repeated id."""
+    place = tmp_path_factory.mktemp("opened")
+    rows = [{"id": name, "text": text} for name, text in texts().items()]
+    rows += [{"id": "<b>", "text": texts()["f0v0"], "url": "http://x/<i>"}, {"id": "f0v0", "text": "again"}]
+    pages = write_rows(place / "pages.jsonl", rows)
+    run_locally([str(pages)], str(place / "run"), build_config(SETTINGS, origin="test"))
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    """The same, opened."""
+    return nddup.open(str(folder))
+
+
+def test_tables_are_those_of_the_folder(folder: Path, run: Run) -> None:
+    """Every row and declared type; as Arrow, pandas, and through Arrow's stream."""
+    for name, table in RESULTS.items():
+        rows = pq.read_table(folder / name)
+        own = getattr(run, name)
+        assert own.schema == table.arrow
+        assert sorted(map(repr, own.to_pylist())) == sorted(map(repr, rows.to_pylist()))
+        assert len(own) == len(own.to_pandas()) == len(pa.table(own)) == rows.num_rows
+    assert run.pairs.to_table(["doc_a"], ds.field("overlap") < 0).num_rows == 0
+    assert run.keep.to_pandas(["kept"]).columns.tolist() == ["kept"]
+    assert run.pairs.head(2).num_rows == 2
+
+
+def test_metrics_and_settings_are_typed(folder: Path, run: Run) -> None:
+    """And their values are those of the file, by attribute and by key."""
+    said = json.loads((folder / "metrics.json").read_text())
+
+    assert isinstance(run.metrics, RunMetrics)
+    assert run.metrics.dump() == said
+    assert run.metrics["stages"]["pairs"]["candidates"] == said["stages"]["pairs"]["candidates"]
+    assert "recipe" in run.metrics
+    assert "nothing" not in run.metrics
+    assert run.settings.pairs.threshold == 0.6
+    with pytest.raises(KeyError, match="dump"):
+        _ = run.metrics["dump"]
+
+
+def test_nothing_is_read_before_it_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    """A folder whose files are gone after it was opened: only who asks is told."""
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            (copy / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
+            (copy / path.relative_to(folder)).write_bytes(path.read_bytes())
+    run = nddup.open(str(copy))
+    for path in (copy / "pairs").iterdir():
+        path.unlink()
+
+    assert len(run.keep) == len(texts()) + 1
+    with pytest.raises(FileNotFoundError):
+        run.pairs.to_table()
+
+
+def test_sql_over_all_tables_and_those_of_the_caller(run: Run) -> None:
+    """Arrow and pandas tables join under the names that are given."""
+    own = run.sql(
+        "SELECT k.doc_id FROM keep AS k JOIN mine USING (doc_id)", mine=pd.DataFrame({"doc_id": ["f0v0", "x"]})
+    )
+    other = run.sql("SELECT count(*) AS n FROM mine", mine=run.pairs)
+
+    assert own.to_pylist() == [{"doc_id": "f0v0"}]
+    assert other.to_pylist() == [{"n": len(run.pairs)}]
+    assert run.sql("SELECT * FROM pairs WHERE false").column_names == RESULTS["pairs"].names
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT nope FROM pairs", 'sql: Binder Error: Referenced column "nope"'),
+        ("SELECT * FROM pears", "sql: Catalog Error: Table with name pears does not exist"),
+        ("selec", "sql: Parser Error: syntax error"),
+        ("CREATE TABLE x AS SELECT 1", "sql: expected one SELECT"),
+        ("SELECT 1; SELECT 2", "sql: expected one SELECT"),
+        ("COPY pairs TO '/tmp/x.csv'", "sql: expected one SELECT"),
+        ("", "sql: expected one SELECT"),
+    ],
+)
+def test_wrong_queries_are_refused(run: Run, query: str, said: str) -> None:
+    """With the words of the database."""
+    with pytest.raises(ConfigError) as caught:
+        run.sql(query)
+
+    assert str(caught.value).startswith(said)
+
+
+QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/howto/ask-a-run.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
+def test_the_questions_of_the_page_have_answers(run: Run, query: str) -> None:
+    """Each runs on a small collection, where no file is without a kept document and no two clusters overlap."""
+    rows = run.sql(query).to_pylist()
+
+    assert rows or "NOT bool_or(k.kept)" in query or "HAVING count(*) > 1" in query
+    assert len(QUERIES) > 9
+
+
+def test_every_document(folder: Path, run: Run) -> None:
+    """Outcome, pairs and clusters are those of the tables."""
+    keep = {row["doc_id"]: row for row in pq.read_table(folder / "keep").to_pylist()}
+    pairs = pq.read_table(folder / "pairs").to_pylist()
+    members = pq.read_table(folder / "members").to_pylist()
+    for row in pq.read_table(folder / "documents").to_pylist():
+        name = row["doc_id"]
+
+        document = run.document(name)
+
+        near = {p["doc_a"] if p["doc_b"] == name else p["doc_b"] for p in pairs if name in (p["doc_a"], p["doc_b"])}
+        assert {pair["other"] for pair in document.pairs.to_pylist()} == near
+        own = {member["cluster_id"] for member in members if member["doc_id"] == name}
+        assert {cluster["cluster_id"] for cluster in document.clusters.to_pylist()} == own
+        assert document.sketch.tolist() == [value % 2**64 for value in row["sketch"]]
+        kept_one = keep[name]["duplicate_of"]
+        assert (document.kept, document.duplicate_of) == (keep[name]["kept"], kept_one)
+        assert document.why.startswith("removed: " if kept_one else "kept: ")
+        assert (kept_one or "kept") in document.why
+        assert ("no near-duplicate" in document.why) == (kept_one is None)
+
+
+def test_every_cluster(folder: Path, run: Run) -> None:
+    """Its members, the preferred one first, and the pairs among them."""
+    pairs = pq.read_table(folder / "pairs").to_pylist()
+    for row in pq.read_table(folder / "clusters").to_pylist():
+        cluster = run.cluster(row["cluster_id"])
+
+        members = cluster.members.to_pylist()
+        assert sorted(member["doc_id"] for member in members) == sorted(row["members"])
+        assert members[0]["representative"]
+        within = {(p["doc_a"], p["doc_b"]) for p in pairs if {p["doc_a"], p["doc_b"]} <= set(row["members"])}
+        assert {(pair["doc_a"], pair["doc_b"]) for pair in cluster.pairs.to_pylist()} == within
+        assert (cluster.support, cluster.size) == (row["support"], row["size"])
+
+
+def test_closest_calls(run: Run) -> None:
+    """The lowest resemblances, one for two groups of equal sketches, each an example that is a pair."""
+    groups = {row["doc_id"]: row["group"] for row in run.documents.to_pylist()}
+    rows = {(row["doc_a"], row["doc_b"]): row["resemblance"] for row in run.pairs.to_pylist()}
+    best: dict[frozenset[str], float] = {}
+    for (a, b), resemblance in rows.items():
+        if groups[a] != groups[b]:
+            best[frozenset((groups[a], groups[b]))] = resemblance
+
+    found = run.closest_calls(5).to_pylist()
+
+    assert [row["resemblance"] for row in found] == sorted(best.values())[:5]
+    assert all(rows[row["doc_a"], row["doc_b"]] == row["resemblance"] for row in found)
+
+
+def test_what_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
+    """An id, a cluster, a folder that is no run."""
+    with pytest.raises(ConfigError, match="document 'nobody': there is none in"):
+        run.document("nobody")
+    with pytest.raises(ConfigError, match="cluster 'nothing': there is none in"):
+        run.cluster("nothing")
+    with pytest.raises(OutputError, match="is not a run of nddup"):
+        nddup.open(str(tmp_path))
+
+
+def test_a_table_that_does_not_fit_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is read; narrow columns of it still fit."""
+    monkeypatch.setattr(run_table, "machine_memory", lambda: 5_000)
+
+    with pytest.raises(CapacityError, match=r"documents: may take .* choose columns, to_table\(columns="):
+        run.documents.to_pandas()
+    assert len(run.documents.to_pandas(["n_tokens"])) == len(run.documents)
+
+
+def test_everything_looks_like_something_in_a_notebook(run: Run) -> None:
+    """HTML without colours of its own, its values escaped."""
+    cluster = run.document("<b>").clusters.to_pylist()[0]["cluster_id"]
+    shown = [run, run.pairs, run.document("<b>"), run.cluster(cluster), run.explain_pair("<b>", "f0v1"),
+             run.sql("SELECT * FROM documents"), run.rethreshold(0.9)]  # fmt: skip
+
+    for one in shown:
+        page = one._repr_html_()
+        assert page.startswith("<")
+        assert "<b>" not in page
+        assert "<i>" not in page
+        assert "color" not in page
+        assert "0x" not in repr(one)
+
+
+def test_find_duplicates_gives_the_same_object(run: Run) -> None:
+    """Its tables are of the kind that was given, and it answers as an opened run."""
+    frame = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
+
+    found = nddup.find_duplicates(frame, **SETTINGS)
+
+    assert isinstance(found.pairs, pd.DataFrame)
+    assert found.sql("SELECT count(*) AS n FROM pairs").to_pylist() == [{"n": len(found.pairs)}]
+    assert found.explain_pair("f0v0", "f0v1").verdict == run.explain_pair("f0v0", "f0v1").verdict
+    assert found.document("copy1").why.startswith("removed: ")
+
+
+@pytest.mark.parametrize("section", [name for name in Config.model_fields if name not in {"engine", "output", "spark"}])
+def test_typed_settings_are_those_of_the_schema(section: str) -> None:
+    """The keys of each dictionary and their types; and `find_duplicates` takes it under the section's name."""
+    declared = getattr(given, f"{section.title()}Settings")
+    model: Any = Config.model_fields[section].annotation
+
+    assert get_type_hints(declared) == {key: field.annotation for key, field in model.model_fields.items()}
+    assert get_type_hints(nddup.find_duplicates)[section] == declared | None

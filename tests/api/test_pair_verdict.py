@@ -1,0 +1,160 @@
+"""What is said of two documents: the numbers by definition, and the verdict that of the run's tables."""
+
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nddup
+from nddup.api.run_object import Run
+from nddup.errors import ConfigError
+from nddup.results.promised import Promised
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.verifying.definitions import compare, judge
+from tests.finished_runs import write_texts
+from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
+
+EACH = 9
+"""Of the pairs that are none, one in so many is asked."""
+
+FAMILY = ["blanks", "copy0", "copy1", "copy2", "f0v0", "f0v1", "f0v2", "f1v1", "f1v2"]
+
+QUIET = {"output.report": False, "output.texts": 0, "output.kept": "none", "output.context": False}
+
+
+def make_run(folder: Path, keys: dict[str, Any], given: dict[str, str] | None = None) -> Run:
+    """A run over files, opened."""
+    pages = write_texts(folder / "pages.jsonl", given or texts())
+    run_locally([str(pages)], str(folder / "run"), build_config(nested(keys | QUIET), origin="test"))
+    return nddup.open(str(folder / "run"))
+
+
+def listed_in(run: Run) -> set[tuple[str, str]]:
+    """The rows of `pairs` among the documents of `FAMILY`."""
+    rows = ((row["doc_a"], row["doc_b"]) for row in run.pairs.to_pylist())
+    return {pair for pair in rows if set(pair) <= set(FAMILY)}
+
+
+@pytest.mark.parametrize("name", [*RUNS, *CHECKED])
+def test_every_two_documents(name: str, tmp_path: Path) -> None:
+    """Of every kind: the verdict is what `pairs` says, the numbers are those of the definition and of the row."""
+    run = make_run(tmp_path, settings_of(name) | {"pairs.max_edges": 10**6, "pairs.max_postings": 10**4})
+    promised = Promised(run.metrics)
+    rows = {(row["doc_a"], row["doc_b"]): row for row in run.pairs.to_pylist()}
+    documents = {row["doc_id"]: row for row in run.documents.to_pylist()}
+    sketches = {name: np.array(row["sketch"], np.int64).view(np.uint64) for name, row in documents.items()}
+
+    for place, (a, b) in enumerate(combinations(sorted(documents), 2)):
+        if (a, b) not in rows and place % EACH:
+            continue
+        said = run.explain_pair(b, a)
+        levels = [_level(documents[one]["n_features"], promised.levels) for one in (a, b)]
+        mask = np.uint64((1 << max(levels)) - 1)
+        overlap, shared, seen, n_a, n_b = compare(sketches[a], sketches[b], promised.rule.sample, mask)
+
+        assert (said.doc_a, said.doc_b) == (a, b)
+        assert (said.common, said.features_a, said.features_b) == (overlap, n_a, n_b)
+        assert said.is_pair == ((a, b) in rows), said.verdict
+        assert said.verdict.startswith("Near-duplicates: " if said.is_pair else "No near-duplicates: ")
+        assert said.resemblance == (shared / seen if seen else None)
+        if said.is_pair:
+            assert said.common == rows[a, b]["overlap"] or a in (documents[b]["group"], documents[a]["group"])
+            assert said.common >= said.needed or not run.settings.sketch.verify
+            assert (said.value >= said.threshold) or documents[a]["group"] == documents[b]["group"]
+        elif judge(sketches[a], sketches[b], mask, promised.rule)[1]:
+            assert "did not compare them" in said.verdict
+
+
+def _level(features: int, size: int) -> int:
+    return next(level for level in range(64) if features <= size << level) if size else 0
+
+
+def test_a_star_stands_for_a_pair(tmp_path: Path) -> None:
+    """With stars, and with every pair written, the same documents are near-duplicates."""
+    keys = {"shingle.length": 2, "sketch.size": 30, "pairs.threshold": 0.6}
+    (tmp_path / "full").mkdir()
+    (tmp_path / "stars").mkdir()
+    full = make_run(tmp_path / "full", keys)
+    run = make_run(tmp_path / "stars", keys | {"pairs.expand_limit": 1})
+    rows, written = listed_in(full), listed_in(run)
+
+    said = {pair: run.explain_pair(*pair) for pair in combinations(FAMILY, 2)}
+
+    assert written < rows
+    assert {pair for pair, verdict in said.items() if verdict.is_pair} == rows
+    assert all("star" in said[pair].verdict for pair in rows - written)
+
+
+def test_removed_documents_of_a_component_given_by_leaders(tmp_path: Path) -> None:
+    """The pair reaches the threshold, is not in `pairs`, and the sentence says why."""
+    keys = {"shingle.length": 2, "sketch.size": 30, "pairs.threshold": 0.6}
+    for mode in ("all", "partition"):
+        folder = tmp_path / mode
+        folder.mkdir()
+        run = make_run(folder, keys | {"pairs.max_edges": 1, "clusters.mode": mode})
+        rows = listed_in(run)
+        near = [run.explain_pair(*pair) for pair in combinations(FAMILY, 2)]
+        unlisted = [said for said in near if not said.is_pair and said.value >= said.threshold]
+
+        assert {(said.doc_a, said.doc_b) for said in near if said.is_pair} == rows
+        assert unlisted
+        assert all("given by leaders" in said.verdict for said in unlisted)
+
+
+def test_postings_that_were_cut(tmp_path: Path) -> None:
+    """Parts of longer documents, whose candidates were cut."""
+    keys = settings_of("mod-m containment") | {"pairs.max_postings": 2, "pairs.threshold": 0.5}
+    words = [f"w{number}" for number in range(200)]
+    parts = {f"part{n}": " ".join(words[10 * n : 10 * n + 60]) for n in range(6)} | {"whole": " ".join(words)}
+    run = make_run(tmp_path, keys, parts)
+
+    said = [run.explain_pair(*pair) for pair in combinations(sorted(parts), 2)]
+
+    lost = [one for one in said if not one.is_pair and one.value >= one.threshold and one.common]
+    assert run.metrics.stages.pairs.cut_postings > 0
+    assert lost
+    assert all("pairs.max_postings cut" in one.verdict for one in lost)
+
+
+def test_standard_errors(tmp_path: Path) -> None:
+    """sqrt(r (1 - r) / s) with the correction for a finite union; 0 where both documents are in their sketches."""
+    words = [f"w{number}" for number in range(3000)]
+    parts = {"a": words[:2000], "b": words[1000:], "c": words[:100], "d": words[50:150]}
+    run = make_run(tmp_path, {}, {name: " ".join(part) for name, part in parts.items()})
+
+    sampled, whole = run.explain_pair("a", "b"), run.explain_pair("d", "c")
+
+    united = round(2 * 1996 / (1 + sampled.value))
+    due = sampled.value * (1 - sampled.value) / 200 * (united - 200) / (united - 1)
+    assert sampled.standard_error == pytest.approx(sqrt(due))
+    assert abs(sampled.value - 996 / 2996) < 4 * sqrt(due)
+    assert whole.standard_error == 0
+    assert whole.value == 46 / 146
+
+
+def test_a_close_call_is_called_one(tmp_path: Path) -> None:
+    """Within two standard errors of the threshold, on either side."""
+    words = [f"w{number}" for number in range(4000)]
+    parts = {"a": words[:2000], "near": words[:1800] + words[2000:2200], "far": words[1000:3000]}
+    run = make_run(tmp_path, {}, {name: " ".join(part) for name, part in parts.items()})
+
+    near, far = run.explain_pair("a", "near"), run.explain_pair("a", "far")
+
+    assert near.standard_error is not None
+    assert abs(near.value - 0.8) < 2 * near.standard_error
+    assert near.verdict.endswith(f"; a close call, the standard error of the estimate is {near.standard_error:.3f}.")
+    assert "close call" not in far.verdict
+
+
+def test_what_is_no_pair_of_documents_is_refused(tmp_path: Path) -> None:
+    """An id that is not there, and one document twice."""
+    run = make_run(tmp_path, {})
+
+    with pytest.raises(ConfigError, match="'nobody' is no document of"):
+        run.explain_pair("f0v0", "nobody")
+    with pytest.raises(ConfigError, match="expected two documents, got 'f0v0' twice"):
+        run.explain_pair("f0v0", "f0v0")
