@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nddup.run.find_duplicates import find_duplicates
 from pyspark.sql import SparkSession
 
+from nddup import find_duplicates
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from tests.finished_runs import run_over, sorted_tables

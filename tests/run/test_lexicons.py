@@ -160,7 +160,7 @@ def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
     texts = texts_in_two_languages()
     pages = spark.createDataFrame(list(texts.items()), "id string, text string")
     found = nddup.find_duplicates(
-        pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, **{"spark.sql.shuffle.partitions": "2"}
+        pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, spark={"spark.sql.shuffle.partitions": "2"}
     )
     made = {row["doc_id"]: set(row["sketch"]) for row in found.documents.select("doc_id", "sketch").collect()}
     terms = Terms(("english", "russian"))

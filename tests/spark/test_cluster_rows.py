@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from nddup.run.find_duplicates import find_duplicates
 from pyspark.sql import SparkSession
 
+from nddup import find_duplicates
 from nddup.matching.threshold import Threshold
 from nddup.spark.clustering.cluster_names import Naming, list_members, list_places, name_sets
 from nddup.spark.clustering.mine_components import (
