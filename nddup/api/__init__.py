@@ -5,7 +5,8 @@
     run_object        Run: its tables, SQL over them, and what follows
         cluster, document, pair_verdict     one of each, with the reason why it is as it is
         rethreshold                         the run as if made with another threshold
-    run_table, html                         tables read when asked for, and how all of these look in a notebook
+    run_table                               tables that are read when asked for
+    html, side_by_side                      how all of these look in a notebook
 
 The commands are in `nddup.commands`. Importing this package loads nothing.
 """

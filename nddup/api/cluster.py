@@ -37,6 +37,10 @@ MEANS = {
 """What the column `coverage` says of a cluster."""
 
 
+IN_MATRIX = 24
+"""Members up to which the pairs are shown as a matrix."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A cluster.
@@ -67,7 +71,26 @@ class Cluster:
         """What it is, its members and its pairs, for a notebook."""
         values = {"documents": self.size, "features common to all": self.support, "component": self.component}
         title = html.facts(f"cluster {self.cluster_id}", values, sentence=MEANS.get(self.coverage, self.coverage))
-        return title + self.members._repr_html_() + (self.pairs._repr_html_() if len(self.pairs) else "")
+        return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
+
+    def _matrix(self) -> str:
+        """The resemblance of every two members in per cent."""
+        names = [row["doc_id"] for row in self.members.to_pylist()]
+        pairs = self.pairs.to_pylist()
+        if any(row["star"] for row in pairs):
+            return self.pairs._repr_html_()  # a star stands for pairs that are not listed
+        near = {frozenset((row["doc_a"], row["doc_b"])): row["resemblance"] for row in pairs}
+        rows = [
+            [name, *(_per_cent(near.get(frozenset((name, other)))) for other in names[:place])]
+            for place, name in enumerate(names)
+        ]
+        said = "resemblance in per cent, rounded down; – where two are no pair of the table"
+        return html.table(["", *names[:-1]], rows[1:], caption=said)
+
+
+def _per_cent(resemblance: float | None) -> int | None:
+    """Rounded down; 0.29 is stored as a little less."""
+    return None if resemblance is None else int(resemblance * 100 + 1e-9)
 
 
 def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:

@@ -4,7 +4,7 @@ All numbers are recomputed from the two stored sketches by the rule of the run; 
 the pair.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.api import html
+from nddup.api.side_by_side import side_by_side
 from nddup.arrays import Ragged
 from nddup.errors import ConfigError
 from nddup.matching.compare import compare_sketches, overlap_or_less, resemblance_parts
@@ -36,6 +37,7 @@ LED = """
     SELECT c.component, m.doc_id FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id
     JOIN wanted AS w ON m.doc_id = w.id WHERE c.coverage = 'documents'
 """
+TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.id"
 """Of the documents in wanted(id). LED: those of components given by leaders."""
 
 
@@ -73,6 +75,7 @@ class PairVerdict:
         resemblance: as estimated from the sketches; None if both are empty.
         standard_error: of `value` as an estimate; None where the measure is the overlap itself, or the kind draws no
             random sample. Near a resemblance of 0 or 1, the error that the formula gives is too small.
+        texts: both, as the run stored them for the report; None unless it stored both.
     """
 
     doc_a: str
@@ -88,19 +91,23 @@ class PairVerdict:
     needed: int
     resemblance: float | None
     standard_error: float | None
+    texts: tuple[str, str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         """The verdict."""
         return self.verdict
 
     def _repr_html_(self) -> str:
-        """Verdict and numbers, for a notebook."""
+        """Verdict, numbers, and the stored texts side by side, for a notebook."""
         values = {
             self.measure: self.value, "threshold": self.threshold, "standard error": self.standard_error,
             "features in common": self.common, "needed at least": self.needed, "features of a": self.features_a,
             "features of b": self.features_b, "resemblance": self.resemblance,
         }  # fmt: skip
-        return html.facts(f"{self.doc_a} and {self.doc_b}", values, sentence=self.verdict)
+        page = html.facts(f"{self.doc_a} and {self.doc_b}", values, sentence=self.verdict)
+        if self.texts is None:
+            return page + "<p>The run did not store both texts (output.texts).</p>"
+        return page + side_by_side((self.doc_a, self.doc_b), self.texts)
 
 
 def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> PairVerdict:
@@ -154,7 +161,17 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
         needed=measured.need,
         resemblance=measured.shared / measured.united if measured.united else None,
         standard_error=error,
+        texts=_stored_texts(run, a["doc_id"], b["doc_id"]),
     )
+
+
+def _stored_texts(run: FinishedRun, a: str, b: str) -> tuple[str, str] | None:
+    """Both texts, where the run stored both."""
+    if not run.holds("texts"):
+        return None
+    wanted = pa.table({"id": pa.array([a, b], pa.string())})
+    found = {row["doc_id"]: row["text"] for row in run.sql(TEXTS, wanted=wanted).to_pylist()}
+    return (found[a], found[b]) if len(found) == len((a, b)) else None
 
 
 def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measured:

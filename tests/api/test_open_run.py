@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -14,6 +15,7 @@ import pytest
 import nddup
 from nddup.api import run_table
 from nddup.api.run_object import Run
+from nddup.api.side_by_side import MOST_WORDS, side_by_side
 from nddup.errors import CapacityError, ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.run.local_job import run_locally
@@ -216,6 +218,46 @@ def test_everything_looks_like_something_in_a_notebook(run: Run) -> None:
         assert "<i>" not in page
         assert "color" not in page
         assert "0x" not in repr(one)
+
+
+def test_a_pair_shows_both_texts_and_marks_what_differs(run: Run) -> None:
+    """The words outside the marks are those common to both, in order; without stored texts it is said."""
+    page = run.explain_pair("f0v0", "f0v1")._repr_html_()
+
+    boxes = page.partition("display:flex")[2].split("<strong>")[1:]
+    marked = [re.findall(r"<mark>(.*?)</mark>", box) for box in boxes]
+    given_texts = [texts()[name].split() for name in ("f0v0", "f0v1")]
+    edited = [place for place, words in enumerate(zip(*given_texts, strict=True)) if len(set(words)) > 1]
+    assert [" ".join(side).split() for side in marked] == [[side[place] for place in edited] for side in given_texts]
+    assert len(edited) == 4
+    assert "did not store both texts" in run.rethreshold(0.6).explain_pair("f0v0", "f0v1")._repr_html_()
+
+
+def test_long_texts_are_cut_where_they_are_compared() -> None:
+    """And the page says how many words are left."""
+    words = [f"w{number}" for number in range(MOST_WORDS + 7)]
+
+    page = side_by_side(("<a>", "b"), (" ".join(words), " ".join(words[:5]).upper()))
+
+    assert "&lt;a&gt;" in page
+    assert "… and 7 more words, not compared" in page
+    assert page.count("<mark>") == 1
+    assert "w0 w1 w2 w3 w4 <mark>w5 w6 " in page
+
+
+def test_a_small_cluster_has_a_matrix(run: Run) -> None:
+    """Every two members, with the resemblance of their row in whole per cent."""
+    for row in run.clusters.to_pylist():
+        cluster = run.cluster(row["cluster_id"])
+        names = [member["doc_id"] for member in cluster.members.to_pylist()]
+        page = cluster._repr_html_().partition("resemblance in per cent")[2]
+
+        cells = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in page.split("<tr>")[2:]]
+        near = {frozenset((p["doc_a"], p["doc_b"])): p["resemblance"] for p in cluster.pairs.to_pylist()}
+        assert [line[0] for line in cells] == [escape(name) for name in names[1:]]
+        for place, line in enumerate(cells, 1):
+            due = [near[frozenset((names[place], other))] for other in names[:place]]
+            assert line[1:] == [str(int(value * 100 + 1e-9)) for value in due]
 
 
 def test_find_duplicates_gives_the_same_object(run: Run) -> None:
