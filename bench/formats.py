@@ -24,7 +24,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
-from nddup.reading.markup import strip_markup
+from nddup.reading.pages.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
 from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session

@@ -30,9 +30,9 @@ from nddup.reading.charsets import canonical_charset, declared_charset, decode_c
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
-from nddup.reading.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.outcomes import Reject, decode_base64, make_record
-from nddup.reading.page_limits import MAX_ATTRIBUTES
+from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
+from nddup.reading.pages.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists.entries import lines_of, read_lines
 from nddup.reading.reference_lists.layouts import LayoutError, guess_layout

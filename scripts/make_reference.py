@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
-from nddup.repository.layout import MATCHES, SEGMENT
+from nddup.repository.segments.layout import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
 from nddup.table_types import Table

@@ -85,8 +85,8 @@ def execute(options: argparse.Namespace) -> int:
         spare_blas()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.errors import ConfigError  # noqa: PLC0415
-        from nddup.results.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415
-        from nddup.results.compare_collections import AskedAgainst, compare  # noqa: PLC0415
+        from nddup.results.against.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415
+        from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too

@@ -213,7 +213,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _compact(options: argparse.Namespace) -> int:
     import nddup.repository  # noqa: PLC0415
-    from nddup.repository.compact import DAYS  # noqa: PLC0415
+    from nddup.repository.segments.compact import DAYS  # noqa: PLC0415
 
     done = nddup.repository.open(options.repo).compact(days=DAYS if options.days is None else options.days)
     made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"

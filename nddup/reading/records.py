@@ -26,8 +26,8 @@ from nddup.reading.base64_text import decode_base64
 from nddup.reading.charsets import decode_anyway, decode_content
 from nddup.reading.formats import FileHead
 from nddup.reading.json_records import parse_json
-from nddup.reading.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.outcomes import Record, Reject, Value, excerpt
+from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_parsing import wrapper_of
 from nddup.reading.xml_records import parse_xml

@@ -15,7 +15,7 @@ from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
-from nddup.repository.segment_files import among, read_all
+from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection, find_files

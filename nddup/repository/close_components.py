@@ -21,7 +21,7 @@ from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.mining.components import label_components
 from nddup.repository.identity import Identity
-from nddup.repository.layout import EDGES
+from nddup.repository.segments.layout import EDGES
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
-from nddup.repository.layout import CHANGES, table_of
+from nddup.repository.segments.layout import CHANGES, table_of
 from nddup.repository.snapshot import Snapshot
 
 KEPT, REMOVED, ABSENT = "kept", "removed", "absent"

@@ -19,8 +19,8 @@ from nddup.local.plan import Plan
 from nddup.local.reading.term_counts import take_saved
 from nddup.matching.threshold import Threshold
 from nddup.reading.outcomes import Record
-from nddup.repository.layout import LAYOUT
 from nddup.repository.lookup.meetings import Matching
+from nddup.repository.segments.layout import LAYOUT
 from nddup.run.stage import settings_of
 from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import sketch_texts

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from nddup.repository.layout import RESULTS
 from nddup.repository.make_change import stored_documents
-from nddup.repository.segment_files import read_all
+from nddup.repository.segments.layout import RESULTS
+from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.tables import KEEP
 from nddup.tables import RESULTS as RUN_RESULTS

@@ -16,8 +16,8 @@ from nddup.local.columns import lists_of
 from nddup.local.reading.workers import Workers
 from nddup.repository.close_components import Closed, Scope, close
 from nddup.repository.compare_states import Settled, count_changes, list_changes
-from nddup.repository.layout import DOCUMENTS, GONE, REPLACED, RESULTS, STATE
 from nddup.repository.pair_batch import Paired, pair_batch
+from nddup.repository.segments.layout import DOCUMENTS, GONE, REPLACED, RESULTS, STATE
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS

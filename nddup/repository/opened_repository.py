@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from nddup.local.reading.workers import Workers
 from nddup.repository.batches import Inputs, read_batch
-from nddup.repository.commits import Commit, read_commit
-from nddup.repository.compact import DAYS, Compacted, compact
 from nddup.repository.identity import Identity
 from nddup.repository.live_tables import live_tables
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
-from nddup.repository.segment_files import read_all
+from nddup.repository.segments.commits import Commit, read_commit
+from nddup.repository.segments.compact import DAYS, Compacted, compact
+from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.write_versions import Written, add, create, remove
 from nddup.settings.derive import processes_of

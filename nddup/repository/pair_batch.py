@@ -16,8 +16,8 @@ from nddup.errors import NddupError
 from nddup.local.columns import lists_of, ragged_of
 from nddup.local.pairing.match import Matches, match
 from nddup.local.reading.workers import Workers
-from nddup.repository.layout import EDGES, SKETCHES
 from nddup.repository.lookup.meetings import Near, spread_rows
+from nddup.repository.segments.layout import EDGES, SKETCHES
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.sketch_records import fingerprint_sketches
 from nddup.sketching.min_s import Sketches

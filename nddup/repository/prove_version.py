@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from nddup.local import engine
 from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
-from nddup.repository.commits import SEGMENTS
 from nddup.repository.live_tables import live_tables
 from nddup.repository.row_digests import COLUMNS
-from nddup.repository.segment_files import digest_file
+from nddup.repository.segments.commits import SEGMENTS
+from nddup.repository.segments.segment_files import digest_file
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import tables_totals
 

@@ -19,8 +19,8 @@ from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
 from nddup.repository.batches import find_source
 from nddup.repository.identity import Identity
-from nddup.repository.layout import MATCHES, table_of
 from nddup.repository.lookup.meetings import Near, spread_rows
+from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.working_tables import TEXTS

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.errors import OutputError
 from nddup.local.columns import one_chunk
-from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.meetings import Matching, Near, Rows, find_near
-from nddup.repository.mapped import MappedSegment, map_segment, take_sketches
-from nddup.repository.segment_files import among, read_all
+from nddup.repository.segments.commits import Commit
+from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sketches
+from nddup.repository.segments.segment_files import among, read_all
 
 
 class Catalogue(NamedTuple):

@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.repository.close_components import Closed
-from nddup.repository.layout import DIGESTS, RESULTS, table_of
 from nddup.repository.row_digests import (
     BYTES,
     COLUMNS,
@@ -21,7 +20,8 @@ from nddup.repository.row_digests import (
     total,
     totals_by,
 )
-from nddup.repository.segment_files import among, read_all
+from nddup.repository.segments.layout import DIGESTS, RESULTS, table_of
+from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 
 

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import OutputError
-from nddup.repository.commits import Commit, read_commit, versions_in
-from nddup.repository.layout import MATCHES
 from nddup.repository.query_stored import Ask
+from nddup.repository.segments.commits import Commit, read_commit, versions_in
+from nddup.repository.segments.layout import MATCHES
 from nddup.repository.write_versions import Written
 from nddup.storage.local_storage import local_path
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 from nddup.errors import OutputError
 from nddup.local.reading.workers import Workers
 from nddup.repository.batches import Batch
-from nddup.repository.commits import COMMITS, SEGMENTS, Commit, LostRaceError, Segment, write_commit
 from nddup.repository.identity import Identity, require_possible
-from nddup.repository.layout import CHANGES
 from nddup.repository.make_change import Change, make_change
-from nddup.repository.mapped import map_segment
-from nddup.repository.merge_segments import choose_merged, merge, with_postings
 from nddup.repository.row_digests import COLUMNS
-from nddup.repository.segment_files import write_segment
+from nddup.repository.segments.commits import COMMITS, SEGMENTS, Commit, LostRaceError, Segment, write_commit
+from nddup.repository.segments.layout import CHANGES
+from nddup.repository.segments.mapped import map_segment
+from nddup.repository.segments.merge_segments import choose_merged, merge, with_postings
+from nddup.repository.segments.segment_files import write_segment
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals
 from nddup.tables import DOCUMENTS, REJECTS

@@ -21,7 +21,8 @@ from nddup.mining.frequent_sets import mine_context
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leaders import follow_leaders
-from nddup.reading import base64_text, bounded_parts, markup, page_limits
+from nddup.reading import base64_text, bounded_parts
+from nddup.reading.pages import markup, page_limits
 from nddup.scanning import read_again, sketch_records
 from nddup.settings.load import build_config
 from nddup.sketching import lsh_keys, min_s, moduli, recipe

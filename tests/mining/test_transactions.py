@@ -20,7 +20,7 @@ from nddup.mining.frequent_pairs import choose_columns, find_pairs
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import Itemsets, mine_component
 from nddup.mining.transactions import Context, number_rows
-from nddup.reading.markup import strip_markup
+from nddup.reading.pages.markup import strip_markup
 from nddup.sketching.min_s import sketch_texts
 
 Transactions = Sequence[frozenset[int]]

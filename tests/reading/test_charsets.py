@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
-from nddup.reading.markup import strip_markup
+from nddup.reading.pages.markup import strip_markup
 from tests.places import SHARED
 
 needs_shared = pytest.mark.shared

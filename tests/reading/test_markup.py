@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
-from nddup.reading import markup
-from nddup.reading.markup import looks_like_markup, strip_markup
+from nddup.reading.pages import markup
+from nddup.reading.pages.markup import looks_like_markup, strip_markup
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nddup.reading.html_elements import KINDS, kind_of, pack
-from nddup.reading.html_references import character_of
-from nddup.reading.markup import parse_page
-from nddup.reading.open_elements import MAX_OPEN
-from nddup.reading.plain_pages import text_of_plain_page
+from nddup.reading.pages.html_elements import KINDS, kind_of, pack
+from nddup.reading.pages.html_references import character_of
+from nddup.reading.pages.markup import parse_page
+from nddup.reading.pages.open_elements import MAX_OPEN
+from nddup.reading.pages.plain_pages import text_of_plain_page
 from tests.places import SHARED
 
 _NAMES = """

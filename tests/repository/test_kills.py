@@ -12,8 +12,8 @@ import pytest
 
 import nddup.repository
 from nddup.errors import OutputError
-from nddup.repository.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.opened_repository import Repository
+from nddup.repository.segments.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.table_totals import tables_totals
 from tests.places import ROOT
 

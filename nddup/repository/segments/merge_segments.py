@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.local.columns import ragged_of
-from nddup.repository.commits import Segment
-from nddup.repository.layout import COMMON, POSTINGS, RESULTS, SEGMENT
 from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows
 from nddup.repository.make_change import Change
-from nddup.repository.segment_files import read_table
+from nddup.repository.segments.commits import Segment
+from nddup.repository.segments.layout import COMMON, POSTINGS, RESULTS, SEGMENT
+from nddup.repository.segments.segment_files import read_table
 from nddup.repository.snapshot import is_among
 
 BY_COMPONENT = ("state", "digests", *RESULTS)

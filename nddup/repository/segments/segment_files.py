@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.errors import NddupError, OutputError
-from nddup.repository.commits import SEGMENTS, Segment, flush_folder
-from nddup.repository.layout import SEGMENT
+from nddup.repository.segments.commits import SEGMENTS, Segment, flush_folder
+from nddup.repository.segments.layout import SEGMENT
 
 ROWS = 1 << 16
 """Of a row group: what a look-up by key passes over as a whole."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.reading.html_elements import (
+from nddup.reading.pages.html_elements import (
     ANCHOR,
     BLOCK,
     BUTTON,
@@ -45,7 +45,7 @@ from nddup.reading.html_elements import (
     VOID,
     pack,
 )
-from nddup.reading.html_tokens import REFUSE, Tag
+from nddup.reading.pages.html_tokens import REFUSE, Tag
 
 MAX_OPEN: Final = 64
 """Elements open at once in a plain page; the deepest of 10,665 real pages has 19."""

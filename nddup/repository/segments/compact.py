@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nddup.errors import OutputError
-from nddup.repository.commits import COMMITS, SEGMENTS, Commit, read_commit, versions_in
+from nddup.repository.segments.commits import COMMITS, SEGMENTS, Commit, read_commit, versions_in
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.write_versions import merge_all
 

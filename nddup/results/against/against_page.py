@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.results.compare_collections import Compared
+from nddup.results.against.compare_collections import Compared
 
 MOST_ITEMS = 500
 """Items that are shown with their texts; the tables have all."""

@@ -17,8 +17,8 @@ import re
 from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
-from nddup.reading.page_limits import is_too_costly
-from nddup.reading.plain_pages import text_of_plain_page
+from nddup.reading.pages.page_limits import is_too_costly
+from nddup.reading.pages.plain_pages import text_of_plain_page
 
 HIDDEN = ("script", "style", "noscript", "template")
 MARKUP_WINDOW = 65_536  # characters searched by `looks_like_markup`

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.reading.html_elements import NAME_BYTES, find, table_of
+from nddup.reading.pages.html_elements import NAME_BYTES, find, table_of
 
 NO_CHARACTER: Final = -1
 """Of a reference that the parser must read."""

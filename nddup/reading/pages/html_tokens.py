@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.reading.html_elements import BLOCK, NAME_BYTES, REFUSED, kind_of, pack
+from nddup.reading.pages.html_elements import BLOCK, NAME_BYTES, REFUSED, kind_of, pack
 
 REFUSE: Final = -1
 """Instead of a place, or a number: the page is not plain."""

@@ -10,8 +10,8 @@ import pyarrow as pa
 from nddup.against.judge import Judged, Rules, judge
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
-from nddup.results.against_inputs import By, Items, Shared, Side, find_side, read_items, read_shared
-from nddup.results.against_rows import item_rows, matrix_rows, span_rows, suppressed_rows
+from nddup.results.against.against_inputs import By, Items, Shared, Side, find_side, read_items, read_shared
+from nddup.results.against.against_rows import item_rows, matrix_rows, span_rows, suppressed_rows
 from nddup.run.engines import memory_of
 from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config

@@ -11,7 +11,7 @@ from nddup.against.against_tables import ITEMS, MATRIX, SPANS, SUPPRESSED
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, Judged
 from nddup.against.spans import find_runs
 from nddup.against.token_places import count_characters
-from nddup.results.against_inputs import Items, Shared, Side, flatten
+from nddup.results.against.against_inputs import Items, Shared, Side, flatten
 from nddup.sketching.tokens import tokenise
 
 VERDICTS = {

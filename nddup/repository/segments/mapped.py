@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
 from nddup.local.columns import ragged_of
-from nddup.repository.commits import SEGMENTS, Segment
 from nddup.repository.lookup.meetings import Matching, Postings, Rows, spread_rows
-from nddup.repository.segment_files import read_table
+from nddup.repository.segments.commits import SEGMENTS, Segment
+from nddup.repository.segments.segment_files import read_table
 
 FOLDER = "mapped-1"
 

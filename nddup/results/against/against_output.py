@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT
 from nddup.errors import OutputError
-from nddup.results.against_page import spell_page
-from nddup.results.compare_collections import Compared
+from nddup.results.against.against_page import spell_page
+from nddup.results.against.compare_collections import Compared
 from nddup.scanning.local_paths import local_path
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nddup.arrays import compiled
-from nddup.reading.html_elements import BODY, COLUMNS, HEAD, HEAD_VOID, HIDDEN, HTML, PRE, REFUSED, TITLE, pack
-from nddup.reading.html_references import NO_CHARACTER, put, read_reference
-from nddup.reading.html_tokens import (
+from nddup.reading.pages.html_elements import BODY, COLUMNS, HEAD, HEAD_VOID, HIDDEN, HTML, PRE, REFUSED, TITLE, pack
+from nddup.reading.pages.html_references import NO_CHARACTER, put, read_reference
+from nddup.reading.pages.html_tokens import (
     BYTE_CLASSES,
     COMMENT,
     END_TAG,
@@ -38,7 +38,7 @@ from nddup.reading.html_tokens import (
     read_tag,
     token_at,
 )
-from nddup.reading.open_elements import (
+from nddup.reading.pages.open_elements import (
     KIND,
     MAX_OPEN,
     Stack,

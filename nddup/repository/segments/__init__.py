@@ -1,0 +1,1 @@
+"""How a repository lies on the disk: segments that never change (`layout`), and the commits that name them."""
