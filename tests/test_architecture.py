@@ -72,7 +72,7 @@ TAKING_ARGUMENTS = {"take", "count"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "results", "opened.spark", "storage"}
+ACTING = {"run", "results", "opened.spark", "storage", "api"}
 """The rooms that run Spark jobs."""
 
 
