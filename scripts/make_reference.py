@@ -4,12 +4,14 @@ import argparse
 import inspect
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
+import nddup
+from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
 from nddup.repository.segments.layout import MATCHES, SEGMENT
@@ -47,12 +49,37 @@ def main() -> int:
 def make_reference() -> str:
     """The whole page."""
     parts = [HEAD, "## Commands\n", *_commands(), "## Settings\n", SETTINGS_HEAD, *_settings(), "## Tables\n"]
-    return "\n".join([*parts, *_tables(), "## evaluation.json\n", f"```\n{EVALUATION.rstrip()}\n```\n"])
+    parts += [*_tables(), "## Python\n", PYTHON_HEAD, _python()]
+    return "\n".join([*parts, "## evaluation.json\n", f"```\n{EVALUATION.rstrip()}\n```\n"])
 
 
 SETTINGS_HEAD = """In a YAML file (`--config`) as `section:` and `key: value`, only what differs; on the command line as
 `--set section.key=value`, which wins. `spark.…` goes to the Spark session unchanged, under Spark's own names.
 """
+
+
+PYTHON_HEAD = """`nddup.open(path)` opens the folder of a finished run of this machine, `nddup.find_duplicates(table)`
+makes a run of a table; both give a `Run`. How to use it: [ask a run](howto/ask-a-run.md). Full texts:
+`help(nddup.open)`.
+"""
+
+
+def _python() -> str:
+    """The functions of the package and what a run answers."""
+    functions = [(f"nddup.{name}", getattr(nddup, name)) for name in nddup.__all__]
+    methods = [(f"run.{name}", value) for name, value in vars(Run).items() if not name.startswith("_")]
+    rows = [
+        (f"`{name}{_arguments_of(value)}`", (inspect.getdoc(value) or "").partition("\n")[0])
+        for name, value in functions + methods
+        if inspect.isfunction(value)
+    ]
+    rows += [(f"`{name}`", inspect.getdoc(value) or "") for name, value in methods if isinstance(value, property)]
+    return _table(("call", "gives"), rows)
+
+
+def _arguments_of(function: Callable[..., Any]) -> str:
+    """The names of the arguments, without `self`."""
+    return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
 
 
 def _commands() -> Iterator[str]:

@@ -66,7 +66,7 @@ WITHOUT_SPARK = PURE | {
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
-TAKING_ARGUMENTS = {"take", "count"}
+TAKING_ARGUMENTS = {"take", "count", "head"}
 """Arrow and Python have methods of these names too, with an array or a value as argument."""
 
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}

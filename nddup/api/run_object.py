@@ -186,6 +186,27 @@ class Run:
         made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold)
         return Run.of_memory(made.tables, made.metrics)
 
+    def minhash(self, doc_id: str) -> Any:  # noqa: ANN401 - datasketch is imported when asked for
+        """The signature of a document as a `datasketch.LeanMinHash`; see `nddup.api.datasketch_objects`.
+
+        Raises:
+            ConfigError: if the run has no signatures that datasketch reads, or there is no such document.
+        """
+        from nddup.api.datasketch_objects import minhash_of  # noqa: PLC0415
+
+        return minhash_of(self._documents, self.settings, doc_id)
+
+    def lsh(self, threshold: float | None = None, *, storage_config: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
+        """A `datasketch.MinHashLSH` filled with every document; see `nddup.api.datasketch_objects`.
+
+        Args:
+            threshold: of the index; None: that of the run.
+            storage_config: where datasketch keeps it, such as Redis; None: in memory.
+        """
+        from nddup.api.datasketch_objects import fill_lsh  # noqa: PLC0415
+
+        return fill_lsh(self._documents, self.settings, threshold=threshold, storage_config=storage_config)
+
     def __repr__(self) -> str:
         """Where it is, and the rows of its tables."""
         return f"<run {self._where}: " + ", ".join(f"{n:,} {name}" for name, n in self.metrics.rows.items()) + ">"
@@ -203,6 +224,13 @@ class Run:
     @property
     def _where(self) -> str:
         return self._opened.path if self._opened is not None else "on Spark"
+
+    @property
+    def _documents(self) -> ds.Dataset:
+        """The table `documents` as a dataset, of whatever kind it is here."""
+        if isinstance(self.documents, RunTable):
+            return self.documents.dataset
+        return ds.dataset(self._ask.sql("SELECT doc_id, signature FROM documents"))
 
     @property
     def _ask(self) -> FinishedRun:

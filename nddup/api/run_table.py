@@ -85,7 +85,7 @@ class RunTable:
 
     def _repr_html_(self) -> str:
         """The first rows, for a notebook."""
-        first, count = self.head(), len(self)
+        first, count = self.head(SHOWN), len(self)
         said = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
         caption = said + (f", the first {len(first)}" if count > len(first) else "")
         rows = zip(*(column.to_pylist() for column in first.columns), strict=True)
