@@ -18,7 +18,8 @@ def open_run(path: str) -> Run:
         IncompatibleSketchError: if its sketches are of another format than this version's.
         ConfigError: for a folder of another file system: copy it, or ask `nddup show`, which starts Spark.
 
-    Cost: some 30 ms, and the footer of a file for each table.
+    Cost: a tenth of a second, and the footer of a file for each table; the first time a second or two, to load DuckDB
+    and Arrow.
 
     Example:
         run = nddup.open("out/run")
