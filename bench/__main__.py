@@ -9,6 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "peers", "mining", "families", "giants",
     "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
+    "against",
 )  # fmt: skip
 
 

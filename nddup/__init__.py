@@ -19,6 +19,7 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     scanning                                            from files to Arrow batches, in any worker, without Spark
     settings, explaining                                what a run can be told, and what that means
     local                                               the steps in memory, without Spark
+    against                                             which items of one collection stand in another
     spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
     storage, run                                        a run, from inputs to report: the packages that act

@@ -30,6 +30,7 @@ EPILOG = """examples:
   nddup check out/run                                         recount the results by another method
   nddup evaluate out/run --truth pairs.tsv                    precision and recall against a list of known duplicates
   nddup index add pages crawl/2026-11-23/                     add a batch to a growing repository (nddup index --help)
+  nddup against train.jsonl test.jsonl                        which items of a test set stand in a training set
   nddup mine context.fimi --support 85                        mine the maximal sets of any FIMI file, without Spark
   nddup explain --set pairs.threshold=0.9                     show what settings will find and cost
 """

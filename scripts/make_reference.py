@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 
 import nddup
 from nddup.api.run_object import Run
+from nddup.against.against_tables import AGAINST
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
 from nddup.repository.segments.layout import MATCHES, SEGMENT
@@ -149,6 +150,8 @@ def _tables() -> Iterator[str]:
     yield from map(_declared, RESULTS.values())
     yield "## Tables of a repository\n\nA query writes `matches` to its --output; the others lie in segments.\n"
     yield from map(_declared, (MATCHES, *SEGMENT.values()))
+    yield "## Tables of against\n\nParquet, a folder each in --output.\n"
+    yield from map(_declared, AGAINST.values())
 
 
 def _declared(table: Table) -> str:

@@ -93,6 +93,8 @@ def execute(options: argparse.Namespace) -> int:
             raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
         folder = require_new(options.output) if options.output else None
         config = load_config(options.config, options.assignments)
+        if config.engine == "spark":
+            raise ConfigError("engine: nddup against works on this machine; expected auto or local, got spark")
         config_b = load_config(options.config, [*options.assignments, *options.set_b])
         limits = config.against
         rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)

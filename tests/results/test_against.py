@@ -184,6 +184,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
         (["A", "B", "--output", "A"], "--output A: exists already"),
         (["A", "B", "--length", "2000"], "--length 2000: expected at most 1,000"),
         (["A", "B", "--set", "against.min_shingles=0"], "against.min_shingles: "),
+        (["A", "B", "--set", "engine=spark"], "engine: nddup against works on this machine"),
         (["A", "B", "--set-b", "input.format=jpeg"], "input.format: "),
     ],
 )

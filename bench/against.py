@@ -1,0 +1,137 @@
+"""`nddup against`: verdicts of planted items, and how fast one core reads A.
+
+The words are those of real pages, drawn one by one by their frequency, so that no run of 8 words is shared by accident.
+1,500 items of 160 words: verbatim (a document is the item), embedded (within 1,000 other words, in capitals), edited
+(embedded, with 1 to 30 % of the words replaced), absent, short (11 words) and common (a passage of 1,200 documents).
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+
+from bench.repository import real_texts
+from nddup.against.find_hits import find_hits
+from nddup.against.shingle_table import make_known, open_known
+from nddup.reading.markup import strip_markup
+from nddup.scanning.text_buffers import text_buffers
+from nddup.sketching.tokens import tokenise
+
+ITEMS, WORDS, COMMON = 1_500, 160, 1_200
+KINDS = ("verbatim", "embedded", "edited", "absent", "short", "common")
+CHANGED = (1, 2, 3, 5, 10, 20, 30)
+"""Per cent of the words of an edited item that are replaced, in turn."""
+
+
+def run(options: argparse.Namespace) -> None:
+    """Plant the items, judge them with the command, then measure the kernel and the command on real texts."""
+    pages = [strip_markup(page) for page in list(real_texts(options.data).values())[: 200 if options.small else 2_000]]
+    with TemporaryDirectory(prefix="nddup-bench-") as name:
+        folder = Path(name)
+        kinds = _plant(folder, _Words(pages))
+        _judge(folder, kinds)
+        _speed(folder, pages, megabytes=5 if options.small else 60)
+
+
+class _Words:
+    """Draws words of pages by their frequency."""
+
+    def __init__(self, pages: list[str]) -> None:
+        self.pool = [word for page in pages[:200] for word in tokenise(page)]
+        self.rng = random.Random(1)  # noqa: S311 - no secret
+
+    def draw(self, count: int) -> list[str]:
+        return self.rng.choices(self.pool, k=count)
+
+
+def _plant(folder: Path, words: _Words) -> dict[str, str]:
+    """Write a.jsonl and b.jsonl; return the kind of each item."""
+    passages = [words.draw(WORDS) for _ in range(5)]
+    items, documents, kinds = [], [words.draw(300) for _ in range(2_000)], {}
+    documents += [words.draw(50) + passages[n % 5] for n in range(5 * COMMON)]
+    for number in range(ITEMS):
+        kind, body = KINDS[number % len(KINDS)], words.draw(WORDS)
+        if kind == "short":
+            body = body[:11]
+        elif kind == "common":
+            body = passages[number % 5]
+        elif kind == "edited":
+            share = CHANGED[number // len(KINDS) % len(CHANGED)]
+            kind = f"edited {share:2} %"
+        kinds[f"i{number}"] = kind
+        items.append((f"i{number}", body))
+        if kind == "verbatim":
+            documents.append(body)
+        elif kind == "embedded":
+            documents.append(words.draw(500) + [word.upper() for word in body] + words.draw(500))
+        elif kind.startswith("edited"):
+            places = set(words.rng.sample(range(WORDS), max(1, WORDS * share // 100)))
+            edited = ["replaced" if place in places else word for place, word in enumerate(body)]
+            documents.append(words.draw(500) + edited + words.draw(500))
+    words.rng.shuffle(documents)
+    _write(folder / "b.jsonl", items)
+    _write(folder / "a.jsonl", [(f"d{n}", body) for n, body in enumerate(documents)])
+    return kinds
+
+
+def _write(path: Path, rows: list[tuple[str, list[str]]]) -> None:
+    path.write_text("".join(json.dumps({"id": i, "text": " ".join(t)}) + "\n" for i, t in rows), encoding="utf-8")
+
+
+def _judge(folder: Path, kinds: dict[str, str]) -> None:
+    """Print the verdicts by kind, and precision and recall of verbatim and embedded items."""
+    _command(folder / "a.jsonl", folder / "b.jsonl", "--output", str(folder / "out"))
+    rows = pq.read_table(folder / "out" / "items").to_pylist()
+    told = Counter((kinds[row["item"]], row["reason"] or row["verdict"]) for row in rows)
+    verdicts = ("found", "part", "clean", "short", "common")
+    print(f"{'planted':<12}" + "".join(f"{verdict:>8}" for verdict in verdicts))
+    for kind in sorted(set(kinds.values())):
+        print(f"{kind:<12}" + "".join(f"{told[kind, verdict]:>8,}" for verdict in verdicts))
+    whole = sum(told[kind, "found"] for kind in ("verbatim", "embedded"))
+    planted = sum(kind in ("verbatim", "embedded") for kind in kinds.values())
+    false = sum(told[kind, "found"] for kind in ("absent", "short", "common"))
+    print(f"verbatim and embedded: precision {whole / (whole + false):.3f}, recall {whole / planted:.3f}\n")
+
+
+def _speed(folder: Path, pages: list[str], *, megabytes: int) -> None:
+    """Print MB of text a second: of the kernel, and of the command with one process."""
+    texts: list[str] = []
+    while sum(len(page) for page in pages) * (len(texts) // len(pages)) < megabytes << 20:
+        texts += pages
+    data, bounds = text_buffers(texts)
+    items = [json.loads(line)["text"] for line in (folder / "b.jsonl").read_text(encoding="utf-8").splitlines()]
+    (folder / "known").mkdir()
+    make_known(*text_buffers(items), 8).save(folder / "known")
+    known = open_known(str(folder / "known"))
+    find_hits(*text_buffers(texts[:10]), known)
+
+    start = time.process_time()
+    find_hits(data, bounds, known)
+    print(f"kernel: {len(data) / 1e6 / (time.process_time() - start):.0f} MB/s of text, one thread, CPU time")
+
+    lines = (json.dumps({"id": str(n), "text": text}, ensure_ascii=False) for n, text in enumerate(texts))
+    (folder / "speed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = ("--set", "local.processes=1")
+    (folder / "one.jsonl").write_text('{"id": "1", "text": "one"}\n', encoding="utf-8")
+    empty = _command(folder / "one.jsonl", folder / "b.jsonl", *arguments)
+    seconds = _command(folder / "speed.jsonl", folder / "b.jsonl", *arguments)
+    speed = len(data) / 1e6 / (seconds - empty)
+    print(f"command: {speed:.0f} MB/s of text in JSON lines, one process, CPU time; its start {empty:.1f} s")
+
+
+def _command(a: Path, b: Path, *arguments: str) -> float:
+    """Run `nddup against`; the CPU seconds it took."""
+    program = "import sys; from nddup.cli import main; sys.exit(main())"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c", program, "against", str(a), str(b), *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
