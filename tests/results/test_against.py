@@ -181,6 +181,8 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["nowhere", "B"], "nowhere: no such file or folder"),
+        (["A", "empty.jsonl"], "empty.jsonl: no document can be read: empty.jsonl: no records"),
+        (["empty.jsonl", "B"], "empty.jsonl: no document can be read: empty.jsonl: no records"),
         (["A", "B", "--output", "A"], "--output A: exists already"),
         (["A", "B", "--length", "2000"], "--length 2000: expected at most 1,000"),
         (["A", "B", "--set", "against.min_shingles=0"], "against.min_shingles: "),
@@ -197,6 +199,7 @@ def test_wrong_use_is_one_line(
 ) -> None:
     """Exit status 2, and what to mend."""
     monkeypatch.chdir(planted.a.parent)
+    Path("empty.jsonl").touch()
 
     assert main(["against", *arguments]) == 2
     error = capsys.readouterr().err

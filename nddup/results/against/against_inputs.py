@@ -16,6 +16,7 @@ from nddup.against.judge import Holders
 from nddup.against.read_items import ReadItems
 from nddup.against.share_records import ShareRecords
 from nddup.against.shingle_table import Known, make_known
+from nddup.errors import ConfigError
 from nddup.local.columns import fingerprints_of
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
@@ -121,6 +122,7 @@ def read_items(side: Side, length: int, workers: Workers) -> Items:
     """The items and their shingles.
 
     Raises:
+        ConfigError: if no document can be read.
         NddupError: if more records than `input.max_rejects` cannot be read.
         CapacityError: for more than 2 GB of text.
     """
@@ -131,6 +133,8 @@ def read_items(side: Side, length: int, workers: Workers) -> Items:
     is_good = pc.is_null(rows["reason"])
     rejects = _gather_rejects("B", rows, records, ~is_good.to_numpy(), side)
     require_few_rejects(len(rows), len(rejects), _reasons(rejects), side.config.input.max_rejects)
+
+    _require_some(side, len(rows) - int(pc.sum(pc.invert(is_good)).as_py() or 0), rejects)
 
     good = rows.filter(is_good)
     sources, texts = good["source"].to_pylist(), good["text"].to_pylist()
@@ -149,6 +153,7 @@ def read_shared(side: Side, known: Path, workers: Workers, *, counts: bool) -> S
         counts: count the distinct shingles of the documents.
 
     Raises:
+        ConfigError: if no document can be read.
         NddupError: if more records than `input.max_rejects` cannot be read, or a worker fails.
         NeedsSparkError: if what is shared may take more than `local.memory`.
     """
@@ -162,6 +167,8 @@ def read_shared(side: Side, known: Path, workers: Workers, *, counts: bool) -> S
     rejects = _gather_rejects("A", bad, _number(bad, before), np.ones(len(bad), np.bool_), side, rows)
     require_few_rejects(n_records, len(rejects), _reasons(rejects), side.config.input.max_rejects)
 
+    _require_some(side, n_records - len(bad), rejects)
+
     sources = shared["source"].to_pylist()
     made = _number(shared, before).tolist()
     ids = [
@@ -170,6 +177,14 @@ def read_shared(side: Side, known: Path, workers: Workers, *, counts: bool) -> S
     ]
     workers.memory.require(60 * pc.sum(pc.list_value_length(shared["numbers"])).as_py() if ids else 0, "what is shared")
     return Shared(shared, ids, sources, _hold(shared, ids, sources, side), n_records - len(bad), rejects)
+
+
+def _require_some(side: Side, documents: int, rejects: pa.Table) -> None:
+    """Refuse a collection of no documents: everything would be clean, because nothing was compared."""
+    if not documents:
+        row = next(iter(rejects.slice(0, 1).to_pylist()), None)
+        why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
+        raise ConfigError(f"{side.path}: no document can be read{why}")
 
 
 def flatten(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
