@@ -11,8 +11,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic_core import PydanticUndefined
 
 import nddup
-from nddup.api.run_object import Run
 from nddup.against.against_tables import AGAINST
+from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
 from nddup.repository.segments.layout import MATCHES, SEGMENT
