@@ -116,7 +116,7 @@ def pair_family(
         >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=3)
         >>> found = pair_family(sketches, bounds, np.arange(5), by_count, Limits(2, 100))
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
-        ([[0, 1], [0, 2], [3, 4]], [True, True, True, False, False])
+        ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
     family = rank_features(sketches, bounds, threshold)
     if keys is not None:
