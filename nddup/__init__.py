@@ -22,6 +22,8 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     against                                             which items of one collection stand in another
     spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
+    checking                                            what `nddup check` asks of a run, on either engine
+    against                                             which items of one collection stand in another, without Spark
     storage, run                                        a run, from inputs to report: the packages that act
     repository                                          a collection that grows by batches, and look-ups in it
     api                                                 what a Python program is given: a run as an object

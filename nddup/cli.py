@@ -51,11 +51,11 @@ class _Parser(argparse.ArgumentParser):
 
 def _hint(message: str) -> str:
     """How a setting is given, where an unknown option has the name of one."""
-    from nddup.settings.schema import Config  # noqa: PLC0415 - only wrong usage pays for loading the settings
-
     name = re.match(r"unrecognized arguments: --([\w-]+)[ =]?(\S*)", message)
     if name is None:
         return ""
+    from nddup.settings.schema import Config  # noqa: PLC0415 - only an unknown option pays for loading the settings
+
     key, value = name[1].replace("-", "_"), name[2]
     sections = {section: field.annotation for section, field in Config.model_fields.items()}
     found = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]

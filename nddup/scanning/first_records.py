@@ -80,19 +80,26 @@ def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[st
         columns = fields_of(reader, file, head)
         return {name for name, path in paths.items() if set(path.split("+")) <= set(columns)} if columns else None
 
-    records = read_first(reader, file, head)
-    if not records:
+    # A damaged start says nothing of the paths.
+    found = read_first(reader, file, head)
+    told = [record for record in found if isinstance(record, Record) or record.reason == "no content"]
+    if not told:
         return None
-    has = {"id": any(record.doc_id for record in records), "content": any(isinstance(r, Record) for r in records)}
+    has = {"id": any(record.doc_id for record in told), "content": any(isinstance(record, Record) for record in told)}
     return {name for name, is_there in has.items() if is_there}
 
 
 def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
-    """A line on the first file whose format names an id, but in which none was found; None where all have one."""
-    for file, head in files:
+    """A line on the first file in which no id was found; None where the first `FILES` have one.
+
+    Cost: nothing where the format of a file names its id; else the start of a file, of Parquet its metadata.
+    """
+    for file, head in islice(files, FILES):
         if head.format.kind in WITHOUT_PATHS or (head.format.id and head.format.kind != "parquet"):
             continue
         fields = fields_of(reader, file, head)
+        if not fields:  # damaged: the run says so
+            continue
         if head.format.kind == "parquet" and (head.format.id or first_of(ID_NAMES, fields)):
             continue
         likely = [name for name in fields if name.lower().lstrip("@").endswith(LIKE_IDS)]

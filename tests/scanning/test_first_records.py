@@ -75,6 +75,21 @@ def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:
     assert len(found.files) == 2
 
 
+def test_a_damaged_start_says_nothing_of_the_paths(tmp_path: Path) -> None:
+    """Its records are rejects, each with its reason; the run goes on to the good ones."""
+    found = find(
+        tmp_path,
+        {"a.jsonl": b'{"id": "1", "text": "t"}\n'.replace(b"}", b"") * 3 + LINES * 60},
+        id="url",
+        content="text",
+    )
+    assert len(found.files) == 1
+
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    assert len(find(torn, {"a.jsonl": b'{"text": "t", "url": \n' * 5000}, id="url", content="text").files) == 1
+
+
 def test_an_object_is_no_text_and_its_keys_are_named(tmp_path: Path) -> None:
     """`input.content=meta` meant one of its keys."""
     with pytest.raises(ConfigError, match=r"input.content=meta: no record .* has it; a.jsonl has url, text, meta.body"):
