@@ -26,11 +26,12 @@ import pyarrow as pa
 from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.mining.fimi import read_fimi
+from nddup.reading.base64_text import decode_base64
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
-from nddup.reading.outcomes import Reject, decode_base64, make_record
+from nddup.reading.outcomes import Reject, make_record
 from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.pages.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
