@@ -18,6 +18,12 @@ REFRESH_SECONDS = 0.3
 BAR = 24
 
 
+def bar(finished: float, total: float) -> str:
+    """A bar of `BAR` letters."""
+    filled = int(BAR * finished / total) if total else 0
+    return "█" * filled + "·" * (BAR - filled)
+
+
 class Steps:
     """The steps of one command, one after another, as a context.
 
@@ -63,9 +69,8 @@ class Steps:
     def line(self) -> str:
         """The line as a terminal shows it."""
         share = max(0, min((self._step - 1 + self._part) / self._count, 1.0))
-        filled = int(BAR * share)
         seconds = time.monotonic() - self._started
-        return f"  {self._command:<10} {seconds:7.1f} s  {'█' * filled}{'·' * (BAR - filled)} {self._name}"
+        return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}"
 
     def _watch(self) -> None:
         while not self._done.wait(REFRESH_SECONDS):

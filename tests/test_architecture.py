@@ -15,7 +15,7 @@ STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.n
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "redaction", "metrics", "steps"}
+GROUND = {"errors", "arrays", "redaction", "metrics", "steps", "start_up"}
 WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernel_cache": set(),
     "arrays": {"kernel_cache"},
     "steps": set(),
+    "start_up": set(),
     "reading": GROUND,
     "sketching": GROUND,
     "scanning": GROUND | {"reading", "sketching", "tables"},
@@ -61,8 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
-    "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "table_types", "working_tables", "tables",
-    "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup", "against",
+    "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "start_up", "table_types", "working_tables",
+    "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup", "against",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

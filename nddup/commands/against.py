@@ -79,7 +79,7 @@ def _share(text: str) -> Fraction:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     with Steps("against", 7) as steps:
-        from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
         spare_blas()

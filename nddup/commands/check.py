@@ -28,6 +28,10 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.results.check_progress import CheckProgress  # noqa: PLC0415
 
     with CheckProgress() as progress:
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+
+        spare_pandas()
+        spare_blas()
         from nddup.results.check import check_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 

@@ -52,7 +52,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
     with Steps("evaluate", 7) as steps:
-        from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
         spare_blas()

@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
     with Steps("report", 2) as steps:
         steps.begin("open the run")
-        from nddup.local.reading.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_pandas  # noqa: PLC0415
 
         spare_pandas()
         from nddup.report.folder import report_run  # noqa: PLC0415

@@ -85,8 +85,8 @@ def execute(options: argparse.Namespace) -> int:
 def _run_locally(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Run in this process and its workers, which load while this process still does."""
     from nddup.local.reading.processes import Processes, is_worth_it  # noqa: PLC0415
-    from nddup.local.reading.start_up import spare_pandas  # noqa: PLC0415
     from nddup.settings.derive import processes_of  # noqa: PLC0415
+    from nddup.start_up import spare_pandas  # noqa: PLC0415
 
     count = processes_of(config)
     processes = Processes.start(count) if count > 1 and is_worth_it(options.inputs) else None

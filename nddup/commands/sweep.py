@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     base = load_config(options.config, options.assignments)
-    from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     spare_pandas()
     spare_blas()

@@ -46,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Make the list, and print what it holds."""
     with Steps("truth", 6) as steps:
-        from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
         spare_blas()

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-from nddup.run.progress import REFRESH_SECONDS, bar
+from nddup.steps import REFRESH_SECONDS, bar
 
 if TYPE_CHECKING:
     from nddup.results.check import Finding

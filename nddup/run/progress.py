@@ -13,10 +13,9 @@ from typing import Any, Literal
 
 from nddup import tables, working_tables
 from nddup.redaction import clean
+from nddup.steps import REFRESH_SECONDS, bar
 
 logger = logging.getLogger("nddup")
-BAR = 24
-REFRESH_SECONDS = 0.3
 LONGEST = 500
 """Letters of an error in a line."""
 
@@ -146,12 +145,6 @@ class LocalProgress(Progress):
 def doing(name: str) -> str:
     """What is done while a stage runs or a table is made; a table of several rounds ends with its number."""
     return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
-
-
-def bar(finished: int, total: int) -> str:
-    """A bar of `BAR` letters."""
-    filled = BAR * finished // total if total else 0
-    return "█" * filled + "·" * (BAR - filled)
 
 
 def say(text: str, *, form: LogFormat = "text") -> None:

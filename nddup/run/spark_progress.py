@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from nddup.run.progress import LogFormat, Progress, StageNotes, bar, doing
+from nddup.run.progress import LogFormat, Progress, StageNotes, doing
+from nddup.steps import bar
 
 DESCRIPTION = "spark.job.description"
 

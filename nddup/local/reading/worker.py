@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.local.reading.scan import PartOfFile, SpooledTexts, Task, WholeFiles
-from nddup.local.reading.start_up import spare_pandas
 from nddup.reading import base64_text
 from nddup.reading.pages import markup, page_limits
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
 from nddup.sketching.min_s import sketch_texts
+from nddup.start_up import spare_pandas
 
 __all__ = ["serve", "sketch_records"]
 
