@@ -37,6 +37,10 @@ PLACED = """
 """The nodes of each cluster: node (null for members that are no documents), its documents, how many are members."""
 
 
+UNASKED = Violations("SELECT cluster_id FROM clusters", "{cluster_id}: a cluster where none were asked for")
+"""Clusters of a run whose mode is `none`."""
+
+
 class Claim(NamedTuple):
     """What a chosen cluster says of itself."""
 

@@ -3,6 +3,7 @@
     smallest   min-s, super                  estimated from the s smallest ids of both documents together
     slots      min-perm, minhash             estimated from equal slots out of n; with bands, their S-curve as well
     sampled    mod-m, mod-pow2               estimated from the ids divisible by a modulus; longer documents keep more
+    equal      whole                         nothing is estimated: only equal texts are pairs
     words      lexicon, i-match, keywords    nothing is estimated: a sketch has every word of the kind
 
 The probabilities are those of `nddup.sketching.accuracy`.
@@ -36,8 +37,10 @@ from nddup.sketching.accuracy import (
 )
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.recipe import level_of, size_of
+from nddup.sketching.whole_texts import IDS
 
 UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): the table holds for sketch.tagged=true."
+EQUAL_TEXTS = "Two documents are a pair if their words, or characters, are the same in the same order, and only then."
 LONG = 10
 """How many times longer than the example page the long document of the examples is."""
 
@@ -58,6 +61,8 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     kind = kind_of(config.sketch)
     if kind.is_of_words:
         found = _explain_words(config)
+    elif kind.name == "whole":
+        found = Explanation((EQUAL_TEXTS,), (), 1.0, IDS)
     elif kind.name in {"min-perm", "minhash"}:
         found = _explain_slots(config, asked=asked)
     elif kind.estimate == "smallest":
@@ -66,10 +71,10 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
         found = _explain_sampled(config, asked=asked)
 
     heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
-    if not kind.is_of_words:
+    if not (kind.is_of_words or kind.name == "whole"):
         heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
     heading += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}", ""]
-    edits = [] if kind.is_of_words else [_edits(config, found.mark)]
+    edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, found.mark)]
     return replace(found, lines=(*heading, *found.lines, *edits))
 
 

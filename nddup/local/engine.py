@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.local.clustering.cluster_names import name_sets
+from nddup.local.clustering.cluster_names import NO_CLUSTERS, Clusters, name_sets
 from nddup.local.clustering.false_components import count_false_components, list_false_components
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.keep_list import list_kept
@@ -138,7 +138,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
-    """Find the clusters of the near-duplicates, by `clusters.mode`."""
+    """Find the clusters of the near-duplicates, by `clusters.mode`; mode `none` gives the graph without any."""
     plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
     edges = len(paired.matches.first)
     workers.tell("components", 0, edges)
@@ -146,18 +146,23 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
     is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
     false = list_false_components(graph, nodes, is_exact=is_exact)
-    sets = mine(graph, nodes, plan.mining, workers)
-
-    members = int(nodes.equals[graph.nodes[sets.members]].sum())
-    workers.tell("name", 0, members)
-    workers.memory.require(
-        OF_EDGE * edges + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)), f"clusters of {members:,} members"
-    )
-    named = name_sets(sets, graph, nodes, mode=mode, **plan.naming)
+    named = NO_CLUSTERS if mode == "none" else _mine(graph, nodes, plan, workers)
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0
     counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))
     return Clustered(named.clusters, named.members, false, graph, counts)
+
+
+def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
+    """The sets of all components, named by their documents."""
+    sets = mine(graph, nodes, plan.mining, workers)
+    members = int(nodes.equals[graph.nodes[sets.members]].sum())
+    workers.tell("name", 0, members)
+    workers.memory.require(
+        OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
+        f"clusters of {members:,} members",
+    )
+    return name_sets(sets, graph, nodes, mode=plan.config.clusters.mode, **plan.naming)
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:

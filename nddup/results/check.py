@@ -175,6 +175,10 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
     """Names on everything; conditions and maximality of the chosen clusters; coverage; components."""
+    if evidence.promised.mode == "none":
+        yield _find(evidence, "clusters: none, as clusters.mode asks", prove_clusters.UNASKED)
+        return
+
     promise = "clusters: id, size and order of members, none twice"
     yield _find(evidence, promise, *prove_names.WRONG_NAMES, reads=["named"])
 

@@ -199,7 +199,7 @@ def _extend(evidence: Evidence) -> None:
 def _tell_leaders(evidence: Evidence) -> None:
     """The modes of disjoint clusters do not say which components are given by leaders, only that some are."""
     promised = evidence.promised
-    is_untold = promised.is_led and promised.mode in ("partition", "components")
+    is_untold = promised.is_led and promised.mode in ("partition", "components", "none")
     text = prove_clusters.could_be_large(promised.max_edges) if is_untold else prove_clusters.BY_LEADERS
     evidence.run.keep("by_leaders", text)
 

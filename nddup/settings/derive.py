@@ -36,7 +36,7 @@ EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
 SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
 """Keys of the section `sketch` that concern shingles."""
 
-DIVIDING: Final = ("partition", "components")
+DIVIDING: Final = ("partition", "components", "none")
 """Modes of clusters that do not mine maximal sets."""
 
 
@@ -147,6 +147,7 @@ def find_conflicts(config: Config) -> list[str]:
     return [
         *_about_sketches(config.sketch),
         *_about_words(config),
+        *_about_whole(config),
         *_about_pairs(config),
         *_about_bands(config),
     ]
@@ -212,6 +213,16 @@ def _about_words(config: Config) -> list[str]:
     return found
 
 
+def _about_whole(config: Config) -> list[str]:
+    """Settings of samples and degrees for the kind that knows equal texts only."""
+    if config.sketch.kind != "whole":
+        return []
+    keys = [f"shingle.{key}" for key in _changed(config.shingle) if key != "unit"]
+    keys += [f"sketch.{key}" for key in _changed(config.sketch) if key in SHINGLED | {"seed"}]
+    keys += ["pairs.threshold"] if isinstance(config.pairs.threshold, int) else []
+    return [f"{key}: kind whole compares whole texts: it takes none" for key in keys]
+
+
 def processes_of(config: Config) -> int:
     """Worker processes and threads of the embedded engine: as given, else the cores this process may use."""
     return config.local.processes or len(os.sched_getaffinity(0))
@@ -247,7 +258,9 @@ def _about_pairs(config: Config) -> list[str]:
     why = NO_CLUSTERS if not kind.is_mined or measure == "containment" else ""
     why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
     if why and config.clusters.mode not in DIVIDING:
-        found.append(f"clusters.mode: {why}; {' and '.join(DIVIDING)} work, got {config.clusters.mode}")
+        found.append(
+            f"clusters.mode: {why}; {', '.join(DIVIDING[:-1])} and {DIVIDING[-1]} work, got {config.clusters.mode}"
+        )
     return found
 
 

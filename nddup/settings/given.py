@@ -59,7 +59,9 @@ class ShingleSettings(TypedDict, total=False):
 class SketchSettings(TypedDict, total=False):
     """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
 
-    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"]
+    kind: Literal[
+        "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
+    ]
     size: int
     seed: int
     fingerprint: Literal["rolling", "rabin"]
@@ -102,7 +104,7 @@ class PairsSettings(TypedDict, total=False):
 class ClustersSettings(TypedDict, total=False):
     """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
 
-    mode: Literal["all", "cover", "partition", "components"]
+    mode: Literal["all", "cover", "partition", "components", "none"]
     miner: Literal["auto", "fpgrowth", "pivot"]
     fpgrowth_limit: int
     max_sets: int

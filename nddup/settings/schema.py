@@ -80,9 +80,9 @@ class SketchConfig(Section):
     A key that is not given follows the kind; a key that the kind does not use is refused.
     """
 
-    kind: Literal["min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "lexicon", "i-match", "keywords"] = (
-        Field("min-s", description="which features a sketch keeps: docs/kinds.md")
-    )
+    kind: Literal[
+        "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
+    ] = Field("min-s", description="which features a sketch keeps: docs/kinds.md; whole: equal texts only")
     size: int = Field(200, ge=1, le=100_000, description="ids in a sketch, or slots in a signature")
     seed: int = Field(1, ge=0, lt=1 << 63, description="chooses the permutations and polynomials")
     fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle is hashed")
@@ -202,9 +202,10 @@ class PairsConfig(Section):
 class ClustersConfig(Section):
     """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
 
-    mode: Literal["all", "cover", "partition", "components"] = Field(
+    mode: Literal["all", "cover", "partition", "components", "none"] = Field(
         "all",
-        description="all maximal sets; a few that hold every pair; each kept document with its duplicates; components",
+        description="all maximal sets; a few that hold every pair; each kept document with its duplicates; components;"
+        " none: pairs and keep-list only",
     )
     miner: Literal["auto", "fpgrowth", "pivot"] = Field(
         "auto", description="auto: FP-Growth for small components, the pivot miner for others"
@@ -235,7 +236,7 @@ class ClustersConfig(Section):
 
     @model_validator(mode="after")
     def _support_fits_mode(self) -> Self:
-        if self.support is not None and self.mode in ("partition", "components"):
+        if self.support is not None and self.mode in ("partition", "components", "none"):
             raise ValueError(f"support needs mode all or cover: sets of mode {self.mode} are not mined")
         return self
 

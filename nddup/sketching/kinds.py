@@ -21,6 +21,7 @@ from typing import Final, Literal
 
 FIXED_SIZE: Final = "keeps as many ids of a short document as of a long one: it shows a resemblance, not a containment"
 NO_TEXT: Final = MappingProxyType({"containment": "is of words without their order: common ones are no common text"})
+EQUAL_ONLY: Final = MappingProxyType({"containment": "says only whether two texts are equal"})
 NO_CLUSTERS: Final = "its pairs do not make maximal sets"
 
 WHOLE: Final = 1 << 30
@@ -125,6 +126,13 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 finder="levels",
                 refused=MappingProxyType({}),
                 is_mined=False,
+            ),
+            Kind(
+                "whole",
+                "two ids that only equal texts share, whatever their case, blanks and punctuation",
+                "whole",
+                refused=EQUAL_ONLY,
+                is_of_shingles=False,
             ),
             Kind(
                 "lexicon",

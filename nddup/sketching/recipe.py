@@ -5,6 +5,7 @@
     min-s, super   the s smallest ids; s is fixed or grows with the document
     mod-m          the ids divisible by the modulus
     mod-pow2       the ids divisible by 2**i; i follows the number of shingles, so that about s/2 to s ids are kept
+    whole          two ids that only equal texts share (`whole_texts`)
     min-perm       the smallest id under each of s permutations (`minhash`)
     minhash        the same under other permutations, with the signature
 
@@ -44,6 +45,7 @@ from nddup.sketching.rolling_hash import (
 )
 from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
 from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.whole_texts import digest_texts
 from nddup.sketching.words.word_sketches import WordRule
 
 PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
@@ -224,6 +226,9 @@ def make_sketches(
         return sketch_texts(
             data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size, seed=recipe.seed
         )
+
+    if recipe.kind == "whole":
+        return digest_texts(data, offsets, unit=recipe.unit)
 
     bounds = check_texts(data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size)
     n_texts = max(bounds.size - 1, 0)

@@ -37,6 +37,8 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
         return (most if form.is_tagged else some), most
     if form.kind == "i-match":
         return np.zeros_like(n_features), form.size * some
+    if form.kind == "whole":
+        return 2 * some, 2 * some
     if form.kind not in {"min-s", "super"}:
         return np.zeros_like(n_features), n_features
 

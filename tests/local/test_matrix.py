@@ -27,7 +27,7 @@ AXES = {
     "engine": ("local", "spark"),
     "kind": tuple(KINDS),
     "measure": ("resemblance", "overlap", "containment"),
-    "mode": ("all", "cover", "partition", "components"),
+    "mode": ("all", "cover", "partition", "components", "none"),
     "format": tuple(WRITERS),
 }
 OF_KIND: dict[str, dict[str, Any]] = {
@@ -37,6 +37,7 @@ OF_KIND: dict[str, dict[str, Any]] = {
     "minhash": {"sketch": {"size": SIZE, "bands": SIZE, "rows": 1}},
     "mod-m": {"sketch": {"modulus": 2}},
     "mod-pow2": {"sketch": {"size": SIZE}},
+    "whole": {},
     "lexicon": {"lexicon": {"low": 0.0, "high": 1.0}},
     "i-match": {"lexicon": {"low": 0.0, "high": 1.0}},
     "keywords": {"lexicon": {"languages": ["english"]}},
@@ -49,7 +50,7 @@ def config_of(kind: str, measure: str, mode: str) -> Config:
     """The settings of a cell."""
     sections = {name: dict(section) for name, section in OF_KIND[kind].items()}
     sections.setdefault("sketch", {})["kind"] = kind
-    if not KINDS[kind].is_of_words:
+    if not KINDS[kind].is_of_words and kind != "whole":
         sections["shingle"] = {"length": 2}
     settings = {
         **sections,
@@ -170,7 +171,9 @@ def require_definitions(
 
     clusters = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
     assert len(clusters) == len(tables["clusters"])
-    if cell["mode"] == "components":
+    if cell["mode"] == "none":
+        assert not clusters
+    elif cell["mode"] == "components":
         assert set(clusters) == brute_force.find_components(pairs)
     elif cell["mode"] == "partition":
         stars: dict[str, set[str]] = {}

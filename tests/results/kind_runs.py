@@ -40,6 +40,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "pairs.measure": "containment", "pairs.threshold": 0.7, "clusters.mode": "components",
     },
     "mod-pow2": {"sketch.kind": "mod-pow2", "sketch.size": 25, "clusters.mode": "partition"},
+    "whole": {"sketch.kind": "whole", "clusters.mode": "none"},
     "lexicon": {"sketch.kind": "lexicon", "lexicon.high": 1.0, "pairs.measure": "overlap"},
     "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
     "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
@@ -62,7 +63,7 @@ SHARED = {"shingle.length": 2, "pairs.threshold": 0.6}
 def settings_of(name: str) -> dict[str, Any]:
     """The settings of a run by their keys."""
     settings = SHARED | (RUNS | CHECKED)[name]
-    if KINDS[settings["sketch.kind"]].is_of_words:
+    if KINDS[settings["sketch.kind"]].is_of_words or settings["sketch.kind"] == "whole":
         del settings["shingle.length"]
     return settings
 

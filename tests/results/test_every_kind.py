@@ -31,7 +31,7 @@ def test_every_kind_measure_and_mode_is_run() -> None:
 
     assert {config.sketch.kind for config in configs} == set(KINDS)
     assert {config.pairs.measure for config in configs} == {"resemblance", "overlap", "containment"}
-    assert {config.clusters.mode for config in configs} == {"all", "cover", "partition", "components"}
+    assert {config.clusters.mode for config in configs} == {"all", "cover", "partition", "components", "none"}
 
 
 Say = Callable[..., str]

@@ -23,7 +23,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sketch.permutation": "datasketch"}, "datasketch is of kind minhash, got kind min-s"),
     ({"sketch.kind": "minhash", "sketch.seed": 2**32}, "datasketch takes seeds below 2"),
     ({"pairs.measure": "containment"}, "containment needs kind mod-m.*not a containment"),
-    ({"sketch.kind": "mod-m", "pairs.measure": "containment"}, "clusters.mode: .*partition and components work"),
+    ({"sketch.kind": "mod-m", "pairs.measure": "containment"}, "clusters.mode: .*partition, components and none work"),
     ({"sketch.kind": "minhash", "sketch.verify": False, "clusters.mode": "cover"}, "clusters.mode: candidates that"),
     ({"sketch.kind": "mod-pow2"}, "clusters.mode: its pairs do not make maximal sets"),
     ({"sketch.kind": "super", "sketch.size": 7}, "a run has at most sketch.size 7 ids, got 8"),

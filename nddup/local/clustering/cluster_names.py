@@ -45,6 +45,10 @@ class Clusters(NamedTuple):
         }
 
 
+NO_CLUSTERS = Clusters(CLUSTERS.arrow.empty_table(), MEMBERS.arrow.empty_table())
+"""What mode `none` leaves."""
+
+
 class _Named(NamedTuple):
     """Sets of documents: of each its support, the first node of its component, and its coverage."""
 

@@ -22,6 +22,7 @@ from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
 from nddup.spark.pairing import collapse
+from nddup.spark.schemas import NAMED, SETS, local_table
 
 SHARE_NODES = 20_000
 """A component of more distinct sketches is mined in shares of about so many, a task each."""
@@ -64,7 +65,9 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     false_saved = job.save("false_components", false, **false_components.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
-    named = job.save("named", _name(job, sets.table, built.table, documents))
+    is_none = job.config.clusters.mode == "none"
+    names = local_table(job.spark, NAMED) if is_none else _name(job, sets.table, built.table, documents)
+    named = job.save("named", names)
     clusters = job.find("clusters") or _list_clusters(job, named.table)
     members = job.save("members", cluster_names.list_members(named.table))
     job.drop("named", made=["clusters", "members"])
@@ -118,7 +121,9 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:
-    """SETS of all components: those of one task each, and those that are spread over tasks."""
+    """SETS of all components: those of one task each, and those that are spread over tasks; of mode `none` no sets."""
+    if job.config.clusters.mode == "none":
+        return job.seal("sets", job.write("sets", local_table(job.spark, SETS)), fpgrowth_fits=0)
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
     found = problems.gather_problems(whole, mining.sketches, mining.matches.table, partitions=partitions)
