@@ -100,6 +100,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
     config = build_config(nested, origin="find_duplicates")
+    if config.input.limit is not None:
+        raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
     if hasattr(df, "sparkSession"):
         from nddup.run.dataframes import find_on_spark  # noqa: PLC0415 - Spark is loaded for its own tables only

@@ -50,6 +50,9 @@ def notes(metrics: RunMetrics) -> list[str]:
     """Everything that was left out, cut or replaced, a sentence each; empty where nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
     found = [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
+    limit = metrics.settings["input"].get("limit")
+    if limit is not None and metrics.records >= limit:
+        found.insert(0, f"a first try: reading stopped after {limit:,} records (input.limit)")
 
     if pairs.cut_postings:
         found.append(

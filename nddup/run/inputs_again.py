@@ -4,7 +4,8 @@ import json
 from typing import NamedTuple
 
 from nddup.errors import NddupError
-from nddup.scanning.collection import Collection, Files, find_files
+from nddup.run.inputs_found import find_inputs
+from nddup.scanning.collection import Collection, Files
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.run_folder import RunFolder
@@ -37,14 +38,16 @@ def find_again(folder: RunFolder, files: Files) -> Again:
     header = json.loads(folder.read_text("_RUN.json"))
     paths = header["inputs"]["paths"]
     before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
+    config = config_of(folder)
     now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
+    if config.input.limit is not None:  # files behind the last record were not looked at
+        now = {source: seen for source, seen in now.items() if source in before}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
 
-    config = config_of(folder)
-    return Again(find_files(files, paths, config.input), config)
+    return Again(find_inputs(files, paths, config), config)
 
 
 def paths_of(folder: RunFolder) -> list[str]:

@@ -10,6 +10,7 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report.folder import report_run
+from nddup.run.inputs_found import find_inputs
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.measures import metrics_of
@@ -22,7 +23,7 @@ from nddup.run.on_spark.state import Job
 from nddup.run.progress import LogFormat, say
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import settings_of
-from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import derive
 from nddup.settings.schema import Config
@@ -66,7 +67,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
             anything a stated limit. The folder then has no `_COMPLETE`.
     """
     storage, folder = Storage(spark), SparkFolder(spark, output)
-    source = find_files(storage, inputs, config.input)
+    source = find_inputs(storage, inputs, config)
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)

@@ -23,6 +23,7 @@ from nddup.metrics import (
 from nddup.opened.duck import DuckRun
 from nddup.report.folder import report_run
 from nddup.run.engines import memory_of
+from nddup.run.inputs_found import find_inputs
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.lineage import made_of
@@ -30,7 +31,7 @@ from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, ske
 from nddup.run.measures import metrics_of
 from nddup.run.progress import LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
-from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.text_choice import TextChoice, choose_documents
 from nddup.settings import derive
@@ -72,7 +73,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
     storage, folder = LocalStorage(), LocalFolder(output)
-    source = find_files(storage, inputs, config.input)
+    source = find_inputs(storage, inputs, config)
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)

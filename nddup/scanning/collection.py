@@ -84,11 +84,15 @@ class InputOptions(Protocol):
 
 
 class ListedFile(NamedTuple):
-    """A file, its compression (empty for none), and where it ends open: `streams.find_open_end`, -1 if not cut."""
+    """A file, its compression (empty for none), and where it ends open: `streams.find_open_end`, -1 if not cut.
+
+    Of a file with `records`, so many are read, from its start; None: all.
+    """
 
     file: InputFile
     compression: str
     open_end: int
+    records: int | None = None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
             entry.compression,
             limits.most_expanded(entry.file.size),
             partial(open_local, entry.file.path),
+            entry.records,
         )
         for entry in entries
     )

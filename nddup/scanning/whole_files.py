@@ -6,6 +6,7 @@ be cut can be read in no other way. Records are numbered in the file; there is o
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from nddup.reading.containers import CONTAINERS, read_container
@@ -20,6 +21,7 @@ from nddup.scanning.found import Found, in_batches
 class StoredFile(NamedTuple):
     """A file as it is stored: its name in the tables, its compression, and the bytes it may expand to.
 
+    Of a file with `records`, so many are read; None: all.
     `open` gives the stored bytes from the start; those of Parquet must be able to seek. It may raise OSError or
     StoppedError, which become a reject of the file.
     """
@@ -28,6 +30,7 @@ class StoredFile(NamedTuple):
     compression: str
     most: int
     open: Callable[[], BinaryIO]
+    records: int | None = None
 
 
 def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[Found]]:
@@ -41,7 +44,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Found]:
     """The records of a file, numbered; where it is damaged, the reject says which record was the last good one."""
     last_good = ""
-    for seq, (record, chunk) in enumerate(read_file(file, head, max_record)):
+    for seq, (record, chunk) in enumerate(islice(read_file(file, head, max_record), file.records)):
         told = record
         if isinstance(record, Record):
             last_good = f"{seq + 1} ({record.doc_id})"

@@ -44,6 +44,7 @@ class InputSettings(TypedDict, total=False):
     min_tokens: int
     max_rejects: float | None
     max_unreadable: int
+    limit: int | None
     max_record: int | str
     max_expansion: int
 

@@ -50,6 +50,9 @@ class InputConfig(Section):
     max_unreadable: int = Field(
         0, ge=0, description="files that could not be opened at all, above which the run fails; each is named"
     )
+    limit: int | None = Field(
+        None, ge=1, description="stop after so many records of the collection's order: for a first try"
+    )
     max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
     max_expansion: int = Field(
         200,

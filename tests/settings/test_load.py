@@ -31,6 +31,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "min_tokens": 0,
             "max_rejects": None,
             "max_unreadable": 0,
+            "limit": None,
             "max_record": 64 << 20,
             "max_expansion": 200,
         },

@@ -21,8 +21,9 @@ from nddup.local.columns import fingerprints_of
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
+from nddup.run.inputs_found import find_inputs
 from nddup.run.limits import require_few_rejects, require_readable
-from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.collection import Collection
 from nddup.scanning.local_paths import local_path
 from nddup.scanning.text_buffers import text_buffers
 from nddup.settings.scan_rules import limits_of, text_rule
@@ -103,7 +104,7 @@ def find_side(path: str, config: Config, by: By) -> Side:
         ConfigError: if there is no such file or folder, or none that can be read.
         NddupError: if more files than `input.max_unreadable` cannot be opened.
     """
-    found = find_files(LocalStorage(), [path], config.input)
+    found = find_inputs(LocalStorage(), [path], config)
     require_readable(found.unread, config.input.max_unreadable)
     is_folder = Path(local_path(path)).is_dir()
     labels = {

@@ -8,7 +8,7 @@ Spark cuts a plain file into chunks, which many tasks read; any other file is re
 workers parse the records and hand them to the consumer; no record is shuffled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -155,6 +155,9 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
             rows = rows.observe(observation, _bytes_of(group.head).alias("bytes"))
 
     work = partial(consume, head=group.head, consumer=consumer, max_record=limits.max_record)
+    if group.is_whole:
+        ends = {entry.file.source: entry.records for entry in group.files if entry.records is not None}
+        work = partial(work, ends=ends)
     return rows.mapInArrow(work, schema_of(consumer.table))
 
 
@@ -167,7 +170,7 @@ def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFra
 def _whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files.WholeFile]:
     """The files of a group; those that no source of Spark reads come with their content."""
     found = []
-    for file, compression, _ in group.files:
+    for file, compression, *_ in group.files:
         is_passed_over = is_hidden(file.path) and hadoop_files.is_remote(file.path)
         is_small = file.size <= hadoop_files.FETCHED_BYTES
         content = files.read_head(file.path, file.size) if is_passed_over and is_small else None
@@ -192,10 +195,19 @@ def _consume_chunks(batches: Batches, *, head: FileHead, consumer: Consumer, max
     yield from consumer.batches(parse_chunks(batches, head, max_record), head)
 
 
-def _consume_files(batches: Batches, *, head: FileHead, consumer: Consumer, max_record: int) -> Batches:
+def _consume_files(
+    batches: Batches, *, head: FileHead, consumer: Consumer, max_record: int, ends: Mapping[str, int]
+) -> Batches:
+    """`ends` names the sources of which only so many records are read."""
     must_seek = head.format.kind == "parquet"
     files = (
-        StoredFile(row["source"], row["compression"], row["most"], partial(open_row, row, must_seek=must_seek))
+        StoredFile(
+            row["source"],
+            row["compression"],
+            row["most"],
+            partial(open_row, row, must_seek=must_seek),
+            ends.get(row["source"]),
+        )
         for row in rows_of(batches)
     )
     yield from consumer.batches(read_files(files, head, max_record), head)

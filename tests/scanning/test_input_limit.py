@@ -1,0 +1,80 @@
+"""`input.limit`: the first records of the collection, the same on every pass and engine, and said."""
+
+import bz2
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
+from nddup.opened.duck import DuckRun
+from nddup.report.summary import notes
+from nddup.results.check import check_run
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+
+FILES = 4
+LINES = 25
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """Four files of 25 lines: a plain, a gzip, a bzip2 and a plain one; a line of each is broken."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, ending in enumerate(("jsonl", "jsonl.gz", "jsonl.bz2", "jsonl")):
+        lines = [
+            json.dumps({"id": f"{number}-{line}", "text": f"some words of file {number} and line {line // 2}"})
+            for line in range(LINES)
+        ]
+        lines[3] = "{broken"
+        data = "".join(f"{line}\n" for line in lines).encode()
+        packed = {"jsonl.gz": gzip.compress, "jsonl.bz2": bz2.compress}.get(ending, bytes)(data)
+        (folder / f"{number}.{ending}").write_bytes(packed)
+    return folder
+
+
+def rows(folder: Path, table: str) -> list[tuple[str, int]]:
+    """The places of the rows of a table, in order."""
+    found = pq.read_table(folder / table).to_pylist()
+    return sorted((row["source"], row["record"]) for row in found)
+
+
+@pytest.mark.parametrize("limit", [1, 4, 25, 26, 60, 99, 100, 5_000])
+def test_the_first_records_are_read(collection: Path, tmp_path: Path, limit: int) -> None:
+    """Documents and rejects together are the first of the whole run; every promise holds; the kept are found."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    run_locally([str(collection)], str(whole), build_config({}, origin="test"))
+    settings = {"input": {"limit": limit}, "output": {"kept": "jsonl"}}
+    metrics = RunMetrics.model_validate(
+        run_locally([str(collection)], str(part), build_config(settings, origin="test"))
+    )
+
+    every = sorted(rows(whole, "documents") + rows(whole, "rejects"))
+    assert sorted(rows(part, "documents") + rows(part, "rejects")) == every[:limit]
+    assert metrics.records == min(limit, FILES * LINES)
+    assert any("input.limit" in note for note in notes(metrics)) == (limit <= FILES * LINES)
+    assert check_run(DuckRun(str(part))).is_sound
+    assert len((part / "kept" / "part-00000.jsonl").read_text().splitlines()) == metrics.stages.keep.kept
+
+
+@pytest.mark.spark
+def test_spark_reads_the_same(spark: SparkSession, collection: Path, tmp_path: Path) -> None:
+    """Both engines end at the same record."""
+    config = build_config({"input": {"limit": 60}}, origin="test")
+    run_locally([str(collection)], str(tmp_path / "local"), config)
+    run_job(spark, [str(collection)], str(tmp_path / "spark"), config)
+
+    for table in ("documents", "rejects"):
+        assert rows(tmp_path / "local", table) == rows(tmp_path / "spark", table)
+
+
+def test_it_is_at_least_one() -> None:
+    """Nothing cannot be read."""
+    with pytest.raises(ConfigError, match=r"input\.limit"):
+        build_config({"input": {"limit": 0}}, origin="test")
