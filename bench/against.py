@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
-from nddup.reading.markup import strip_markup
+from nddup.reading.pages.markup import strip_markup
 
 from bench.repository import real_texts
 from nddup.against.find_hits import find_hits

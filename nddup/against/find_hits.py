@@ -67,6 +67,7 @@ def _find(
     largest = most_tokens(np.max(np.diff(bounds)) if n else 0) + 1
     hashes, fingerprints = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
     starts, ends = np.empty(largest, np.int32), np.empty(largest, np.int32)
+    possible = np.empty(largest, np.int32)
 
     # Pages that no hit reaches are never touched, so the room for a hit at every token costs nothing.
     room = most_tokens(len(data)) + n + 1
@@ -85,27 +86,28 @@ def _find(
         if n_tokens < length:
             continue
         n_shingles = roll(hashes, n_tokens, length, 1, leaving, fingerprints)
+        n_possible = _pass_filter(fingerprints, n_shingles, mask, bits, shift, possible)
         first = 0
-        while first < n_shingles and not has_key(fingerprints[first] & mask, bits, shift, slots, keys):
+        while first < n_possible and not has_key(fingerprints[possible[first]] & mask, slots, keys):
             first += 1
-        if first == n_shingles:
+        if first == n_possible:
             continue
 
         # A fingerprint is known: now the places of the tokens are worth finding.
         locate_tokens(data, bounds[i], bounds[i + 1], table, starts, ends)
-        before = -1
-        for s in range(first, n_shingles):
-            key = fingerprints[s] & mask
-            found = -1
-            if may_be_known(key, bits, shift):
-                found, _ = find_number(
-                    key, slots, keys, places, known_data, known_starts, known_ends, data, starts, ends, s, length,
-                    before, table,
-                )  # fmt: skip
+        before, before_token = -1, -1
+        for p in range(first, n_possible):
+            s = int(possible[p])
+            if before_token != s - 1:
+                before = -1
+            found, _ = find_number(
+                fingerprints[s] & mask, slots, keys, places, known_data, known_starts, known_ends, data, starts, ends,
+                s, length, before, table,
+            )  # fmt: skip
             before = -1
             if found >= 0:
                 hit_tokens[total], hit_numbers[total] = s, found
-                before = int(places[found])
+                before, before_token = int(places[found]), s
                 total += 1
         if total == offsets[i + 1]:
             continue
@@ -118,6 +120,26 @@ def _find(
         offsets, hit_tokens[:total].copy(), hit_numbers[:total].copy(), hit_begins[:total].copy(),
         hit_ends[:total].copy(), n_distinct,
     )  # fmt: skip
+
+
+@compiled
+def _pass_filter(
+    fingerprints: NDArray[np.uint64],
+    n_shingles: int,
+    mask: np.uint64,
+    bits: NDArray[np.uint8],
+    shift: np.uint64,
+    possible: NDArray[np.int32],
+) -> int:
+    """Write which shingles the filter lets pass, ascending; return how many.
+
+    Without a branch, because a processor cannot predict which pass: every number is written, and the count goes up.
+    """
+    count = 0
+    for s in range(n_shingles):
+        possible[count] = s
+        count += may_be_known(fingerprints[s] & mask, bits, shift)
+    return count
 
 
 @compiled

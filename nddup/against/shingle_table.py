@@ -161,19 +161,16 @@ def find_number(
 
 
 @compiled
-def may_be_known(key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64) -> bool:
-    """Whether the filter lets a fingerprint pass; `shift` is 64 less the number of bits that choose a place."""
+def may_be_known(key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64) -> int:
+    """1 if the filter lets a fingerprint pass, else 0; `shift` is 64 less the number of bits that choose a place."""
     place = (key * HASH_MULTIPLIER) >> shift
-    return bool((bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1))
+    bit = (bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1)
+    return np.int64(bit)  # type: ignore[return-value]
 
 
 @compiled
-def has_key(
-    key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]
-) -> bool:
+def has_key(key: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]) -> bool:
     """Whether any known shingle has a fingerprint; the shingle itself may be another."""
-    if not may_be_known(key, bits, shift):
-        return False
     slot = _first_slot(key, slots)
     while slots[slot] >= 0:
         if keys[slots[slot]] == key:

@@ -70,5 +70,15 @@ def _reach(row: dict[str, Any], path: str) -> object:
 
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    texts = [text for text in values if isinstance(text, str)]
-    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]  # a look is free
+    return [_without_surrogates(text) for text in values if isinstance(text, str)]
+
+
+def _without_surrogates(text: str) -> str:
+    """The text; a lone surrogate, which JSON can escape, becomes U+FFFD."""
+    if text.isascii():  # a look is free
+        return text
+    try:
+        text.encode()  # a fifth of the time that the expression takes to find nothing
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
