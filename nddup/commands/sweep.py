@@ -8,13 +8,17 @@ from typing import Any
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import ConfigError
 
-EPILOG = """a grid is a YAML file with a list for each setting; every combination is a full run:
+EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
   shingle.length: [3, 5, 10]
   sketch.size: [100, 200]
   pairs.threshold: [0.7, 0.8, 0.9]
 
+combinations that differ only in later steps share the earlier ones: a collection is read and
+sketched once for all thresholds. Runs that are not kept store no texts and make no report.
+
 files written to DIR:
-  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1
+  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
+                 `reused` names the stages whose tables an earlier combination left, so that `seconds` lacks them
   sweep.json     the same, and the metrics of each run
   sweep.png      the results plotted over the first numeric setting that varies, if matplotlib is installed
 
@@ -31,6 +35,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     parser.add_argument("--grid", required=True, metavar="FILE", help="YAML file of lines `section.key: [value, …]`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    parser.add_argument(
+        "--resume", action="store_true", help="finish a sweep that is there: its rows are not made again"
+    )
     parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
     parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
     add_inputs(parser)
@@ -38,23 +45,26 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the combinations, print the table, and plot it if the output is a local folder."""
+    """Run the combinations, print the table, and plot it if the output is on this machine."""
     from nddup.settings.load import load_config  # noqa: PLC0415
 
-    base = load_config(options.config, options.assignments)
+    # Runs that are removed need no texts and no report, for nobody opens them.
+    unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
+    base = load_config(options.config, [*options.assignments, *unseen])
     from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     spare_pandas()
     spare_blas()
     from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
-    from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, table_of  # noqa: PLC0415
+    from nddup.results.sweep import Engines, run_sweep  # noqa: PLC0415
+    from nddup.results.sweep_grid import read_grid, read_text, spell_table  # noqa: PLC0415
     from nddup.run.progress import start_logging  # noqa: PLC0415
 
     points = read_grid(read_text(options.grid), origin=options.grid, base=base)
     start_logging()
     engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
-    run_sweep(engines, points, keeps_runs=options.keep_runs)
-    sys.stdout.write(table_of(points))
+    run_sweep(engines, points, keeps_runs=options.keep_runs, resume=options.resume)
+    sys.stdout.write("\n".join([*spell_table(points), f"\n  {options.output}/sweep.csv", ""]))
     if Path(options.output).is_dir():
         try:
             done = [(point.settings, point.results) for point in points if point.config is not None]

@@ -8,9 +8,12 @@ import pytest
 
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.results.sweep import read_grid, table_of
+from nddup.metrics import RunMetrics
+from nddup.results.sweep import Engines
+from nddup.results.sweep_grid import read_grid, table_of
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, load_config
+from nddup.settings.schema import Config
 
 WORDS = [f"w{number}" for number in range(80)]
 
@@ -75,7 +78,10 @@ def test_each_row_is_the_run_it_names(tmp_path: Path, capsys: pytest.CaptureFixt
 
     with (tmp_path / "sweep" / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert capsys.readouterr().out.startswith((tmp_path / "sweep" / "sweep.csv").read_text())
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split()[:3] == ["pairs.threshold", "documents", "pairs"]
+    assert [line.split()[:3] for line in told[1:3]] == [["0.5", "4", "3"], ["0.95", "4", "0"]]
+    assert told[3].startswith("  refused: ")
     assert [row["pairs"] for row in rows] == ["3", "0", ""]
     assert [row["kept"] for row in rows] == ["2", "4", ""]
     assert [row["recall"] for row in rows] == ["0.5", "0.0", ""]
@@ -83,3 +89,86 @@ def test_each_row_is_the_run_it_names(tmp_path: Path, capsys: pytest.CaptureFixt
     assert rows[2]["refused"].startswith(f"{tmp_path}/grid.yaml: pairs.threshold: an integer (7) is a count")
     assert json.loads((tmp_path / "sweep" / "sweep.json").read_text())[0]["metrics"]["rows"] == alone["rows"]
     assert not (tmp_path / "sweep" / "runs").exists()
+
+
+def _collection(folder: Path) -> str:
+    """Three texts that differ in a word, and another."""
+    texts = [" ".join([*WORDS[:cut], "edit", *WORDS[cut:]]) for cut in (10, 30, 50)] + ["other words here"]
+    lines = (json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(texts))
+    if not (folder / "pages.jsonl").exists():  # a file that is written again is another one
+        (folder / "pages.jsonl").write_text("".join(lines))
+    return str(folder / "pages.jsonl")
+
+
+def _sweep(folder: Path, grid: str, *options: str) -> int:
+    (folder / "grid.yaml").write_text(grid)
+    where = ["--grid", str(folder / "grid.yaml"), "--output", str(folder / "sweep")]
+    return main(["sweep", _collection(folder), *where, *options])
+
+
+GRID = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]\nkeep.policy: [first-id, longest]\n"
+
+
+@pytest.mark.parametrize("keeping", [[], ["--keep-runs"]])
+def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: list[str]) -> None:
+    """Eight combinations read the collection twice, once for each length; each row is that of a run alone."""
+    assert _sweep(tmp_path, GRID, *keeping) == 0
+
+    made = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    sketched = [point["metrics"]["stages"]["sketch"]["resumed"] for point in made]
+    assert sum(reused == [] for reused in sketched) == 2
+    for number, point in enumerate(made):
+        values = {} if keeping else {"output": {"texts": 0, "report": False}}
+        for key, value in point["settings"].items():
+            section, name = key.split(".")
+            values.setdefault(section, {})[name] = value
+        alone = run_locally([_collection(tmp_path)], str(tmp_path / f"alone{number}"), build_config(values, origin="t"))
+        assert point["metrics"]["rows"] == alone["rows"]
+        assert point["results"]["candidates"] == alone["stages"]["pairs"]["candidates"]
+        assert point["results"]["kept"] == alone["stages"]["keep"]["kept"]
+    kept = tmp_path / "sweep" / "runs"
+    assert sorted(path.name for path in kept.glob("*")) == ([f"{n:04}" for n in range(1, 9)] if keeping else [])
+
+
+def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in its third run, it makes the rest, and only the rest; its table is that of a sweep nobody killed."""
+    seen: list[str] = []
+    whole = Engines.run
+
+    def run(self: Engines, folder: str, config: Config) -> RunMetrics:
+        seen.append(folder)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return whole(self, folder, config)
+
+    monkeypatch.setattr(Engines, "run", run)
+    grid = "pairs.threshold: [0.5, 0.9, 0.95]\nshingle.length: [3, 5]"
+
+    assert _sweep(tmp_path, grid) == 130
+    assert _sweep(tmp_path, grid) == 2  # is there, and --resume was not given
+    assert _sweep(tmp_path, grid, "--resume") == 0
+    resumed = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+
+    assert len(seen) == 3 + 4
+    (tmp_path / "sweep").rename(tmp_path / "first")
+    assert _sweep(tmp_path, grid) == 0
+    fresh = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    untimed = [{**point["results"], "seconds": 0} for point in resumed]
+    assert untimed == [{**point["results"], "seconds": 0} for point in fresh]
+
+
+def test_a_sweep_of_something_else_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another grid, other settings, or a folder that is no sweep: one line, nothing changed."""
+    assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.9]") == 0
+    before = (tmp_path / "sweep" / "sweep.csv").read_text()
+    capsys.readouterr()
+
+    assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.8]", "--resume") == 2
+    assert "was made with other grid" in capsys.readouterr().err
+    assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.9]", "--resume", "--set", "sketch.size=50") == 2
+    assert "was made with other settings" in capsys.readouterr().err
+    assert (tmp_path / "sweep" / "sweep.csv").read_text() == before
+
+    (tmp_path / "sweep" / "_SWEEP.json").unlink()
+    assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.9]", "--resume") == 2
+    assert "holds no sweep that can be resumed" in capsys.readouterr().err
