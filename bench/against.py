@@ -17,11 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
-from nddup.reading.pages.markup import strip_markup
 
 from bench.repository import real_texts
 from nddup.against.find_hits import find_hits
 from nddup.against.shingle_table import make_known, open_known
+from nddup.reading.pages.markup import strip_markup
 from nddup.scanning.text_buffers import text_buffers
 from nddup.sketching.tokens import tokenise
 
