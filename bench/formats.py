@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> None:
                         lambda: _fastwarc(folder / "warc.gz"))  # fmt: skip
     for kind in kinds:
         found = _find(job, folder / kind)
-        documents, loop = _best(lambda found=found: _loop(found, job))
-        _, spark = _best(lambda kind=kind: _read(job, folder / kind))
+        documents, loop = _best(partial(_loop, found, job))
+        _, spark = _best(partial(_read, job, folder / kind))
         rates = size / 1e6 / loop, size / 1e6 / spark
         stored = sum(path.stat().st_size for path in (folder / kind).rglob("*") if path.is_file())
         rows.append([kind, stored / 1e6, documents, *rates, rates[1] / rates[0] / options.cores])
@@ -217,8 +217,9 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
     """Read, parse, strip, and unless told otherwise sketch and fingerprint, in one process, without Spark."""
     documents, texts = 0, []
     for group in found.groups:
-        for file, compression, _ in group.files:
-            stored = StoredFile(file.source, compression, 1 << 40, partial(open_uri, file.path))
+        for entry in group.files:
+            file = entry.file
+            stored = StoredFile(file.source, entry.compression, 1 << 40, partial(open_uri, file.path))
             for record_, _ in read_file(stored, group.head, limits_of(job.config).max_record):
                 if not isinstance(record_, Record):
                     continue

@@ -77,7 +77,7 @@ def _compare(title: str, problems: list[tuple[str, Context, int]], options: argp
 
 def _timed(mine: Callable[[], Any]) -> tuple[float, Any]:
     """The median seconds of some rounds, one where it takes long, and what came out."""
-    seconds, found = [], None
+    seconds, found = list[float](), None
     while len(seconds) < ROUNDS and sum(seconds) < LIMIT / 10:
         started = time.perf_counter()
         found = mine()

@@ -138,7 +138,7 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
     before, left = None, 0
     for _ in range(MOST_ROUNDS):
         current = postings.persist(StorageLevel.DISK_ONLY)
-        left, last = prune.count_postings(current).first()["postings"], left
+        left, last = prune.count_postings(current).collect()[0]["postings"], left
         if before is not None:
             before.unpersist()
         if left == 0 or (last and last - left <= LEAST_GAIN * last):

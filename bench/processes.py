@@ -85,6 +85,7 @@ def run_measured(
         )
         watcher = threading.Thread(target=_watch, args=(process.pid, folders or {}, every, usage, done), daemon=True)
         watcher.start()
+        status: int | str
         try:
             status = process.wait(timeout=limit)
         except subprocess.TimeoutExpired:

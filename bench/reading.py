@@ -6,6 +6,7 @@ import itertools
 import pstats
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     for _ in range(ROUNDS):
         seconds["loop, 1 process"].append(_timed(lambda: _loop(big, head)))
         for name, work in passes.items():
-            seconds[name].append(_timed(lambda work=work: work(big)))
+            seconds[name].append(_timed(partial(work, big)))
     job.spark.stop()
     rates = {name: size / 1e6 / sorted(taken)[len(taken) // 2] for name, taken in seconds.items()}
     ideal = options.cores * rates["loop, 1 process"]
@@ -118,7 +119,7 @@ def _sketch(texts: list[str]) -> int:
     array = pa.array(texts, pa.large_string())
     _, offsets, data = array.buffers()
     made = sketch_texts(np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1])
-    ids = memoryview(made.ids.view(np.uint8))
+    ids = memoryview(made.ids.tobytes())
     for low, high in itertools.pairwise((made.offsets * 8).tolist()):
         blake2b(ids[low:high], digest_size=16).digest()
     return len(texts)

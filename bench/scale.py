@@ -3,6 +3,7 @@
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the job on a smaller and a larger collection and compare what a record costs."""
     default = "20000,80000" if options.small else "250000,2000000"
     counts = [int(count) for count in (options.records or default).split(",")]
-    rows, values = [], []
+    rows, values = [], list[dict[str, Any]]()
     for count in counts:
         usage, sizes = _measure(count, options)
         rows.append([f"{count:,}", usage.seconds, usage.seconds / count * 1e6, usage.cpu_seconds, sizes["input"] / 1e6,
