@@ -100,6 +100,10 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Carry the action out."""
+    from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+
+    spare_pandas()
+    spare_blas()
     acting: dict[str, Callable[[argparse.Namespace], int]] = {
         "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
@@ -213,9 +217,8 @@ def _check(options: argparse.Namespace) -> int:
 
 def _compact(options: argparse.Namespace) -> int:
     import nddup.repository  # noqa: PLC0415
-    from nddup.repository.segments.compact import DAYS  # noqa: PLC0415
 
-    done = nddup.repository.open(options.repo).compact(days=DAYS if options.days is None else options.days)
+    done = nddup.repository.open(options.repo).compact(days=options.days)
     made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"
     sys.stdout.write(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n")
     return 0

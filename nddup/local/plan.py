@@ -1,18 +1,18 @@
 """What the settings decide of each step."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nddup.local.clustering.graph import SHARE_NODES
-from nddup.local.clustering.problems import MiningRule
 from nddup.local.pairing.match import Rule
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget
 from nddup.scanning.found import Limits
 from nddup.scanning.rules import SketchRule, TextRule
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
+
+if TYPE_CHECKING:
+    from nddup.local.clustering.problems import MiningRule
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,18 @@ class Plan:
     @property
     def graph(self) -> dict[str, Any]:
         """Arguments of `build_graph`."""
+        from nddup.local.clustering.graph import SHARE_NODES  # noqa: PLC0415 - a query mines nothing
+
         is_listing = self.config.clusters.mode in ("all", "cover")
         least = float(self.config.pairs.share) if self.threshold.is_containment else None
         return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least}
 
     @property
-    def mining(self) -> MiningRule:
+    def mining(self) -> "MiningRule":
         """What the sets of a component are, and may come to."""
+        from nddup.local.clustering.problems import MiningRule  # noqa: PLC0415 - a query mines nothing
+        from nddup.mining.cluster_modes import Budget  # noqa: PLC0415
+
         clusters = self.config.clusters
         budget = Budget(clusters.max_sets, clusters.max_members, clusters.max_nodes, clusters.support or 0)
         return MiningRule(self.threshold, clusters.mode, budget)

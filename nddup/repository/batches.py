@@ -1,9 +1,7 @@
 """A batch: what is read of its inputs, which of it is new, and what it replaces. A document is its id."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +11,12 @@ from numpy.typing import NDArray
 from nddup.errors import ConfigError
 from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
-from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
+from nddup.repository.given_inputs import Inputs, find_source
 from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
-from nddup.scanning.collection import Collection, find_files
-from nddup.settings.schema import Config
-from nddup.storage.local_storage import LocalStorage
 from nddup.tables import REJECTS
-
-Inputs: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Table
-"""Paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +43,6 @@ class Batch:
         return {"unchanged": self.unchanged, "rejects": len(self.rejects)} | {
             f"rejects {reason}": count for reason, count in sorted(reasons.items())
         }
-
-
-def find_source(inputs: Inputs, config: Config) -> Collection | pa.Table:
-    """Inputs as the embedded engine reads them.
-
-    Raises:
-        ConfigError: if one is missing.
-        NddupError: if more files than `input.max_unreadable` cannot be read.
-    """
-    if isinstance(inputs, pa.Table):
-        return number_texts(inputs, id="id", text="text")
-    if isinstance(inputs, Mapping):
-        columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
-        return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
-    found = find_files(LocalStorage(), list(inputs), config.input)
-    require_readable(found.unread, config.input.max_unreadable)
-    return found
 
 
 def read_batch(

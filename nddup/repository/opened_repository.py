@@ -1,4 +1,7 @@
-"""A repository as an object: its verbs, on the embedded engine. It holds one version until it is refreshed."""
+"""A repository as an object: its verbs, on the embedded engine. It holds one version until it is refreshed.
+
+A query must answer soon after the start of a process, so each verb imports what a query does without.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,21 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from nddup.local.reading.workers import Workers
-from nddup.repository.batches import Inputs, read_batch
+from nddup.repository.given_inputs import Inputs
 from nddup.repository.identity import Identity
-from nddup.repository.live_tables import live_tables
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
-from nddup.repository.segments.compact import DAYS, Compacted, compact
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.write_versions import Written, add, create, remove
 from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
 
 if TYPE_CHECKING:
     from nddup.repository.prove_version import Proof
+    from nddup.repository.segments.compact import Compacted
+    from nddup.repository.write_versions import Written
 
 
 class Repository:
@@ -47,6 +49,8 @@ class Repository:
         cls, path: str, config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None
     ) -> Self:
         """Make an empty repository: see `nddup.repository.create`."""
+        from nddup.repository.write_versions import create  # noqa: PLC0415
+
         least = config.pairs.threshold if lowest is None else lowest
         create(Path(local_path(path)), Identity(config, mode, store, least))
         return cls(path)
@@ -69,7 +73,7 @@ class Repository:
         """Threads and processes as the settings say."""
         return Workers(processes_of(self._identity.config))
 
-    def add(self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None) -> Written:
+    def add(self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None) -> "Written":
         """Add a batch: one version; none where nothing of it is new.
 
         Args:
@@ -81,6 +85,9 @@ class Repository:
             ConfigError: for inputs that are missing, and for made-up ids without a prefix.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
+        from nddup.repository.batches import read_batch  # noqa: PLC0415
+        from nddup.repository.write_versions import add  # noqa: PLC0415
+
         with self.workers() as workers:
             self.refresh()
             batch = read_batch(self.snapshot, inputs, workers, replace=replace, id_prefix=id_prefix)
@@ -115,11 +122,13 @@ class Repository:
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables of this version, as of a run over its live documents."""
+        from nddup.repository.live_tables import live_tables  # noqa: PLC0415
+
         return live_tables(self.snapshot)
 
     def write_tables(self, output: str) -> dict[str, Any]:
         """Write this version as the folder of a finished run; its metrics."""
-        from nddup.repository.run_tables import write_run  # noqa: PLC0415 - loads the report, which a query does without
+        from nddup.repository.run_tables import write_run  # noqa: PLC0415
 
         return write_run(self.snapshot, output)
 
@@ -136,15 +145,19 @@ class Repository:
         with self.workers() as workers:
             return list(prove(self.snapshot, workers))
 
-    def compact(self, *, days: float = DAYS) -> Compacted:
-        """Merge all segments, forget removed documents, remove files that no version of the last days names."""
-        done = compact(self.refresh().snapshot, days=days)
+    def compact(self, *, days: float | None = None) -> "Compacted":
+        """Merge all segments, forget removed documents, remove files that no version of the last days (7) names."""
+        from nddup.repository.segments.compact import DAYS, compact  # noqa: PLC0415
+
+        done = compact(self.refresh().snapshot, days=DAYS if days is None else days)
         if done.commit is not None:
             self._read(done.commit)
         return done
 
-    def remove(self, ids: Sequence[str]) -> tuple[Written, list[str]]:
+    def remove(self, ids: Sequence[str]) -> "tuple[Written, list[str]]":
         """Remove documents: one version. Also the ids that do not live."""
+        from nddup.repository.write_versions import remove  # noqa: PLC0415
+
         with self.workers() as workers:
             self.refresh()
             written, unknown = remove(self.snapshot, ids, workers)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import ConfigError
-from nddup.local import engine
 from nddup.local.columns import ragged_of
+from nddup.local.pairing.collapse import collapse
+from nddup.local.reading.read_records import read_records
 from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
-from nddup.repository.batches import find_source
+from nddup.repository.given_inputs import find_source
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
@@ -90,8 +91,9 @@ def read_queries(identity: Identity, inputs: Sequence[str], workers: Workers) ->
     Raises:
         ConfigError: if an input is missing.
     """
-    sketched = engine.sketch(find_source(inputs, identity.config), identity.config, workers)
-    return _as_queries(sketched.documents, len(sketched.rejects))
+    read = read_records(find_source(inputs, identity.config), identity.config, workers)
+    found = collapse(read.records, read.silent)
+    return _as_queries(found.documents, len(found.rejects))
 
 
 def sketch_texts(identity: Identity, texts: Sequence[str] | Mapping[str, str]) -> Queries:

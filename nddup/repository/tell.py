@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,14 +12,16 @@ from nddup.errors import OutputError
 from nddup.repository.query_stored import Ask
 from nddup.repository.segments.commits import Commit, read_commit, versions_in
 from nddup.repository.segments.layout import MATCHES
-from nddup.repository.write_versions import Written
 from nddup.storage.local_storage import local_path
+
+if TYPE_CHECKING:
+    from nddup.repository.write_versions import Written
 
 SHOWN = 20
 """Rejects of a batch that are printed."""
 
 
-def tell_written(repo: str, written: Written) -> str:
+def tell_written(repo: str, written: "Written") -> str:
     """A line: the version that was made, and what was counted; then the first rejects, and what is not stored."""
     named = ((name, count) for name, count in written.counts.items() if count and not name.startswith("rejects "))
     counts = ", ".join(f"{count:,} {name}" for name, count in named)

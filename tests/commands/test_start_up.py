@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import nddup.repository
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.finished_runs import write_texts
@@ -48,6 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "grid.yaml").write_text("pairs.threshold: [0.7]\n")
     (folder / "context.fimi").write_text("1 2\n1 2\n")
     run_locally([str(pages)], str(folder / "run"), build_config({}, origin="test"))
+    nddup.repository.create(str(folder / "repo")).add([str(pages)])
     return folder
 
 
@@ -59,6 +61,8 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "explain": (["explain"], SETTINGS),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | KERNELS | TEXTS | {"duckdb", "pyarrow"}),
+    "query": (["index", "query", "repo", "pages.jsonl"], SETTINGS | READ_BY),
+    "against": (["against", "pages.jsonl", "pages.jsonl"], SETTINGS | READ_BY),
     "truth": (["truth", "run", "--output", "truth.csv"], SETTINGS | READ_BY | {"duckdb", "rapidfuzz"}),
     "sweep": (["sweep", "pages.jsonl", "--grid", "grid.yaml", "--output", "sweep", "--truth", "list.csv"],
               SETTINGS | READ_BY | {"duckdb", "matplotlib"}),
