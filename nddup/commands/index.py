@@ -78,6 +78,10 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--lowest", metavar="T", help="lowest threshold that a query may ask for (default: pairs.threshold)"
     )
+    parser.add_argument(
+        "--texts", type=int, metavar="N",
+        help="characters of each document's text that are kept for reports (default 1000; 0: none)",
+    )  # fmt: skip
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
@@ -112,11 +116,17 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _create(options: argparse.Namespace) -> int:
+    from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)
-    Repository.create(options.repo, config, mode=options.mode, store=options.store, lowest=_number(options.lowest))
+    if options.texts is not None and options.texts < 0:
+        raise ConfigError(f"--texts {options.texts}: expected 0 or more characters")
+    identity = new_identity(
+        config, mode=options.mode, store=options.store, lowest=_number(options.lowest), texts=options.texts
+    )
+    Repository.create(options.repo, identity)
     sys.stdout.write(f"{options.repo}: version 1, no documents\n")
     return 0
 

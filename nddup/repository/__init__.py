@@ -31,6 +31,7 @@ def create(
     mode: str = "rebuild",
     store: str = "all",
     lowest: float | None = None,
+    texts: int | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> "Repository":
     """Make an empty repository.
@@ -40,14 +41,16 @@ def create(
         mode: `rebuild`: the tables equal those of a fresh run; `frozen`: what was kept stays kept.
         store: `all`, or `kept`: what has a stored near-duplicate is reported and not stored.
         lowest: the lowest threshold a query may ask for; `pairs.threshold` if not given.
+        texts: characters of each document's text that are kept for reports, 1,000 if not given; 0 keeps none.
         **settings: as of `nddup.find_duplicates`.
 
     Raises:
         ConfigError: for settings under which adding would not equal a fresh run.
     """
+    from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.settings.given import nest_settings  # noqa: PLC0415
     from nddup.settings.load import build_config  # noqa: PLC0415
 
     config = build_config(nest_settings(settings, origin="nddup.repository.create"), origin="nddup.repository.create")
-    return Repository.create(path, config, mode=mode, store=store, lowest=lowest)
+    return Repository.create(path, new_identity(config, mode=mode, store=store, lowest=lowest, texts=texts))

@@ -1,7 +1,7 @@
 """A batch: what is read of its inputs, which of it is new, and what it replaces. A document is its id."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.repository.given_inputs import Inputs, find_source
+from nddup.repository.segments.layout import TEXTS
 from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
+from nddup.repository.stored_texts import read_texts
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.tables import REJECTS
 
@@ -29,6 +31,7 @@ class Batch:
         rejects: REJECTS, also of repeated ids.
         unchanged: documents that live already with the same content.
         numbers: how many numbers it takes.
+        texts: TEXTS of the documents.
     """
 
     documents: pa.Table
@@ -36,6 +39,7 @@ class Batch:
     rejects: pa.Table
     unchanged: int
     numbers: int
+    texts: pa.Table = field(default_factory=TEXTS.arrow.empty_table)
 
     def counts(self) -> dict[str, int]:
         """What a commit says of it, rejects by reason."""
@@ -62,7 +66,8 @@ def read_batch(
         NddupError: if more files, or records, than the settings allow cannot be read.
     """
     config = snapshot.identity.config
-    sketched = engine.sketch(find_source(inputs, config), config, workers)
+    source = find_source(inputs, config)
+    sketched = engine.sketch(source, config, workers)
     reasons = sketched.reasons
     if UNREADABLE in reasons:
         rows = zip(*(sketched.rejects[name].to_pylist() for name in ("source", "reason", "detail")), strict=True)
@@ -85,9 +90,9 @@ def read_batch(
         chosen[changed] = False
         rejects, gone = pa.concat_tables([rejects, _repeated(documents.take(pa.array(changed)))]), np.empty(0, np.int64)
     numbers = int(pc.max(documents["doc_key"]).as_py() or 0) + 1 if len(documents) else 0
-    return Batch(
-        _numbered(documents, snapshot.commit.next_key).filter(pa.array(chosen)), gone, rejects, len(same), numbers
-    )
+    added = _numbered(documents, snapshot.commit.next_key).filter(pa.array(chosen))
+    texts = read_texts(snapshot, source, added, workers)
+    return Batch(added, gone, rejects, len(same), numbers, texts)
 
 
 def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:

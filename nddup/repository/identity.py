@@ -42,6 +42,10 @@ TEXTS = (
 """Eight texts that meet every rule of reading and sketching: scripts, markup, digits, accents, length."""
 
 
+CHARACTERS = 1_000
+"""Of each document, kept for reports, unless `create` says another number."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """What never changes.
@@ -51,12 +55,14 @@ class Identity:
         mode: `rebuild` or `frozen`.
         store: `all` or `kept`.
         lowest: the lowest threshold that a query may ask for.
+        texts: characters of each document's text that are kept for reports.
     """
 
     config: Config
     mode: str
     store: str
     lowest: int | float
+    texts: int = 0
 
     @cached_property
     def plan(self) -> Plan:
@@ -99,6 +105,7 @@ class Identity:
             "mode": self.mode,
             "store": self.store,
             "lowest": self.lowest,
+            "texts": self.texts,
             "settings": settings_of(self.config),
             "proof": self.proof(),
         }
@@ -119,7 +126,7 @@ class Identity:
                 f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
             )
         config = build_config(note["settings"], origin=repo)
-        found = cls(config, note["mode"], note["store"], note["lowest"])
+        found = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
         if derive.recipe_of(config).key != note["recipe"]:
             raise OutputError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
         if found.proof() != note["proof"]:
@@ -127,6 +134,14 @@ class Identity:
                 f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"
             )
         return found
+
+
+def new_identity(
+    config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None, texts: int | None = None
+) -> Identity:
+    """What a repository is to be; the arguments are those of `nddup.repository.create`."""
+    least = config.pairs.threshold if lowest is None else lowest
+    return Identity(config, mode, store, least, CHARACTERS if texts is None else texts)
 
 
 def threshold_at(threshold: Threshold, value: float | Fraction) -> Threshold:

@@ -17,7 +17,6 @@ from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.settings.derive import processes_of
-from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
 
 if TYPE_CHECKING:
@@ -45,14 +44,11 @@ class Repository:
         self.snapshot = Snapshot(self._repo, commit, self._identity)
 
     @classmethod
-    def create(
-        cls, path: str, config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None
-    ) -> Self:
+    def create(cls, path: str, identity: Identity) -> Self:
         """Make an empty repository: see `nddup.repository.create`."""
         from nddup.repository.write_versions import create  # noqa: PLC0415
 
-        least = config.pairs.threshold if lowest is None else lowest
-        create(Path(local_path(path)), Identity(config, mode, store, least))
+        create(Path(local_path(path)), identity)
         return cls(path)
 
     @property

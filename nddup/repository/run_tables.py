@@ -14,11 +14,12 @@ from nddup.opened.duck import DuckRun
 from nddup.report.folder import report_run
 from nddup.repository.live_tables import live_tables
 from nddup.repository.snapshot import Snapshot
+from nddup.repository.stored_texts import shown_texts
 from nddup.run.lineage import made_of
 from nddup.run.measures import Unpaired, metrics_of
 from nddup.run.stage import settings_of
 from nddup.storage.local_folder import LocalFolder
-from nddup.tables import REJECTS, STORED_TEXTS
+from nddup.tables import REJECTS
 
 ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
 """The tables, each after those it reads."""
@@ -37,7 +38,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
     with folder:
         folder.start(settings=settings_of(config), inputs=inputs)
         tables = live_tables(snapshot)
-        tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": STORED_TEXTS.arrow.empty_table()}
+        tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": shown_texts(snapshot, tables)}
         for name in ORDER:
             folder.write(name, tables[name])
             folder.seal(name, **made_of(name, config), counted={"rows": len(tables[name]), "counts": {}, "noted": {}})

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.errors import OutputError
 from nddup.local.reading.workers import Workers
@@ -69,6 +70,8 @@ def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
     if not len(batch.documents) and not len(batch.gone):
         return Written(None, batch.counts() | {"added": 0}, _NO_CHANGES, batch.rejects)
     change = make_change(snapshot, batch.documents, batch.gone, workers)
+    stored = change.tables["documents"]["doc_key"].combine_chunks()
+    change.tables["texts"] = batch.texts.filter(pc.is_in(batch.texts["doc_key"], value_set=stored))
     counts = batch.counts() | change.counts
     if not len(change.tables["documents"]) and not len(batch.gone):
         return Written(None, counts, change.tables["changes"], batch.rejects)

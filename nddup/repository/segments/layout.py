@@ -12,7 +12,7 @@ import pyarrow as pa
 from nddup.table_types import Column, Table
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
 
-LAYOUT = 1
+LAYOUT = 2
 """Version of the tables and of the commit files."""
 
 _KEY = Column("doc_key", "long", "number of the document, in the order of arrival")
@@ -34,6 +34,12 @@ DOCUMENTS = Table(
         Column("node", "long", "its distinct sketch"),
         Column("version", "long", "the version that added it"),
     ),
+)
+
+TEXTS = Table(
+    "texts",
+    "One row a document whose text is kept for reports.",
+    (_KEY, Column("text", "string", "the first characters of its text, markup removed")),
 )
 
 SKETCHES = Table(
@@ -150,7 +156,7 @@ MATCHES = Table(
 SEGMENT = {
     table.name: table
     for table in (
-        DOCUMENTS, SKETCHES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(), DIGESTS, CHANGES,
+        DOCUMENTS, TEXTS, SKETCHES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(), DIGESTS, CHANGES,
     )
 }  # fmt: skip
 """The tables of a segment, by name."""

@@ -62,6 +62,7 @@ def merge(repo: Path, segments: Sequence[Segment], change: Change) -> dict[str, 
     gone = change_gone(whole)
     stays = {
         "documents": is_among(documents["doc_key"].to_numpy(), change.live),
+        "texts": is_among(whole["texts"]["doc_key"].to_numpy(), change.live),
         "sketches": is_among(whole["sketches"]["node"].to_numpy(), change.live_nodes),
         "edges": is_among(whole["edges"]["node_a"].to_numpy(), change.live_nodes)
         & is_among(whole["edges"]["node_b"].to_numpy(), change.live_nodes),
@@ -81,7 +82,7 @@ def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:
     """The same with the sketches in the order of their nodes, rows by key, and their postings."""
-    keys = {"documents": "doc_key", "sketches": "node", "edges": "node_a", "state": "component_key"}
+    keys = {"documents": "doc_key", "texts": "doc_key", "sketches": "node", "edges": "node_a", "state": "component_key"}
     keys |= dict.fromkeys(("digests", *RESULTS), "component_key")
     sorted_tables = {name: table.sort_by(keys[name]) if name in keys else table for name, table in tables.items()}
     sketches = sorted_tables["sketches"]

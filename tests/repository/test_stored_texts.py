@@ -1,0 +1,59 @@
+"""The texts that a repository keeps: bounded, forgotten with their documents, shown when the inputs are gone."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import nddup.repository
+from nddup.repository import stored_texts
+from nddup.repository.identity import CHARACTERS
+from nddup.repository.segments.segment_files import read_all
+
+WORDS = " ".join(f"w{number}" for number in range(300))
+
+
+def texts_of(repo: Path) -> dict[int, str]:
+    """What is stored, by number of the document."""
+    opened = nddup.repository.open(str(repo)).snapshot
+    rows = read_all(repo, opened.commit.segments, "texts")
+    return dict(zip(rows["doc_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
+
+
+def test_a_report_shows_texts_of_inputs_that_are_gone(tmp_path: Path) -> None:
+    """From two batches; a page without markup, its first thousand characters."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5}, local={"processes": 1})
+    for name, text in (("a", f"<html><body><p>{WORDS}</p></body></html>"), ("b", f"{WORDS} more"), ("c", "alone")):
+        batch = tmp_path / f"{name}.jsonl"
+        batch.write_text(json.dumps({"id": name, "text": text}) + "\n")
+        repo.add([str(batch)])
+        batch.unlink()
+
+    repo.write_tables(str(tmp_path / "out"))
+
+    shown = {row["doc_id"]: row["text"] for row in pq.read_table(tmp_path / "out" / "texts").to_pylist()}
+    assert {name: text.strip() for name, text in shown.items()} == dict.fromkeys("ab", WORDS[:CHARACTERS].strip())
+    report = b"".join(file.read_bytes() for file in (tmp_path / "out" / "report").rglob("*") if file.is_file())
+    assert b"w10 w11 w12" in report
+
+
+def test_a_replaced_document_takes_its_text_with_it(tmp_path: Path) -> None:
+    """Once the segments are merged."""
+    path = tmp_path / "repo"
+    repo = nddup.repository.create(str(path), texts=5, local={"processes": 1})
+    repo.add({"a": "first text", "b": "second text"})
+    repo.add({"a": "third text"}, replace=True)
+    repo.compact(days=0)
+
+    assert texts_of(path) == {1: "secon", 2: "third"}
+
+
+def test_a_batch_stores_no_more_than_so_many_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each document fewer, of none nothing; and none at all where none are asked for."""
+    monkeypatch.setattr(stored_texts, "MOST_CHARACTERS", 30)
+    for characters, due in ((None, 10), (0, 0)):
+        path = tmp_path / str(characters)
+        repo = nddup.repository.create(str(path), texts=characters, local={"processes": 1})
+        repo.add({name: f"{name} {WORDS}" for name in "abc"})
+        assert [len(text) for text in texts_of(path).values()] == ([due] * 3 if due else [])
