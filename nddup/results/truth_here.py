@@ -77,7 +77,7 @@ def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
         steps.far(done, whole)
 
     memory = Memory(memory_of(config), advice="give --master, for Spark")
-    return Workers(processes_of(config), spool=spool, progress=tell, memory=memory)
+    return Workers(processes_of(config), spool=spool / "rows", progress=tell, memory=memory)
 
 
 def _tell(  # noqa: PLR0913, PLR0917 - what is counted

@@ -103,6 +103,17 @@ def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.
     assert f"reference{len(rows):>31,}" in capsys.readouterr().out
 
 
+def test_a_list_read_by_processes_is_the_same(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs of more than a few megabytes are read by processes, which leave the folder that the texts are put into."""
+    few = truth_of(finished, tmp_path / "few.csv")
+    monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
+
+    many = truth_of(finished, tmp_path / "many.csv")
+
+    assert many == few
+    assert (tmp_path / "many.csv").read_text() == (tmp_path / "few.csv").read_text()
+
+
 OF_KINDS: list[dict[str, Any]] = [
     {"sketch": {"kind": "min-s"}},
     {"sketch": {"kind": "min-s", "growth": "linear"}, "pairs": {"measure": "overlap", "threshold": 12}},
