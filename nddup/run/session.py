@@ -16,6 +16,7 @@ from nddup.run.java import class_archive
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
 from nddup.run.java.options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
+from nddup.run.reach_master import require_reachable
 from nddup.storage.machine import is_submitted
 
 RUNTIME = {
@@ -87,6 +88,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     java = find_java()
     if not is_submitted() and SparkSession.getActiveSession() is None:
         options = _options_of_new(master or "local[*]", options, java, is_small=is_small)
+        require_reachable(options["spark.master"])
     elif is_submitted() and master:
         builder = builder.master(master)
     for key, value in options.items():

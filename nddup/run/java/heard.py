@@ -27,7 +27,7 @@ def heard() -> Iterator[list[str]]:
     """Hear what a process started meanwhile says on standard error: its lines so far, without the `USUAL` ones.
 
     The process keeps this standard error for its life. If the block ends well, all it said and will say is passed on;
-    after an error it is not: the error says it.
+    after an error it is not: the error says it. What this process itself writes to `sys.stderr` goes where it went.
     """
     said: list[str] = []
     is_open, one_at_a_time = threading.Event(), threading.Lock()
@@ -51,7 +51,8 @@ def heard() -> Iterator[list[str]]:
     os.close(sender)
     thread.start()
     try:
-        yield said
+        with _own_words(before):
+            yield said
     except BaseException:
         os.dup2(before, STDERR)
         thread.join(timeout=1)  # it ends with the process, if that ends
@@ -63,6 +64,25 @@ def heard() -> Iterator[list[str]]:
         is_open.set()
         for line in said:
             _pass_on(f"{line}\n")
+
+
+@contextmanager
+def _own_words(before: int) -> Iterator[None]:
+    """`sys.stderr` writes to the standard error before the block, so that a line of progress is seen meanwhile."""
+    usual = sys.stderr
+    try:
+        is_usual = usual.fileno() == STDERR
+    except (AttributeError, OSError, ValueError):  # a notebook, or a test, has put something else in its place
+        is_usual = False
+    if not is_usual:
+        yield
+        return
+    with os.fdopen(os.dup(before), "w", encoding=usual.encoding, errors=usual.errors, buffering=1) as own:
+        sys.stderr = own
+        try:
+            yield
+        finally:
+            sys.stderr = usual
 
 
 def why_not_started(error: BaseException, said: list[str], java: Java | None) -> str:
