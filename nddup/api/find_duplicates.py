@@ -7,8 +7,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from nddup.api.run_object import Run
+from nddup.arrays import is_compiled
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
+from nddup.local.pairing import prune
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics, Stages
@@ -16,7 +18,7 @@ from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of
-from nddup.run.progress import Progress
+from nddup.run.progress import COMPILING, LocalProgress, is_quiet_for, say
 from nddup.settings.derive import processes_of
 from nddup.settings.given import (
     ClustersSettings,
@@ -41,6 +43,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     text: str = "text",
     *,
     checkpoint: str | None = None,
+    progress: bool | None = None,
     engine: Literal["auto", "local", "spark"] = "auto",
     input: InputSettings | None = None,  # noqa: A002 - the name of the section
     shingle: ShingleSettings | None = None,
@@ -61,6 +64,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         text: its column of texts; null goes to `rejects`.
         checkpoint: of a Spark DataFrame, a folder that every executor sees, `hdfs:///tmp/x`. The tables are kept there
             as Parquet, in a new folder of each call, and outlive the session; removing it is the caller's.
+        progress: what is seen meanwhile. None: on a terminal and in a notebook a line for each stage; elsewhere log
+            lines of the level INFO of the logger `nddup`. True: these are written to standard error. False: nothing.
         engine: `spark` is for a DataFrame of Spark.
         input: how texts are read; keys about files have no effect.
         shingle: what a feature is.
@@ -106,24 +111,28 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     if hasattr(df, "sparkSession"):
         from nddup.run.dataframes import find_on_spark  # noqa: PLC0415 - Spark is loaded for its own tables only
 
-        found, metrics = find_on_spark(df, (id, text), config, checkpoint=checkpoint)
+        columns, is_quiet = (id, text), is_quiet_for(progress=progress)
+        found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
         frames: dict[str, Any] = dict(found)
         return Run(**frames, metrics=metrics)
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
     rows = _to_arrow(df, [id, text])
-    tables, metrics = _find_here(number_texts(rows, id=id, text=text), config)
+    tables, metrics = _find_here(number_texts(rows, id=id, text=text), config, is_quiet=is_quiet_for(progress=progress))
     shown: dict[str, Any] = {name: _as_given(table, df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
 
-def _find_here(texts: pa.Table, config: Config) -> tuple[dict[str, pa.Table], RunMetrics]:
+def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
     """The tables of a run over TEXTS, in memory."""
+    if not is_quiet and not is_compiled(prune.number_ids):
+        say(COMPILING)
+    progress = LocalProgress(is_quiet=is_quiet)
     store = MemoryTables()
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
-    with Workers(processes_of(config), memory=memory) as workers:
-        job = LocalJob(config, store, workers, Progress(is_quiet=True))
+    with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
+        job = LocalJob(config, store, workers, progress)
         sketched = sketch_documents(job, texts)
         found = find_clusters(job, sketched)
 

@@ -19,7 +19,7 @@ from nddup.tables import RESULTS
 
 
 def find_on_spark(
-    df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None
+    df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None, is_quiet: bool = False
 ) -> tuple[dict[str, DataFrame], RunMetrics]:
     """The tables of a run over a DataFrame, and what was counted.
 
@@ -28,6 +28,7 @@ def find_on_spark(
         columns: of ids and of texts.
         config: all settings; those of the session are as they were afterwards, also after a failure.
         checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
+        is_quiet: say nothing of the progress.
 
     Raises:
         OutputError: if the folder `checkpoint` cannot be made.
@@ -38,6 +39,6 @@ def find_on_spark(
         store: Store = MemoryStore()
         if checkpoint is not None:
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
-        job = Job(spark, config, store, SparkProgress(spark, is_quiet=True))
+        job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet))
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
     return found.tables, metrics_of(config, found.stages, found.sketched.documents.unpaired)

@@ -1,4 +1,4 @@
-"""What is seen while a run works: a line for each stage on a terminal, log lines elsewhere."""
+"""What is seen while a run works: a line for each stage on a terminal or in a notebook, log lines elsewhere."""
 
 import json
 import logging
@@ -19,6 +19,9 @@ logger = logging.getLogger("nddup")
 LONGEST = 500
 """Letters of an error in a line."""
 
+CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
+"""What takes the last line away; notebooks know the first character only."""
+
 DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
@@ -30,6 +33,8 @@ DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | t
     "postings": working_tables.POSTINGS.doing,
 }
 """What is being done in a stage, or in a step that is no table; tables have their own words."""
+
+COMPILING = "compiling the kernels: about a minute, once for an installation"
 
 UNITS = {
     "collapse": "records", "prune": "parts", "match": "parts", "expand": "pairs", "components": "pairs",
@@ -62,7 +67,8 @@ class Progress:
     def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
         self._is_quiet = is_quiet
         self._is_json = form == "json"
-        self._is_terminal = sys.stderr.isatty() and not is_quiet and not self._is_json
+        self._clear = CLEAR_IN_NOTEBOOK if in_notebook() else CLEAR
+        self._is_seen = (sys.stderr.isatty() or in_notebook()) and not is_quiet and not self._is_json
         self._step = ""
 
     @contextmanager
@@ -72,7 +78,7 @@ class Progress:
         self.describe(name)
         done = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(name, started, done), daemon=True)
-        if self._is_terminal:
+        if self._is_seen:
             watcher.start()
 
         try:
@@ -83,14 +89,14 @@ class Progress:
             raise
         finally:
             done.set()
-            if self._is_terminal:
+            if self._is_seen:
                 watcher.join()
-                sys.stderr.write("\r\033[K")
+                sys.stderr.write(self._clear)
 
         self._say(name, started, "done", shown.facts)
         text = f"{name:<10} {time.monotonic() - started:7.1f} s  {clean(', '.join(shown.notes))}"
-        if self._is_terminal:
-            sys.stderr.write(f"\r\033[K  {text}\n")
+        if self._is_seen:
+            sys.stderr.write(f"{self._clear}  {text}\n")
             sys.stderr.flush()
         elif not self._is_quiet and not self._is_json:
             logger.info("%s", text)
@@ -113,7 +119,7 @@ class Progress:
 
     def _watch(self, name: str, started: float, done: threading.Event) -> None:
         while not done.wait(REFRESH_SECONDS):
-            sys.stderr.write(f"\r\033[K  {name:<10} {time.monotonic() - started:7.1f} s  {self.far()}")
+            sys.stderr.write(f"{self._clear}  {name:<10} {time.monotonic() - started:7.1f} s  {self.far()}")
             sys.stderr.flush()
 
 
@@ -145,6 +151,25 @@ class LocalProgress(Progress):
 def doing(name: str) -> str:
     """What is done while a stage runs or a table is made; a table of several rounds ends with its number."""
     return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
+
+
+def is_quiet_for(*, progress: bool | None) -> bool:
+    """Prepare what a Python program asked to see; returns whether to be quiet.
+
+    Args:
+        progress: None: a line for each stage on a terminal or in a notebook, elsewhere log lines of the level INFO,
+            which are written where the program has set up logging; True: these are written to standard error also
+            where it has not; False: nothing.
+    """
+    if progress and not (sys.stderr.isatty() or in_notebook() or logger.hasHandlers()):
+        start_logging()
+    return progress is False
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 def say(text: str, *, form: LogFormat = "text") -> None:
