@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from nddup.reading.charsets import canonical_charset, decode_content
 from nddup.reading.csv_rows import read_csv
-from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
+from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.parquet_rows import read_parquet
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -31,6 +31,16 @@ _PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
 """The start of JSON lines or XML, which no header of a table begins with: what a file holds counts, not its name."""
+
+_BINARY = {
+    b"PK\3\4": "a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or CSV",
+    b"%PDF": "a PDF; convert it to text first",
+    b"\xd0\xcf\x11\xe0": "a document of Office; export it as text or CSV",
+    b"SQLite format 3": "a database of SQLite; export its table as CSV",
+    b"7z\xbc\xaf": "a 7z archive; unpack it first",
+    b"Rar!": "a RAR archive; unpack it first",
+}
+"""The starts of files that are no collection but often hold one."""
 
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _TEXT_NAME = re.compile(r"\.(txt|text|md|markdown|rst)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
@@ -50,14 +60,19 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         The head; None for a file of another format.
 
     Raises:
-        FormatError: if the columns of a table cannot be determined.
+        NoRecordsError: if a table is empty.
+        FormatError: if the columns of a table cannot be determined, or it is a tar archive.
     """
+    if format is None and is_tar(head):  # the pages or tables in it would be taken for its own
+        raise FormatError(name_binary(head))
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
         return None
     settings = {key: value for key, value in options.items() if value and key != "charset"}
     declared = replace(FORMATS[kind], **settings)
     if kind == "csv":
+        if not head.strip():
+            raise NoRecordsError("the file is empty")
         return _csv_head(head, declared, options.get("charset"), why)
     return FileHead(format=declared, encoding="utf-8", separator=b"", why=why)
 
@@ -106,6 +121,19 @@ def is_text_name(name: str) -> bool:
 def is_binary(head: bytes) -> bool:
     """Whether the first bytes of a file, expanded, are no text: a zero byte among them, and no mark of UTF-16 or 32."""
     return b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
+
+
+def name_binary(head: bytes) -> str:
+    """What a binary file is, and what to do with it, for the kinds that people have most."""
+    for start, said in _BINARY.items():
+        if head.startswith(start):
+            return f"binary: {said}"
+    return "binary: a tar archive; unpack it first" if is_tar(head) else "binary, of no format that nddup reads"
+
+
+def is_tar(head: bytes) -> bool:
+    """Whether a file, expanded, is a tar archive."""
+    return head[257:262] == b"ustar"
 
 
 def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:

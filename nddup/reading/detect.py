@@ -29,6 +29,12 @@ from nddup.reading.xml_structure import (
     scan,
 )
 
+_ARRAY = re.compile(r"\s*\[\s*(\{|\])")
+"""The start of a JSON array of objects."""
+
+_SPREAD = re.compile(r"\s*\{[^\n]*(?<=[{\[,])[ \r]*\n")
+"""The first line of a JSON object of several lines."""
+
 
 def read_head(
     head: bytes,
@@ -72,6 +78,8 @@ def read_head(
     encoding, mark = file_encoding(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
+    if format in (None, "jsonl") and _ARRAY.match(text):
+        raise FormatError("a JSON array; JSON lines are read, a document a line: jq -c '.[]' FILE > FILE.jsonl")
     if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
         return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
 
@@ -234,15 +242,10 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
     """The head of a JSON lines file; its keys are those of the first line that is an object."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
-    keys: list[str] = []
-    for line in text.split("\n")[:100]:
-        try:
-            row = json.loads(line, parse_int=str)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            keys = list(row)
-            break
+    keys = keys_of(text.split("\n")[:100])
+    if not keys and (not declared.content or _SPREAD.match(text)):
+        advice = "; JSON lines are read, a document a line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
+        raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content
     if not content:
@@ -260,3 +263,19 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
         content=content,
     )
     return FileHead(format=declared, encoding=encoding, separator="\n".encode(encoding), is_by_line=True, why=why)
+
+
+def keys_of(lines: list[str]) -> list[str]:
+    """The keys of the first line that is a JSON object; of an object in it, its own keys with a point."""
+    for line in lines:
+        try:
+            row = json.loads(line, parse_int=str)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            return [
+                name
+                for key, value in row.items()
+                for name in ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
+            ]
+    return []

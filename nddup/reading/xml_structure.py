@@ -46,6 +46,9 @@ BODY_NAMES = (
     "@content",
 )
 RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
+LONGEST_NAME, MOST_NAMES = 40, 30
+"""Letters of the name of a column, and names, in a message."""
+
 SETTINGS = "set input.record, input.id and input.content (and input.format)"
 
 _TOKEN = re.compile(
@@ -182,9 +185,18 @@ def table_format(declared: Format, columns: list[str]) -> Format:
     content = declared.content or tuple(name for name in (title, body) if name and body)
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
-        raise FormatError(f"no column {', '.join(missing)}; there are {', '.join(columns)}")
+        joined = "; several are joined by +, as title+body" if any("," in name for name in missing) else ""
+        raise FormatError(f"no column {', '.join(missing)}; there are {_shown(columns)}{joined}")
     if not content:
-        raise FormatError(f"cannot tell which column is the text; there are {', '.join(columns)}; set input.content")
+        raise FormatError(f"cannot tell which column is the text; there are {_shown(columns)}; set input.content")
 
     doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
     return replace(declared, id=doc_id, url=url, content=content)
+
+
+def _shown(columns: list[str]) -> str:
+    """The names of columns for a message; long ones are cut, for they are the texts of a row where a header lacks."""
+    names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in columns[:MOST_NAMES]]
+    more = ", …" if len(columns) > MOST_NAMES else ""
+    is_row = any(len(name) > LONGEST_NAME for name in columns)
+    return ", ".join(names) + more + (" (the first row must name the columns)" if is_row else "")

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.containers import CONTAINERS, container_head, is_binary, is_page, is_text_name
+from nddup.reading.charsets import canonical_charset
+from nddup.reading.containers import CONTAINERS, container_head, is_binary, is_page, is_text_name, name_binary
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
-from nddup.scanning.first_records import require_paths
+from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.input_files import InputFile, Listing, is_note
 
 HEAD_BYTES = 1 << 18
@@ -159,6 +160,8 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     Raises:
         ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
     """
+    if options.charset and canonical_charset(options.charset) is None:
+        raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
     listing = files.list_inputs(inputs)
     notes = [path for path, why in listing.skipped if why == "beside the collection" and is_note(path)]
     if not listing.files and notes:
@@ -180,7 +183,9 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     unknown = next((f"{file.path}: {found.detail}" for file, found in unread if found.is_unknown), None)
     if unknown and not read:
         raise ConfigError(unknown)
-    require_paths(files, [(file, head) for file, (head, _) in read], id_=options.id, content=options.content)
+    heads = [(file, head) for file, (head, _) in read]
+    require_paths(files, heads, id_=options.id, content=options.content)
+    require_columns(files, heads, content=options.content)
     groups = _group(found for _, found in read)
     return Collection(groups, tuple((file.source, found.reason, found.detail) for file, found in unread), listing)
 
@@ -218,8 +223,9 @@ def _look_at(files: Files, file: InputFile, options: InputOptions) -> tuple[File
 
 def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Unread:
     """What to say of a file that begins with `raw` and is of no format."""
-    if is_binary(expand_head(raw, HEAD_BYTES)):
-        return Unread("no records", "binary, skipped: it is of no format that is read", is_unknown=True)
+    start = expand_head(raw, HEAD_BYTES)
+    if is_binary(start):
+        return Unread("no records", name_binary(start), is_unknown=True)
     is_text = options.format is None and options.record is None and is_text_name(file.source)
     return Unread(
         "no records", str(error), is_unknown=True, text=ListedFile(file, compression_of(raw), -1) if is_text else None
@@ -248,7 +254,7 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
     paths = {
         "id": options.id,
         "url": options.url,
-        "content": tuple(options.content.split("+")) if options.content else None,
+        "content": tuple(path.strip() for path in options.content.split("+")) if options.content else None,
         "charset": options.charset,
     }
     if options.record is None and (found := container_head(start, name, options.format, paths)) is not None:

@@ -1,25 +1,26 @@
 """What the first records of a collection say of the settings, before a run: paths that name nothing, ids that lack.
 
 require_paths    refuse `input.id` and `input.content` where no first record of any file has them
+require_columns  refuse Parquet in which no column is the text
 suggest_id       the field that could be the id, where none was found
 """
 
 import io
-import json
 import struct
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.formats import FileHead
+from nddup.reading.detect import keys_of
+from nddup.reading.formats import FileHead, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
-from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan
+from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan, table_format
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.whole_files import StoredFile, read_file
 
@@ -74,11 +75,40 @@ def require_paths(
         raise ConfigError(f"input.{name}={path}: no record at the start of any file has it; {seen}")
 
 
+def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, content: str | None) -> None:
+    """Refuse a collection of Parquet files in whose columns no text is found: their heads do not tell the columns.
+
+    Args:
+        reader: opens the files.
+        files: each with its head; the first `FILES` are looked at.
+        content: `input.content`; where it is set, `require_paths` has looked.
+
+    Raises:
+        ConfigError: it names a file, its columns, and the setting.
+
+    Cost: the metadata of Parquet files up to the first that has a text.
+    """
+    refused = None
+    for file, head in islice(files, FILES):
+        columns = fields_of(reader, file, head) if head.format.kind == "parquet" and not content else []
+        if not columns:
+            return
+        try:
+            table_format(head.format, columns)
+        except FormatError as error:
+            refused = refused or f"{file.path}: {error}"
+        else:
+            return
+    if refused:
+        raise ConfigError(refused)
+
+
 def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
     """Which of the paths, by setting, the first records of a file have; None if the file gives no record to tell."""
     if head.format.kind == "parquet":
         columns = fields_of(reader, file, head)
-        return {name for name, path in paths.items() if set(path.split("+")) <= set(columns)} if columns else None
+        parts = {name: {part.strip() for part in path.split("+")} for name, path in paths.items()}
+        return {name for name, wanted in parts.items() if wanted <= set(columns)} if columns else None
 
     # A damaged start says nothing of the paths.
     found = read_first(reader, file, head)
@@ -128,29 +158,13 @@ def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
             return [str(name) for name in _schema_of(reader, file).names]
         start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES).decode(head.encoding, "replace")
         if kind == "jsonl":
-            return _keys_of(start)
+            return keys_of(start.split("\n")[:RECORDS])
         if kind == "csv":
             return [name.strip(' "') for name in start.splitlines()[0].split(head.separator_text)]
         shape = scan(start)
         return shape.fields(next(element.path for element in shape.elements if element.tag == head.tag))
     except (NddupError, pa.ArrowException, OSError, ValueError, StopIteration, IndexError, struct.error):
         return []  # a damaged file is told by the run itself
-
-
-def _keys_of(text: str) -> list[str]:
-    """The keys of the first object of JSON lines; of an object in it, its own keys with a dot."""
-    for line in text.split("\n")[:RECORDS]:
-        try:
-            row: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            return [
-                name
-                for key, value in row.items()
-                for name in ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
-            ]
-    return []
 
 
 def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:

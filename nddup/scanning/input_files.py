@@ -26,10 +26,12 @@ def is_note(path: str) -> bool:
 
 
 def missing_input(text: str) -> ConfigError:
-    """The error for an INPUT that is not there; a wildcard that the shell left is named as the reason."""
-    quoted = (
-        "; wildcards are taken literally: leave out the quotes, or name the folder" if set("*?[") & set(text) else ""
-    )
+    """The error for an INPUT that is not there; a wildcard or a `~` that the shell left is named as the reason."""
+    quoted = ""
+    if set("*?[") & set(text):
+        quoted = "; wildcards are taken literally: leave out the quotes, or name the folder"
+    elif text.startswith("~"):
+        quoted = "; ~ is taken literally: leave out the quotes, or write the path from the root"
     return ConfigError(f"INPUT {text}: no such file or folder{quoted}")
 
 
