@@ -1,5 +1,6 @@
 """What a run found, in words: the terminal and the report say the same."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "clusters",
             rows["clusters"],
-            f"in {stages.clusters.components:,} components,"
+            f"in {_counted(stages.clusters.components, 'component')},"
             f" largest {stages.clusters.largest_component:,} distinct sketches",
         ),
         Line(
@@ -92,7 +93,9 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     """What was not read, or not as it is."""
     found = []
     if sketch.skipped_files:
-        found.append(f"{len(sketch.skipped_files)} files skipped, listed in metrics.json")
+        skipped = Counter(file.why for file in sketch.skipped_files)
+        told = ", ".join(f"{count:,} {why}" for why, count in sorted(skipped.items()))
+        found.append(f"{_files(len(sketch.skipped_files))} skipped ({told}), listed in metrics.json")
     if sketch.unread_files:
         named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
@@ -102,7 +105,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.undecodable_records:
         found.append(
             f"{sketch.undecodable_records:,} records hold bytes that are no text:"
-            f" {sketch.undecodable_places:,} places became U+FFFD"
+            f" {sketch.undecodable_places:,} places became U+FFFD; input.charset names another encoding"
         )
     if sketch.left_out_shingles:
         found.append(
@@ -117,6 +120,8 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
 def _document_notes(metrics: RunMetrics) -> list[str]:
     """Documents that can be in no pair."""
     found = []
+    if not metrics.rows["documents"]:
+        found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
     if metrics.empty_sketches:
         found.append(f"{metrics.empty_sketches:,} documents with an empty sketch are kept and paired with nothing")
     if metrics.below_count:
@@ -125,14 +130,18 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
 
 
 def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
+    return _counted(count, "file")
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
 def _invented(components: int, found: ClustersMetrics) -> str:
     if not components:
         return "every component is one family"
     most = "at most " if found.bounded_components else ""
-    return f"{most}pairs that {components:,} components would invent, {found.most_invented:,} in one"
+    return f"{most}pairs that {_counted(components, 'component')} would invent, {found.most_invented:,} in one"
 
 
 def _reasons(reasons: Mapping[str, int]) -> str:

@@ -1,5 +1,6 @@
 """Results in the terminal: the summary of a run, one cluster, one document."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,37 @@ OWN_CLUSTERS = f"""
 """Of a cluster or document in wanted(id). For DuckDB and Spark."""
 
 
-def summarise(metrics: RunMetrics, path: str, *, report: str | None = None) -> str:
+FIRST_REJECTS = """
+    SELECT reason, source, record, detail
+    FROM (SELECT reason, source, record, detail,
+                 row_number() OVER (PARTITION BY reason ORDER BY source, record) AS place
+          FROM rejects) AS ranked
+    WHERE place = 1 ORDER BY reason
+"""
+
+
+def first_rejects(run: FinishedRun) -> list[str]:
+    """Of each reason the first reject, a sentence each; files that were not read have a note of their own."""
+    sketch = run.metrics.stages.sketch
+    rows = run.sql(FIRST_REJECTS).to_pylist() if sketch.rejected else []
+    return [
+        f"first {row['reason']}: {row['source']}#{row['record']}: {_short(row['detail'] or '', WIDTH)}"
+        for row in rows
+        if not (row["reason"] == "no records" and sketch.unread_files)
+    ]
+
+
+def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, rejects: Sequence[str] = ()) -> str:
     """The table at the end of a run: what was read, rejected, found, kept, and where it is.
 
     Args:
         metrics: of the run.
         path: the run's folder.
         report: its page, if there is one.
+        rejects: of `first_rejects`, where the run can be opened.
     """
-    body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}\n" for line in headline(metrics))
-    said = "".join(f"  note: {note}\n" for note in notes(metrics))
+    body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}".rstrip() + "\n" for line in headline(metrics))
+    said = "".join(f"  note: {note}\n" for note in [*rejects, *notes(metrics)])
     rule = "─" * WIDTH + "\n"
     return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {drop_login(path)}\n" + (
         f"  report: {drop_login(report)}\n" if report else ""
@@ -95,7 +117,8 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
     ]
     heading = f"  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
     report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None
-    return summarise(run.metrics, run.path, report=report) + "\n" + heading + "\n".join(lines) + "\n"
+    summary = summarise(run.metrics, run.path, report=report, rejects=first_rejects(run))
+    return summary + "\n" + heading + "\n".join(lines) + "\n"
 
 
 def _show_cluster(run: FinishedRun, cluster: str) -> str:
@@ -114,7 +137,9 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
 def _show_document(run: FinishedRun, doc: str) -> str:
     found = _ask(run, ONE_DOCUMENT, doc)
     if not found:
-        raise ConfigError(f"--doc {doc}: no such document in {run.path}")
+        known = run.sql("SELECT min(doc_id) AS doc_id FROM documents").to_pylist()[0]["doc_id"]
+        hint = f" (its ids are like {known})" if known is not None else ""
+        raise ConfigError(f"--doc {doc}: no such document in {run.path}{hint}")
 
     row = found[0]
     lines = [
@@ -149,5 +174,5 @@ def _spelled(resemblance: float | None) -> str:
     return "-" if resemblance is None else f"{resemblance:.3f}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= WIDTH // 2 else text[: WIDTH // 2 - 1] + "…"
+def _short(text: str, width: int = WIDTH // 2) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

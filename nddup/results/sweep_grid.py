@@ -147,7 +147,7 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--grid {path}: cannot be read ({error})") from error
+        raise ConfigError(f"--grid {path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
 
 
 def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:

@@ -19,7 +19,7 @@ def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: s
         "removed",
     ]  # fmt: skip
     assert page.locator(".funnel .amount").all_inner_texts() == ["10", "9", "9", "4"]
-    assert page.locator(".remarks").inner_text().startswith("1 files skipped")
+    assert page.locator(".remarks").inner_text().startswith("1 file skipped (1 stands beside the collection)")
     drawn = page.evaluate(
         """[...document.querySelectorAll("canvas")].map((canvas) =>
             {
