@@ -5,6 +5,7 @@ broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
 """
 
 import argparse
+import difflib
 import os
 import re
 import sys
@@ -19,6 +20,13 @@ from nddup.redaction import clean
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C ended, as shells count it."""
+
+MEANT = {
+    "text": "input.content", "column": "input.content", "field": "input.content", "similarity": "pairs.threshold",
+    "jaccard": "pairs.threshold", "threads": "local.processes", "workers": "local.processes",
+    "jobs": "local.processes", "ngram": "shingle.length", "num-perm": "sketch.size",
+}  # fmt: skip
+"""Options of other programs, and the setting that does the same here."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -50,10 +58,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _hint(message: str) -> str:
-    """How a setting is given, where an unknown option has the name of one."""
+    """How a setting is given, where an unknown option has the name of one; the command that was meant."""
+    command = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+    if command is not None:
+        return "".join(f"; did you mean {near}?" for near in difflib.get_close_matches(command[1], COMMANDS, n=1))
     name = re.match(r"unrecognized arguments: --([\w-]+)[ =]?(\S*)", message)
     if name is None:
         return ""
+    if name[1] in MEANT:
+        return f"; a setting is given as --set {MEANT[name[1]]}={name[2] or '…'}"
     from nddup.settings.schema import Config  # noqa: PLC0415 - only an unknown option pays for loading the settings
 
     key, value = name[1].replace("-", "_"), name[2]

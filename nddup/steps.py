@@ -35,7 +35,7 @@ class Steps:
 
     def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
         self._command, self._count, self._is_quiet = command, count, is_quiet
-        self._step, self._name, self._part = 0, "start", 0.0
+        self._step, self._name, self._part = 0, "load the program", 0.0
         self._started = self._began = time.monotonic()
         self._said = -1
         self._done = threading.Event()

@@ -27,7 +27,13 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
     )
     parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
+        "--set",
+        action="append",
+        default=[],
+        dest="assignments",
+        metavar="a.b=c",
+        type=assignment,
+        help="one setting; may be repeated",
     )
 
 
@@ -39,6 +45,18 @@ def add_finished_run(parser: argparse.ArgumentParser) -> None:
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Declare --master."""
     parser.add_argument("--master", metavar="URL", help="Spark master (default: local[*], or that of spark-submit)")
+
+
+def assignment(text: str) -> str:
+    """A setting with its value; what it means is looked at later.
+
+    Raises:
+        argparse.ArgumentTypeError: without a value: blanks around the equals sign split it into several arguments.
+    """
+    if "=" not in text or text.startswith("="):
+        name = text.strip("=") or "pairs.threshold"
+        raise argparse.ArgumentTypeError(f"expected {name}=VALUE, without blanks around =, got {text!r}")
+    return text
 
 
 def positive(text: str) -> int:

@@ -2,9 +2,16 @@
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.redaction import drop_login
+from nddup.steps import Steps
+
+Make = Callable[..., dict[str, Any]]
+"""Makes a run of inputs, output and settings; its metrics."""
 
 EPILOG = """files written to DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
@@ -51,39 +58,75 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
-    from nddup.settings.load import load_config  # noqa: PLC0415
+    _look_at_paths(options)
+    with Steps("run", 3, is_quiet=options.log_format == "json") as steps:
+        from nddup.settings.load import load_config  # noqa: PLC0415
 
-    chosen = [f"engine={options.engine}"] if options.engine else []
-    config = load_config(options.config, [*options.assignments, *chosen])
+        chosen = [f"engine={options.engine}"] if options.engine else []
+        config = load_config(options.config, [*options.assignments, *chosen])
+        from nddup.metrics import RunMetrics  # noqa: PLC0415
+        from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
+        from nddup.results.show import first_rejects, summarise  # noqa: PLC0415
+        from nddup.run.engines import choose_engine  # noqa: PLC0415
+        from nddup.run.progress import start_logging  # noqa: PLC0415
+
+        start_logging(options.log_format)
+        choice = choose_engine(options.inputs, options.output, config, master=options.master)
+        how = {
+            "overwrite": options.overwrite,
+            "resume": options.resume,
+            "log_format": options.log_format,
+            "says": f"engine: {choice.engine} ({choice.why})",
+        }
+        make = _prepare_here(options, config) if choice.engine == "local" else _prepare_spark(options, config, steps)
+    metrics = _run(make, options, config, how)
+    report = f"{options.output}/report/index.html" if config.output.report else None
+    rejects = first_rejects(open_here(options.output).run) if is_read_here(options.output, master=None) else ()
+    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report, rejects=rejects))
+    return 0
+
+
+def _look_at_paths(options: argparse.Namespace) -> None:
+    """Refuse an input that is missing and a folder that is taken before anything is loaded.
+
+    Only what is surely a path of this machine is looked at: a setting may give Spark another default file system.
+    """
+    from nddup.scanning.input_files import missing_input  # noqa: PLC0415
+    from nddup.storage.machine import is_local, is_submitted  # noqa: PLC0415
+
+    if options.config or is_submitted() or any("spark." in text for text in options.assignments):
+        return
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+
+    storage = LocalStorage()
+    for path in options.inputs:
+        if is_local(path) and not storage.exists(path):
+            raise missing_input(path)
+    if is_local(options.output) and storage.exists(options.output):
+        from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
+
+        RunFolder(storage, options.output).look(may_change=options.overwrite or options.resume)
+
+
+def _run(make: Make, options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """The metrics of a run; on Spark where the embedded engine has too little memory."""
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
-    from nddup.metrics import RunMetrics  # noqa: PLC0415
-    from nddup.results.show import summarise  # noqa: PLC0415
-    from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415
-    from nddup.run.progress import say, start_logging  # noqa: PLC0415
+    from nddup.run.engines import has_java  # noqa: PLC0415
+    from nddup.run.progress import say  # noqa: PLC0415
 
-    start_logging(options.log_format)
-    choice = choose_engine(options.inputs, options.output, config, master=options.master)
-    how = {
-        "overwrite": options.overwrite,
-        "resume": options.resume,
-        "log_format": options.log_format,
-        "says": f"engine: {choice.engine} ({choice.why})",
-    }
-    make = _run_locally if choice.engine == "local" else _run_on_spark
     try:
-        metrics = make(options, config, how)
+        return make(options.inputs, options.output, config, **how)
     except NeedsSparkError as error:
         if config.engine != "auto" or not has_java():
             raise
         say(f"engine: spark ({error})", form=options.log_format)
-        metrics = _run_on_spark(options, config, how | {"overwrite": False, "resume": True, "says": ""})
-    report = f"{options.output}/report/index.html" if config.output.report else None
-    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report))
-    return 0
+    with Steps("run", 2, is_quiet=options.log_format == "json") as steps:
+        make = _prepare_spark(options, config, steps)
+    return make(options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "says": ""})
 
 
-def _run_locally(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """Run in this process and its workers, which load while this process still does."""
+def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: ANN401
+    """A run in this process and its workers, which load while this process still does."""
     from nddup.local.reading.processes import Processes, is_worth_it  # noqa: PLC0415
     from nddup.settings.derive import processes_of  # noqa: PLC0415
     from nddup.start_up import spare_pandas  # noqa: PLC0415
@@ -93,14 +136,15 @@ def _run_locally(options: argparse.Namespace, config: Any, how: dict[str, Any]) 
     spare_pandas()
     from nddup.run.local_job import run_locally  # noqa: PLC0415
 
-    return run_locally(options.inputs, options.output, config, **how, processes=processes)
+    return partial(run_locally, processes=processes)
 
 
-def _run_on_spark(options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """Run on Spark: here, or where --master or spark-submit says."""
+def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Make:  # noqa: ANN401
+    """A run on Spark: here, or where --master or spark-submit says."""
     from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
+    steps.begin(f"start Spark at {drop_login(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
-    return run_job(spark, options.inputs, options.output, config, **how)
+    return partial(run_job, spark)

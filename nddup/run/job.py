@@ -27,6 +27,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import derive
 from nddup.settings.schema import Config
+from nddup.steps import Steps
 from nddup.storage.files import Storage
 from nddup.storage.machine import is_local, is_submitted
 from nddup.storage.spark_folder import SparkFolder
@@ -67,7 +68,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
             anything a stated limit. The folder then has no `_COMPLETE`.
     """
     storage, folder = Storage(spark), SparkFolder(spark, output)
-    source = find_inputs(storage, inputs, config)
+    with Steps("run", 1, is_quiet=log_format == "json") as steps:
+        steps.begin("find the files and their formats")
+        source = find_inputs(storage, inputs, config)
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)

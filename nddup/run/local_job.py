@@ -29,7 +29,7 @@ from nddup.run.limits import require_readable
 from nddup.run.lineage import made_of
 from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of
-from nddup.run.progress import LocalProgress, LogFormat, say
+from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
@@ -37,6 +37,7 @@ from nddup.scanning.text_choice import TextChoice, choose_documents
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
+from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage, local_path
 
@@ -73,7 +74,9 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
     storage, folder = LocalStorage(), LocalFolder(output)
-    source = find_inputs(storage, inputs, config)
+    with Steps("run", 1, is_quiet=log_format == "json") as steps:
+        steps.begin("find the files and their formats")
+        source = find_inputs(storage, inputs, config)
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)
@@ -97,7 +100,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
             if line:
                 said(line)
         if not is_compiled(prune.number_ids):
-            said("compiling the kernels: about a minute, once for an installation")
+            said(COMPILING)
         return _make_all(LocalJob(config, folder, workers, progress), folder, source)
 
 

@@ -45,7 +45,7 @@ def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Con
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
-            raise _refusal(f"--set {assignment}", ["expected section.key=value"])
+            raise _refusal(f"--set {assignment}", ["expected section.key=value, without blanks around ="])
         _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
     return build_config(values, origin="--set") if assignments else config
 
@@ -111,7 +111,11 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
         values[section] = value
         return
     if not name:
-        raise _refusal(f"--set {key}", [f"expected section.key=value, a section is one of {', '.join(_sections())}"])
+        owners = [owner for owner in _sections() if key in _keys_of(owner)]
+        said = (
+            f"{key} is a setting of {owners[0]}: --set {owners[0]}.{key}=…" if owners else "expected section.key=value"
+        )
+        raise _refusal(f"--set {key}", [said if owners else f"{said}, a section is one of {', '.join(_sections())}"])
     target = values.get(section)
     values[section] = {**(target if isinstance(target, dict) else {}), name: value}
 
@@ -159,7 +163,18 @@ def _explain(item: Any) -> str:  # noqa: ANN401
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
         return f"{name}: unknown key; {hint}"
     message = item["msg"].removeprefix("Value error, ")
-    return f"{name}: {message}" + ("" if item["type"] == "value_error" else f", got {_shown(item['input'])}")
+    if item["type"] == "value_error":
+        return f"{name}: {message}"
+    return f"{name}: {message}, got {_shown(item['input'])}{_number_meant(item['input'])}"
+
+
+def _number_meant(value: object) -> str:
+    """How a number is written that came with a per cent sign or a decimal comma; empty for anything else."""
+    meant = re.fullmatch(r"\s*(\d{1,9})(?:[.,](\d{1,9}))?\s*(%?)\s*", value) if isinstance(value, str) else None
+    if meant is None or not (meant[2] or meant[3]):
+        return ""
+    number = float(f"{meant[1]}.{meant[2] or 0}") / (100 if meant[3] else 1)
+    return f"; write {number:g}"
 
 
 def _keys_of(section: str) -> list[str]:

@@ -175,7 +175,7 @@ class PairsConfig(Section):
     def _fits_measure(cls, value: float, info: ValidationInfo) -> float:
         if isinstance(value, int):
             if info.data.get("measure") != "overlap":
-                share = value / 100 if 1 < value <= 100 else 1.0  # noqa: PLR2004 - 80 was meant as per cent
+                share = value / 100 if 1 < value <= 100 else 1.0 if value == 1 else 0.8  # noqa: PLR2004 - 80 per cent
                 raise ValueError(
                     f"an integer ({value}) is a count, which needs measure overlap; for a share write {share}"
                 )

@@ -103,16 +103,18 @@ class RunFolder:
         """
         for path in inputs.get("paths", []):
             if self._storage.is_within(path, self.path):
-                raise OutputError(f"--output {self.path}: holds INPUT {path}, which would be removed")
+                shown = path.removeprefix("file://")
+                raise OutputError(f"--output {self.path}: holds INPUT {shown}, which would be removed")
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         self._fingerprints["input"] = _digest(inputs)
 
-        there = self._look(may_change=overwrite or resume)
+        there = self.look(may_change=overwrite or resume)
         if resume and self._is_result(there, text):
             return True
+        self._storage.make_folder(self.path)  # an error names the folder, not a file in it
         self._claim.take(say)
-        there = self._look(may_change=overwrite or resume)  # another run may have ended there meanwhile
+        there = self.look(may_change=overwrite or resume)  # another run may have ended there meanwhile
         if resume and self._is_result(there, text):
             self._claim.release()
             return True
@@ -212,6 +214,8 @@ class RunFolder:
             IncompatibleSketchError: if its sketches are of another format than this version's.
         """
         there = self._storage.children(self.path)
+        if not there and not self._storage.exists(self.path):
+            raise OutputError(f"{self.path}: no such folder")
         if RUN not in there:
             raise OutputError(f"{self.path}: is not a run of nddup (it has no {RUN})")
         if COMPLETE not in there:
@@ -236,7 +240,7 @@ class RunFolder:
     def _place(self, name: str) -> str:
         return self._at(name if name in IN_SIGHT else f"{STAGES}/{name}")
 
-    def _look(self, *, may_change: bool) -> list[str]:
+    def look(self, *, may_change: bool) -> list[str]:
         """The names in the folder, without claims; OutputError where this run may not write to it."""
         there = self._storage.children(self.path) if self._storage.exists(self.path) else []
         there = [name for name in there if not name.startswith(PREFIX)]
