@@ -24,7 +24,7 @@ from nddup.run.java import options
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = Path(pyspark.__file__).parent
-QUIET = ROOT / "nddup" / "log4j2.properties"
+QUIET = ROOT / "nddup" / "run" / "log4j2.properties"
 HOST = "127.0.0.1"
 SHORT_LIVED = " ".join(options.SHORT_LIVED)
 START_SECONDS, END_SECONDS = 180, 20

@@ -6,9 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,16 +21,36 @@ from scripts.standalone import HOME, HOST, ROOT, SHORT_LIVED, Cluster
 pytestmark = pytest.mark.airflow
 
 DAG = ROOT / "jobs" / "dags" / "nddup_daily.py"
+VENV = ROOT / "build" / "airflow" / "venv"
 SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900
-LOOK = """
-import sys
+PROGRAM = """
+import json, sys
+from airflow.__main__ import main
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 print(bag.import_errors, sorted(bag.dags), [m for m in ("nddup", "pyspark") if m in sys.modules])
 dag = bag.dags["nddup_daily"]
 print(sorted(dag.params), {t.task_id: sorted(t.downstream_task_ids) for t in dag.tasks}, dag.max_active_runs)
+print("ENDED 0", flush=True)
+for line in sys.stdin:
+    sys.argv[1:] = json.loads(line)
+    try:
+        status = main()
+    except SystemExit as end:
+        status = end.code
+    except Exception as error:
+        status = print(type(error).__name__, error) or 1
+    print(f"\\nENDED {int(bool(status))}", flush=True)
 """
+"""What Airflow reads of the DAG, then its commands, one a line: a process of its own for each takes 10 s to load."""
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it said."""
+
+    is_good: bool
+    said: str
 
 
 @dataclass
@@ -36,28 +58,40 @@ class Airflow:
     """An Airflow with an empty database, and the folders of its batches and runs."""
 
     folder: Path
-    environment: dict[str, str]
+    process: "subprocess.Popen[str]"
+    read: str = ""
+    """What it said of the DAG it had read."""
 
     @property
     def runs(self) -> Path:
         """Where the runs go."""
         return self.folder / "runs"
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of Airflow's environment to its end."""
-        return subprocess.run(
-            command,
-            env=self.environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
+    def run(self, *command: str) -> Ended:
+        """Run a command of Airflow to its end."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        return self.listen()
 
-    def day(self, at: str, **params: object) -> subprocess.CompletedProcess[str]:
+    def listen(self) -> Ended:
+        """Wait for the end of what the process does; one that takes too long is ended."""
+        assert self.process.stdout is not None
+        said: list[str] = []
+        limit = threading.Timer(PATIENCE, self.process.kill)
+        limit.start()
+        try:
+            for line in self.process.stdout:
+                if line.startswith("ENDED "):
+                    return Ended(line == "ENDED 0\n", "".join(said))
+                said.append(line)
+        finally:
+            limit.cancel()
+        pytest.fail("Airflow ended, or was ended:\n" + "".join(said)[-4000:])
+
+    def day(self, at: str, **params: object) -> Ended:
         """Run the DAG as it runs at the start of a day."""
-        return self.run("airflow", "dags", "test", "nddup_daily", at, "-c", json.dumps(params))
+        return self.run("dags", "test", "nddup_daily", at, "-c", json.dumps(params))
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +114,20 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     )
     with Cluster(folder / "cluster", workers=1) as cluster:
         port = int(cluster.url.rpartition(":")[2])
-        made = Airflow(folder, environment(folder, port))
-        assert made.run("airflow", "db", "migrate").returncode == 0
-        yield made
+        with subprocess.Popen(
+            [str(VENV / "bin" / "python"), "-c", PROGRAM, str(DAG.parent)],
+            env=environment(folder, port),
+            cwd=folder,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process:
+            made = Airflow(folder, process)
+            made.read = made.listen().said
+            assert made.run("db", "migrate").is_good
+            yield made
+            process.kill()
 
 
 def environment(folder: Path, port: int) -> dict[str, str]:
@@ -94,7 +139,7 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"spark://{HOST}", "port": port}),
-        "PATH": f"{ROOT}/build/airflow/venv/bin:{HOME}/bin:{os.environ['PATH']}",
+        "PATH": f"{VENV}/bin:{HOME}/bin:{os.environ['PATH']}",
         "SPARK_HOME": str(HOME),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_IP": HOST,
@@ -121,10 +166,7 @@ def test_the_dag_imports_neither_spark_nor_nddup() -> None:
 
 def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     """No error; its parameters and the order of its tasks; nddup and Spark were not loaded for it."""
-    done = airflow.run("python", "-c", LOOK, str(DAG.parent))
-
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip().splitlines()[-2:] == [
+    assert airflow.read.strip().splitlines()[-2:] == [
         "{} ['nddup_daily'] []",
         "['config', 'date', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality': []} 1",
     ]
@@ -138,7 +180,7 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
     days = {"2026-01-04": airflow.day("2026-01-05"), "2026-01-05": airflow.day("2026-01-06")}
     for date, done in days.items():
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        assert done.is_good, done.said[-4000:]
         assert (airflow.runs / date / "_COMPLETE").exists()
     found = {date: json.loads((airflow.runs / date / "metrics.json").read_text())["records"] for date in days}
     written = (airflow.runs / "2026-01-05" / "metrics.json").stat().st_mtime_ns
@@ -147,10 +189,11 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     refused = airflow.day("2026-01-20", date="2026-01-04", max_rejects=2)
 
     assert sum(found.values()) == 580
-    assert broken.returncode != 0
-    assert "BROKEN" in broken.stdout + broken.stderr
+    assert not broken.is_good
+    assert "BROKEN" in broken.said
     assert (airflow.runs / "2026-01-05" / "metrics.json").stat().st_mtime_ns == written
-    assert refused.returncode != 0
+    assert not refused.is_good
+    assert "max_rejects" in refused.said
 
 
 def drop_a_row(run: Path) -> None:

@@ -10,8 +10,10 @@ from pyspark.sql import functions as F
 from nddup import find_duplicates
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError, NddupError
+from nddup.run.local_job import run_locally
 from nddup.run.session import set_to
-from tests.finished_runs import run_over, write_texts
+from nddup.settings.load import build_config
+from tests.finished_runs import write_texts
 
 TEXT = [f"word{number}" for number in range(60)]
 TEXTS = {
@@ -52,10 +54,10 @@ def shown(table: DataFrame, columns: list[str]) -> list[str]:
 
 
 def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Run, tmp_path: Path) -> None:
-    """The same documents from JSON lines give the same tables, but for where each document stood."""
-    output = tmp_path / "out"
+    """The embedded engine makes the same of these documents as JSON lines, but for where each document stood."""
+    output, pages = tmp_path / "out", write_texts(tmp_path / "a.jsonl", TEXTS)
 
-    metrics = run_over(spark, [write_texts(tmp_path / "a.jsonl", TEXTS)], output, SETTINGS)
+    metrics = run_locally([str(pages)], str(output), build_config(SETTINGS, origin="test"))
 
     for name, columns in BY_ID.items():
         assert shown(getattr(found, name), columns) == shown(spark.read.parquet(f"{output}/{name}"), columns)
@@ -118,20 +120,6 @@ def test_strings_that_are_no_utf_8_are_rejects_of_their_rows(spark: SparkSession
     assert tables.metrics["records"] == 4
 
 
-def test_settings_come_as_sections_or_as_keys(spark: SparkSession) -> None:
-    """`pairs={"threshold": 0.9}` and `**{"pairs.threshold": 0.9}` mean the same, and may be mixed."""
-    table = spark.createDataFrame([("a", "x y z")], "id string, text string")
-    keys: dict[str, Any] = {"pairs.threshold": 0.9, "pairs": {"measure": "overlap"}, "spark.sql.ansi.enabled": "true"}
-
-    tables = find_duplicates(table, shingle={"length": 2}, **keys)
-
-    settings = tables.metrics["settings"]
-    assert settings["pairs"]["threshold"] == 0.9
-    assert settings["pairs"]["measure"] == "overlap"
-    assert settings["shingle"]["length"] == 2
-    assert settings["spark"] == {"spark.sql.ansi.enabled": "true"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -152,13 +140,17 @@ def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, A
 
 
 def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame: DataFrame) -> None:
-    """Nothing of a run stays in the caller's session, whether it ends or fails."""
+    """Nothing of a run stays in the caller's session, whether it ends or fails.
+
+    `pairs={"measure": ...}` and `**{"pairs.threshold": ...}` mean the same, and may be mixed, Spark's own among them.
+    """
     mine = "spark.sql.execution.arrow.maxRecordsPerBatch"
     with set_to(spark, {mine: "77"}):
         before = dict(spark.conf.getAll)
-        keys: dict[str, Any] = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
+        sparks = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
+        keys: dict[str, Any] = {"pairs.threshold": 0.9, "pairs": {"measure": "overlap"}, **sparks}
 
-        tables = find_duplicates(frame, id="name", text="body", **keys)
+        tables = find_duplicates(frame, id="name", text="body", shingle={"length": 2}, **keys)
         after = dict(spark.conf.getAll)
         empty = frame.withColumn("body", F.lit(None))
         with pytest.raises(NddupError):
@@ -166,6 +158,10 @@ def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame
 
         assert before == after == dict(spark.conf.getAll)
         assert tables.keep.count() == len(TEXTS)
+    settings = tables.metrics["settings"]
+    assert (settings["pairs"]["threshold"], settings["pairs"]["measure"]) == (0.9, "overlap")
+    assert settings["shingle"]["length"] == 2
+    assert settings["spark"] == sparks
 
 
 def test_what_a_session_cannot_change_is_refused_in_one_line(frame: DataFrame) -> None:

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from nddup import find_duplicates
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 
@@ -68,16 +70,20 @@ def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 def tables_and_counts(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) -> Run:
     """Run the whole job; its tables as sorted rows, and what it counted."""
-    changed = {PARTITIONS: "2", SPLITS: str(128 << 20)} | settings
-    with set_to(spark, changed):
-        metrics = run_over(spark, inputs, output, {**SETTINGS, "spark": changed})
+    with set_to(spark, settings):
+        metrics = run_over(spark, inputs, output, {**SETTINGS, "spark": settings})
+    return tables_of(spark, output), counts_of(metrics)
+
+
+def tables_of(spark: SparkSession, output: Path) -> Rows:
+    """The tables of a run as sorted rows, and the lines of the text beside them."""
     lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
-    return sorted_tables(spark, output) | {"duplicates.txt": lines}, counts_of(metrics)
+    return sorted_tables(spark, output) | {"duplicates.txt": lines}
 
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Keep the counts of rows, records and sets: neither seconds nor bytes, settings, versions."""
-    left_out = {"seconds", "shuffle_bytes", "bytes", "settings", "versions"}
+    """Keep the counts of rows, records and sets: neither seconds nor bytes, settings, versions, nor Spark's own."""
+    left_out = {"seconds", "shuffle_bytes", "bytes", "settings", "versions", "fpgrowth_components", "fpgrowth_fits"}
     return {
         key: counts_of(value) if isinstance(value, dict) else value
         for key, value in metrics.items()
@@ -87,8 +93,10 @@ def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def first(spark: SparkSession, three_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """What the other runs are compared with."""
-    return tables_and_counts(spark, three_files, tmp_path_factory.mktemp("first") / "run")
+    """What the runs on Spark are compared with, by the embedded engine."""
+    output = tmp_path_factory.mktemp("first") / "run"
+    metrics = run_locally([str(path) for path in three_files], str(output), build_config(SETTINGS, origin="test"))
+    return tables_of(spark, output), counts_of(metrics)
 
 
 def test_the_collection_has_something_of_everything(first: Run) -> None:
@@ -113,10 +121,10 @@ def test_another_machine_and_another_order_change_nothing(
     spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, other: tuple[str, int, Order]
 ) -> None:
     """
-    A run again, with other partitions, other splits and the files named in another order, gives the same tables.
+    Runs with other partitions, other splits and the files named in another order give the same tables.
 
-    The first run had two partitions and uncut files. A whole run takes long, so each other one changes all at once:
-    whatever depends on any of these, or on chance, shows as a difference.
+    Each changes all at once: whatever depends on any of these, or on chance, shows as a difference. The embedded
+    engine, which they are compared with, has no partitions and cuts no file.
     """
     partitions, split, order = other
     changed = {PARTITIONS: partitions, SPLITS: str(split)}

@@ -18,7 +18,10 @@ from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import open_here
 from nddup.results.show import show_run
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.run.on_spark.listings import write_lines
+from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.clustering.cluster_names import Naming, name_sets
 from nddup.spark.clustering.keep_list import list_kept
@@ -30,7 +33,7 @@ from nddup.spark.pairing.expand import expand
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
-from tests.finished_runs import run_over, write_rows
+from tests.finished_runs import write_rows
 
 LISTED = 3
 Rows = list[dict[str, Any]]
@@ -51,18 +54,22 @@ def pages() -> Iterator[dict[str, str]]:
     yield from ({"id": "again", "text": f"number {n} " * 8} for n in range(6))
 
 
-def run_over_pages(spark: SparkSession, folder: Path, **settings: dict[str, Any]) -> Path:
-    """A finished run over the pages."""
+def run_over_pages(spark: SparkSession | None, folder: Path, **settings: dict[str, Any]) -> Path:
+    """A finished run over the pages; without a session by the embedded engine."""
     folder.mkdir(parents=True, exist_ok=True)
-    inputs = [write_rows(folder / "pages.jsonl", pages())]
-    run_over(spark, inputs, folder / "run", {"output": {"texts": 9, "context": True}, **settings})
+    source = write_rows(folder / "pages.jsonl", pages())
+    config = build_config({"output": {"texts": 9, "context": True}, **settings}, origin="test")
+    if spark is None:
+        run_locally([str(source)], str(folder / "run"), config)
+    else:
+        run_job(spark, [str(source)], str(folder / "run"), config)
     return folder / "run"
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose rows list all members."""
-    return run_over_pages(spark, tmp_path_factory.mktemp("whole"))
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose rows list all members, by the embedded engine."""
+    return run_over_pages(None, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")

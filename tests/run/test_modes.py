@@ -1,4 +1,7 @@
-"""Components given by leaders, and the modes of clusters: the same promises, proved by `check`."""
+"""Components given by leaders, and the modes of clusters: the same promises, proved by `check`.
+
+Leaders are found on Spark; whole graphs and modes, which `local/test_matrix.py` compares, by the embedded engine.
+"""
 
 import itertools
 import json
@@ -8,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.finished_runs import run_over, write_texts
 
@@ -43,22 +49,26 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_texts(tmp_path_factory.mktemp("families") / "a.jsonl", texts())
 
 
-TablesOf = Callable[[dict[str, Any]], dict[str, DataFrame]]
+Rows = list[dict[str, Any]]
+TablesOf = Callable[..., dict[str, Rows]]
 
 
 @pytest.fixture(scope="module")
-def tables_of(spark: SparkSession, families: Path, tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
-    """The tables of a run that keeps every promise, by its settings; each made once."""
+def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
+    """The tables of a run that keeps every promise, by its settings and session; each made once."""
 
     @cache
-    def tables(settings: str) -> dict[str, DataFrame]:
+    def tables(settings: str, spark: SparkSession | None) -> dict[str, Rows]:
         output = tmp_path_factory.mktemp("run") / "out"
-        run_over(spark, [families], output, json.loads(settings))
+        if spark is None:
+            run_locally([str(families)], str(output), build_config(json.loads(settings), origin="test"))
+        else:
+            run_over(spark, [families], output, json.loads(settings))
         report = check_run(DuckRun(str(output)))
         assert report.is_sound, report.text()
-        return {name: spark.read.parquet(f"{output}/{name}") for name in RESULTS}
+        return {name: pq.read_table(output / name).to_pylist() for name in RESULTS}
 
-    return lambda settings: tables(json.dumps(settings))
+    return lambda settings, spark=None: tables(json.dumps(settings), spark)
 
 
 def around_leaders(settings: dict[str, Any], **more: int) -> dict[str, Any]:
@@ -66,26 +76,27 @@ def around_leaders(settings: dict[str, Any], **more: int) -> dict[str, Any]:
     return {**settings, "pairs": {**settings["pairs"], "max_edges": 100, **more}}
 
 
-def pairs_of(table: DataFrame) -> set[tuple[str, str]]:
+def pairs_of(table: Rows) -> set[tuple[str, str]]:
     """The pairs of ids."""
-    return {(row["doc_a"], row["doc_b"]) for row in table.select("doc_a", "doc_b").collect()}
+    return {(row["doc_a"], row["doc_b"]) for row in table}
 
 
-def rows_of(table: DataFrame) -> list[str]:
+def rows_of(table: Rows) -> list[str]:
     """All rows, sorted."""
-    return sorted(map(str, table.collect()))
+    return sorted(map(repr, table))
 
 
 @pytest.mark.parametrize("settings", [COUNT, LIKE], ids=["count", "resemblance"])
-def test_leaders_are_what_the_whole_graph_keeps(tables_of: TablesOf, settings: dict[str, Any]) -> None:
+def test_leaders_are_what_the_whole_graph_keeps(
+    spark: SparkSession, tables_of: TablesOf, settings: dict[str, Any]
+) -> None:
     """The keep-list is the same; the pairs are those of a kept text in the large family, and all elsewhere."""
-    whole, leading = tables_of(settings), tables_of(around_leaders(settings, max_postings=20))
+    whole, leading = tables_of(settings), tables_of(around_leaders(settings, max_postings=20), spark)
 
     assert rows_of(leading["keep"]) == rows_of(whole["keep"])
     text = texts()
-    kept = {text[row["doc_id"]] for row in whole["keep"].where("kept").collect()}
-    found = leading["clusters"].where("coverage = 'documents'").collect()
-    members = {member for row in found for member in row["members"]}
+    kept = {text[row["doc_id"]] for row in whole["keep"] if row["kept"]}
+    members = {member for row in leading["clusters"] if row["coverage"] == "documents" for member in row["members"]}
     assert {name for name in members if name.startswith("f0-")} == {f"f0-{n}" for n in range(60)} & members
     assert len(members) > 50
     expected = {
@@ -94,26 +105,26 @@ def test_leaders_are_what_the_whole_graph_keeps(tables_of: TablesOf, settings: d
         if not members.issuperset(pair) or kept & {text[name] for name in pair} or text[pair[0]] == text[pair[1]]
     }
     assert pairs_of(leading["pairs"]) == expected
-    assert len(expected) < whole["pairs"].count()
+    assert len(expected) < len(whole["pairs"])
 
 
-def test_heavy_lists_and_partitions_change_nothing(tables_of: TablesOf) -> None:
-    """Two partitions, as the session has, one, or seven; lists that are heavy, or none."""
-    two = tables_of(around_leaders(COUNT, max_postings=20))
-    for settings in (
-        around_leaders(COUNT),
-        {**around_leaders(COUNT), "spark": {"spark.sql.shuffle.partitions": "7"}},
-        {**around_leaders(COUNT, max_postings=20), "spark": {"spark.sql.shuffle.partitions": "1"}},
-        {**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "7"}},
+def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf) -> None:
+    """Two partitions, as the session has, one, or seven; lists that are heavy, or none; the embedded engine."""
+    two = tables_of(around_leaders(COUNT, max_postings=20), spark)
+    for settings, session in (
+        (around_leaders(COUNT), None),
+        ({**around_leaders(COUNT), "spark": {"spark.sql.shuffle.partitions": "7"}}, spark),
+        ({**around_leaders(COUNT, max_postings=20), "spark": {"spark.sql.shuffle.partitions": "1"}}, spark),
+        ({**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "7"}}, spark),
     ):
-        divided = tables_of(settings)
+        divided = tables_of(settings, session)
         for name in ("pairs", "clusters", "members", "keep", "false_components"):
             assert rows_of(two[name]) == rows_of(divided[name])
 
 
-def test_a_heavy_family_of_few_pairs_has_all_of_them(tables_of: TablesOf) -> None:
+def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
     """Who has heavy sketches is not seen in the tables."""
-    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}})
+    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}}, spark)
     for name in RESULTS:
         if name != "texts":
             assert rows_of(whole[name]) == rows_of(heavy[name]), name
@@ -124,18 +135,18 @@ def test_modes(tables_of: TablesOf, mode: str) -> None:
     """Each by its definition, from the pairs and the keep-list."""
     tables = tables_of({**COUNT, "clusters": {"mode": mode}})
 
-    sets = [frozenset(row["members"]) for row in tables["clusters"].collect()]
+    sets = [frozenset(row["members"]) for row in tables["clusters"]]
     pairs = pairs_of(tables["pairs"])
     if mode == "cover":
         held = {pair for members in sets for pair in itertools.combinations(sorted(members), 2)}
         assert held == pairs
-        assert {row["coverage"] for row in tables["clusters"].collect()} <= {"pairs", "all"}
+        assert {row["coverage"] for row in tables["clusters"]} <= {"pairs", "all"}
         return
-    assert {row["coverage"] for row in tables["clusters"].collect()} == {mode}
+    assert {row["coverage"] for row in tables["clusters"]} == {mode}
     assert sum(map(len, sets)) == len(frozenset().union(*sets))
     if mode == "partition":
         stars: dict[str, set[str]] = {}
-        for row in tables["keep"].collect():
+        for row in tables["keep"]:
             stars.setdefault(row["duplicate_of"] or row["doc_id"], set()).add(row["doc_id"])
         assert set(sets) == {frozenset(star) for star in stars.values() if len(star) > 1}
     else:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.run.local_job import run_locally
 from nddup.run.session import set_to, splitting
+from nddup.settings.load import build_config
 from nddup.storage.spark_folder import SparkFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import run_over, sorted_tables
@@ -25,6 +27,9 @@ SETTINGS: dict[str, Any] = {
     "output": {"kept": "jsonl"},
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
+FPGROWTH = frozenset({"fpgrowth_components", "fpgrowth_fits"})
+"""What only Spark counts."""
+
 LEAST = {
     *RESULTS, "records", "offsets", "nodes", "heavy", "compared", "families", "settled", "matches", "graph", "sets",
     "kept",
@@ -68,8 +73,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def begin_or_resume(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, Any]) -> dict[str, Any]:
     """Begin or resume the run; its metrics."""
-    settings = SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
-    return run_over(spark, [pages], output, settings, resume=True)
+    return run_over(spark, [pages], output, settings_with(**changed), resume=True)
+
+
+def settings_with(**changed: dict[str, Any]) -> dict[str, Any]:
+    """The settings with changes in some sections."""
+    return SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
 
 
 def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
@@ -86,10 +95,10 @@ def made(output: Path) -> list[str]:
     return sorted(path.stem for path in (output / "_stages").glob("*.json"))
 
 
-def counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
+def counts(value: Any, left_out: frozenset[str] = frozenset()) -> Any:  # noqa: ANN401 - of JSON
     """What was counted, without the clock."""
     if isinstance(value, dict):
-        return {key: counts(item) for key, item in value.items() if key not in UNMEASURED}
+        return {key: counts(item, left_out) for key, item in value.items() if key not in UNMEASURED | left_out}
     return value
 
 
@@ -156,28 +165,33 @@ def test_killed_behind_each_table_in_turn(
     assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == metrics
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_what_changed_is_made_again_and_nothing_else(
     spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit for rejects: nothing. Another threshold: from the pairs on, whatever the splits. Another file: all."""
-    ours = tmp_path / "pages"
-    shutil.copytree(pages, ours)
-    begin_or_resume(spark, ours, tmp_path / "out")
+    shutil.copytree(pages.parent / "undisturbed", tmp_path / "out")
 
     with killed(monkeypatch, lambda _: False) as limited:
-        begin_or_resume(spark, ours, tmp_path / "out", input={"max_rejects": 0.9})
+        begin_or_resume(spark, pages, tmp_path / "out", input={"max_rejects": 0.9})
     split = {"spark.sql.files.maxPartitionBytes": "1000"}
     with killed(monkeypatch, lambda _: False) as stricter, set_to(spark, split):
-        metrics = begin_or_resume(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
-    anew = begin_or_resume(spark, ours, tmp_path / "anew", pairs={"threshold": 0.7})
-    (ours / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
-    with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
-        begin_or_resume(spark, ours, tmp_path / "out", pairs={"threshold": 0.7})
+        metrics = begin_or_resume(spark, pages, tmp_path / "out", pairs={"threshold": 0.7})
+    config = settings_with(pairs={"threshold": 0.7})
+    anew = run_locally([str(pages)], str(tmp_path / "anew"), build_config(config, origin="test"))
+    tables, tables_anew = rows(spark, tmp_path / "out"), rows(spark, tmp_path / "anew")
+    (pages / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
+    try:
+        with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
+            begin_or_resume(spark, pages, tmp_path / "out", pairs={"threshold": 0.7})
+    finally:
+        (pages / "c.jsonl").unlink()
 
     assert limited == []
     assert not {"records", "offsets", "documents", "rejects"} & set(stricter)
     assert {"compared", "pairs", "clusters", "keep", "kept"} <= set(stricter)
-    assert counts(metrics) == counts(anew)
+    assert counts(metrics, FPGROWTH) == counts(anew, FPGROWTH)
+    assert tables == tables_anew
     assert other == ["records"]
     assert not (tmp_path / "out" / "_COMPLETE").exists()
 
@@ -209,9 +223,12 @@ def test_a_result_is_not_made_again(
 
 
 def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_path: Path) -> None:
-    """Context, kept documents, evaluation and report go when a run is resumed with other settings, without them."""
+    """Context, kept documents, evaluation and report go when a run is resumed with other settings, without them.
+
+    The embedded engine made them.
+    """
     out, ours = tmp_path / "out", {"input": {"max_record": 64_000}}
-    begin_or_resume(spark, pages, out, output={"context": True}, **ours)
+    run_locally([str(pages)], str(out), build_config(settings_with(output={"context": True}, **ours), origin="test"))
     assert (out / "context.fimi").exists()
     assert (out / "report").exists()
     (out / "evaluation.json").write_text("{}")

@@ -13,8 +13,10 @@ from scipy.sparse.csgraph import connected_components
 
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
+from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
+from nddup.settings.load import build_config
 from nddup.spark.clustering import large_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
 from tests.finished_runs import run_over, sorted_tables, write_texts
@@ -52,8 +54,10 @@ def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters
 
 @pytest.fixture(scope="module")
 def ordinary(spark: SparkSession, chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """The tables of the ordinary way."""
-    return tables_and_counts(spark, chains_and_a_family, tmp_path_factory.mktemp("ordinary") / "run")[0]
+    """The tables of the ordinary way, as the embedded engine has them."""
+    output = tmp_path_factory.mktemp("ordinary") / "run"
+    run_locally([str(chains_and_a_family)], str(output), build_config(SETTINGS, origin="test"))
+    return sorted_tables(spark, output)
 
 
 @pytest.fixture
@@ -91,10 +95,10 @@ def test_in_rounds_the_tables_are_the_same(
 def test_families_in_rounds_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
 ) -> None:
-    """The large component, with heavy sketches and without, found by one task and in rounds."""
+    """The large component, with heavy sketches and without, found at once by the embedded engine, and in rounds."""
     limits = {"max_edges": 120, "max_postings": max_postings}
     settings = {**SETTINGS, "pairs": {**SETTINGS["pairs"], **limits}}
-    at_once = run_over(spark, [chains_and_a_family], tmp_path / "at once", settings)
+    at_once = run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 100)
 
     in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings)
@@ -107,21 +111,10 @@ def test_families_in_rounds_are_the_same(
 def test_in_shares_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both components in shares of nine, from a graph made in rounds, all of the keep-list too."""
-    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
+    """Both components in shares of nine, from a graph made in rounds, all of the keep-list too.
 
-    tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
-
-    assert tables == ordinary
-    assert counts["spread_components"] == 2
-    assert counts["shares"] > 5
-
-
-def test_components_keep_their_names_in_any_number_of_partitions(
-    spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them."""
+    Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them.
+    """
     order_nodes = large_graph.order_nodes
 
     def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
@@ -136,6 +129,7 @@ def test_components_keep_their_names_in_any_number_of_partitions(
 
     assert tables == ordinary
     assert counts["spread_components"] == 2
+    assert counts["shares"] > 5
 
 
 @pytest.mark.parametrize("coverage", ["pairs", "documents"])
