@@ -51,8 +51,8 @@ fi
 rm -f "$stamp"
 echo "Installing $lock into .venv (the first time some minutes: Spark alone is 490 MB)"
 
-install() { # quiet; on failure the end of pip's own words, without addresses
-    if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input "$@" >.venv/pip.log 2>&1; then
+install() { # quiet; on failure the end of pip's own words, without addresses; Python compiles what it imports, and only that
+    if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile "$@" >.venv/pip.log 2>&1; then
         grep -v '^WARNING' .venv/pip.log | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
         fail "Installing failed; the whole log is .venv/pip.log."
     fi

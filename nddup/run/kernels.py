@@ -1,5 +1,8 @@
 """Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
 
+import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -43,9 +46,21 @@ __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_
 
 
 def compile_kernels() -> None:
-    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk."""
-    load_kernels()
-    _run_embedded()
+    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk.
+
+    Each part is compiled by a process of its own, as many at a time as there are cores. Of two that add to one file of
+    numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
+    """
+    parts = (_run_embedded, load_kernels, _call_rare_kernels)
+    with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
+        for part in [processes.submit(part) for part in parts]:
+            part.result()
+    for call in parts:
+        call()
+
+
+def _call_rare_kernels() -> None:
+    """Kernels that only some settings and commands need."""
     offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
     cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
+from nddup.run.java.options import SHORT_LIVED
 from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 from tests.places import ROOT
@@ -269,6 +270,7 @@ def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished
     python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
     options += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.driver.host=127.0.0.1"]
+    options += ["--driver-java-options", " ".join(SHORT_LIVED)]
 
     done = subprocess.run(
         [home / "bin" / "spark-submit", *options, ROOT / "jobs" / "dedup.py", pages, "--output", tmp_path / "out"],

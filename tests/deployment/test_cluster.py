@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.run.local_job import run_locally
+from nddup.run.session import SMALL
 from nddup.settings.load import load_config
 from scripts.standalone import ROOT, Cluster
 from tests.finished_runs import sorted_tables
@@ -111,6 +112,8 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
         [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
          "--log-format", "json"],
         conf={
+            **SMALL,
+            "spark.sql.shuffle.partitions": "4",
             "spark.archives": f"{packed}#deps",
             "spark.executorEnv.PYTHONPATH": "./deps",
             "spark.hadoop.fs.s3a.impl": f"{VIEW}.ViewFileSystemOverloadScheme",
