@@ -53,6 +53,18 @@ PARTS = working(
     "source string, split long, before long",
     "How many records of the collection stand before each part of a file that the embedded engine read.",
 )
+VERDICTS = working(
+    "verdicts",
+    "source string, record long, nddup_kept boolean, nddup_duplicate_of string, nddup_cluster string,"
+    " nddup_copies long, reason string",
+    "What becomes of each record where the inputs are written again: the tags of a document, the reason of a reject.",
+)
+REWRITTEN = working(
+    "rewritten",
+    "source string, records long, problem string, is_full boolean",
+    "A file that was written again: the records that stay. `problem`: why it could not be written; `is_full`: because"
+    " its target could not.",
+)
 NODES = working(
     "nodes",
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"

@@ -9,7 +9,7 @@ reject and reading goes on with the second line.
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nddup.reading.bounded_parts import MAX_PARTS
 from nddup.reading.formats import FileHead
@@ -49,9 +49,9 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
     """
     csv.field_size_limit(max_record)
     text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
-    lines = _Lines(text, max_record)
+    lines = Lines(text, max_record)
     columns: list[str] | None = None
-    for row in _read_rows(lines, head.separator.decode()):
+    for row in read_rows(lines, head.separator.decode()):
         if isinstance(row, Reject):
             yield row
         elif columns is None:
@@ -75,21 +75,31 @@ class _LongRowError(Exception):
     """A row is longer than `max_record`, or has more than MAX_PARTS lines."""
 
 
-class _Lines:
-    """The lines of a table. The lines of the current row are kept, so that they can be read again."""
+class Lines:
+    """The lines of a table. The lines of the current row are kept, so that they can be read again.
+
+    Attributes:
+        row: the lines that were taken since `begin`, without those given back.
+        pass_over: is given these lines, and then what is passed over of a line that is too long; None: nobody is told.
+        is_ended: a line was requested after the last one.
+        stopped: why the stream ended early.
+    """
 
     def __init__(self, text: io.TextIOWrapper, max_record: int) -> None:
         self._text, self._max_record = text, max_record
         self._waiting: list[str] = []  # the next one last
         self._read = self._read_again = self._size = 0
         self.row: list[str] = []
-        self.is_ended = False  # a line was requested after the last one
+        self.pass_over: Callable[[list[str], str], None] | None = None
+        self.is_ended = False
         self.stopped: StoppedError | None = None
 
-    def __iter__(self) -> "_Lines":
+    def __iter__(self) -> "Lines":
+        """As an iterator of lines."""
         return self
 
     def __next__(self) -> str:
+        """The next line, which belongs to the row."""
         line = self._waiting.pop() if self._waiting else self._next_line()
         if not line:
             self.is_ended = True
@@ -111,6 +121,7 @@ class _Lines:
         if self._read_again > MOST_AGAIN * self._read:
             return False
         self._waiting.extend(reversed(lines))
+        del self.row[first:]
         return True
 
     def _next_line(self) -> str:
@@ -122,6 +133,8 @@ class _Lines:
             line = rest = self._text.readline(self._max_record + 1)
             while len(rest) > self._max_record and not rest.endswith(("\n", "\r")):
                 rest = self._text.readline(self._max_record + 1)
+                if self.pass_over is not None:
+                    self.pass_over([*self.row, line], rest)
         except StoppedError as error:
             self.stopped = error
             return ""
@@ -129,8 +142,8 @@ class _Lines:
         return line
 
 
-def _read_rows(lines: _Lines, delimiter: str) -> Iterator[list[str] | Reject]:
-    """The rows that are not blank, including the header."""
+def read_rows(lines: Lines, delimiter: str, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
+    """The rows, including the header; of blank lines no row, or an empty one. `lines.row` is what it was read from."""
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     width = 0
     while True:
@@ -141,12 +154,12 @@ def _read_rows(lines: _Lines, delimiter: str) -> Iterator[list[str] | Reject]:
             row = _read_sloppy(lines, delimiter, width, is_long=isinstance(error, _LongRowError))
         if row is None:
             return
-        if row:
+        if row or with_blank:
             width = width or (0 if isinstance(row, Reject) else len(row))
             yield row
 
 
-def _read_sloppy(lines: _Lines, delimiter: str, width: int, *, is_long: bool) -> list[str] | Reject:
+def _read_sloppy(lines: Lines, delimiter: str, width: int, *, is_long: bool) -> list[str] | Reject:
     """Read a row that is not strict CSV. If that fails, return a reject for its first line and give back the others."""
     first, *others = lines.row[:2]
     if is_long and not others:
@@ -176,7 +189,7 @@ def _read_line(line: str, delimiter: str) -> list[str] | None:
     return None if next(following, None) is None else row
 
 
-def _read_loosely(lines: _Lines, delimiter: str) -> list[str] | None:
+def _read_loosely(lines: Lines, delimiter: str) -> list[str] | None:
     """The next row as `csv` reads it; None if a quote is still open at the end of the file or of the longest row."""
     lines.begin()
     try:

@@ -6,7 +6,7 @@ reject. A damaged page makes the rest of its row group one reject, which says ho
 """
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,25 +46,40 @@ def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record
 
     Memory: ROWS values, and what Arrow expands at a time: one page per column.
     """
+    for found, _ in place_rows(raw, head, limit=limit, max_record=max_record):
+        yield found
+
+
+class RowPlace(NamedTuple):
+    """The row group of a row, and its number in it, both from 0."""
+
+    group: int
+    row: int
+
+
+def place_rows(
+    raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int
+) -> Iterator[tuple[Record | Reject, RowPlace | None]]:
+    """As `read_parquet`, each with its place; None for a reject that stands for several rows, or for the file."""
     try:
         file = pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False)
         declared, names = _choose_columns(file, head.format)
     except FormatError as error:
-        yield Reject("no records", str(error), "")
+        yield Reject("no records", str(error), ""), None
         return
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield Reject("damaged", _first_line(error), "")
+        yield Reject("damaged", _first_line(error), ""), None
         return
 
     expanded = 0
     for group in range(file.num_row_groups):
-        for found in _read_group(file, raw, group, declared, names, max_record):
-            yield found
+        for found, row in _read_group(file, raw, group, declared, names, max_record):
+            yield found, None if row is None else RowPlace(group, row)
             expanded += sum(map(len, found.fields)) if isinstance(found, Record) else 0
             if limit is not None and expanded > limit:
-                promised = file.metadata.num_rows
-                detail = f"expands to more than {limit:,} bytes (input.max_expansion); {promised:,} rows are promised"
-                yield Reject("too large", detail, "")
+                rows = file.metadata.num_rows
+                detail = f"expands to more than {limit:,} bytes (input.max_expansion); {rows:,} rows are promised"
+                yield Reject("too large", detail, ""), None
                 return
 
 
@@ -83,20 +98,20 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
 
 def _read_group(
     file: pq.ParquetFile, raw: BinaryIO, group: int, declared: Format, names: list[str], max_record: int
-) -> Iterator[Record | Reject]:
-    """The rows of a row group, and one reject for the rows that cannot be decoded."""
+) -> Iterator[tuple[Record | Reject, int | None]]:
+    """The rows of a row group, numbered, and one reject for the rows that cannot be decoded."""
     promised, read, reason = file.metadata.row_group(group).num_rows, 0, "damaged"
     detail = "the pages end"
 
     try:
-        dictionary, mean = _measure_values(file.metadata.row_group(group), raw, names)
+        dictionary, mean = measure_values(file.metadata.row_group(group), raw, names)
         if max(dictionary, mean) > LARGEST * max_record:
             reason, detail = "too large", f"values of up to {max(dictionary, mean):,} bytes, input.max_record is less"
         else:
             rows = 1 if dictionary > ROWS_BYTES else ROWS
             for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                 for row in range(batch.num_rows):
-                    yield _read_row(batch, row, declared, names, max_record)
+                    yield _read_row(batch, row, declared, names, max_record), read
                     read += 1
     except (pa.ArrowException, OSError, ValueError) as error:
         detail = _first_line(error)
@@ -104,10 +119,10 @@ def _read_group(
     if read < promised:
         where = f"row group {group + 1} of {file.num_row_groups}"
         told = f"{read:,} of its {promised:,} rows are read; the file has {file.metadata.num_rows:,}"
-        yield Reject(reason, f"{detail}; {where}: {told}", "")
+        yield Reject(reason, f"{detail}; {where}: {told}", ""), None
 
 
-def _measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
+def measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
     """The bytes of the longest dictionary among the columns read, and of the longest mean value of a column."""
     dictionary = mean = 0
     for at in range(group.num_columns):

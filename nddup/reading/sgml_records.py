@@ -72,6 +72,12 @@ def _scanner_of(tag: str, declared: Format) -> _Scanner:
     return _Scanner(tag, declared)
 
 
+def find_sgml_start(chunk: bytes, head: FileHead) -> int | None:
+    """Where the record starts in a chunk; None if none does. Cost: linear."""
+    found = _scanner_of(head.tag, head.format).start.search(chunk)
+    return None if found is None else found.start()
+
+
 def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
     """Read the record in one chunk.
 

@@ -14,41 +14,26 @@ import bz2
 import io
 import lzma
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import zstandard
 from isal.igzip_lib import error as IgzipError
 
+from nddup.reading.cut_chunks import PIECE, Chunk, Part, StoppedError, cut_pieces, excerpt_of
 from nddup.reading.gzip_members import GzipMember
-from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
+from nddup.reading.outcomes import Reject
 
 INPUT_PIECE = 8 << 10
 """Compressed bytes given to a decoder at a time: at most this many are lost before a damage."""
 
-PIECE = 1 << 20
-"""Expanded bytes read at a time."""
-
 TAIL = 64 << 10
 """Bytes at the end of a file in which its last separator is looked for first."""
+
+__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head"]
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
 
 _ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError)  # type: ignore[assignment]
-
-
-class StoppedError(Exception):
-    """Reading of a file cannot go on; `reason` is the reason of the reject for the rest of the file."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
-class Chunk(NamedTuple):
-    """Bytes between two separators, both removed; `is_last` if the file ended instead of a separator."""
-
-    value: bytes
-    is_last: bool
 
 
 def compression_of(head: bytes) -> str:
@@ -203,49 +188,16 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
-    held, searched, passed, excerpt = bytearray(), 0, 0, ""  # passed: bytes of this chunk that were dropped
-    offset = 0  # of held[0] in the stream, for the units
-    while True:
-        try:
-            piece = stream.read(PIECE)
-        except StoppedError as error:
-            yield Reject(error.reason, str(error), _excerpt(held))
-            return
-
-        # Every separator in the bytes held ends a chunk.
-        held += piece
-        start = 0
-        while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
-            length = passed + end - start
-            if length > max_record:
-                yield too_large(length, excerpt or _excerpt(held, start))
-            else:
-                with memoryview(held) as view:
-                    value = bytes(view[start:end])
-                yield Chunk(value, is_last=False)
-            start = end + len(separator)
-            searched, passed, excerpt = start, 0, ""
-
-        if not piece:
-            length = passed + len(held) - start
-            if length > max_record:
-                yield too_large(length, excerpt or _excerpt(held, start))
-            elif length:
-                del held[:start]
-                yield Chunk(bytes(held), is_last=True)
-            return
-
-        # Of a chunk that is too long, keep only a tail in which a separator may have begun.
-        del held[:start]
-        offset += start
-        tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
-        if passed + len(held) > max_record + len(separator):
-            excerpt = excerpt or _excerpt(held)
-            dropped = len(held) - tail
-            passed += dropped
-            offset += dropped
-            del held[:dropped]
-        searched = max(0, len(held) - tail)
+    length, start = 0, ""  # of the chunk that is too long
+    for found in cut_pieces(stream, separator, max_record=max_record, unit=unit):
+        if not isinstance(found, Part):
+            yield found
+            continue
+        start = start or excerpt_of(found.value)
+        length += len(found.value)
+        if found.ends:
+            yield too_large(length, start)
+            length, start = 0, ""
 
 
 def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes, *, max_record: int) -> int:
@@ -284,17 +236,6 @@ def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes
         length = min(length * 16, most, size)
 
 
-def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
-    at = held.find(separator, start)
-    while at >= 0 and (offset + at) % unit:
-        at = held.find(separator, at + 1)
-    return at
-
-
 def too_large(length: int, excerpt: str) -> Reject:
     """The reject for a chunk longer than `max_record`, however the file is read."""
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)
-
-
-def _excerpt(data: bytes | bytearray, start: int = 0) -> str:
-    return bytes(data[start : start + EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]

@@ -38,7 +38,7 @@ _HEADER_END = re.compile(rb"\r\n\r\n|\n\n|\nWARC/")
 _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
 
-class _Window:
+class Window:
     """A window on a stream: the bytes from a point on, as many as are requested."""
 
     def __init__(self, stream: Expanded) -> None:
@@ -61,6 +61,13 @@ class _Window:
             self.held.clear()
             self.fill(1)
         del self.held[:size]
+
+    def take(self, size: int) -> bytes:
+        """The first `size` bytes that are held, or fewer; the window moves behind them."""
+        with memoryview(self.held) as view:
+            taken = bytes(view[:size])
+        del self.held[:size]
+        return taken
 
     def find_header_end(self, limit: int) -> int:
         """The end of the first blank line within `limit` bytes; -1 if there is none before another record starts."""
@@ -87,7 +94,7 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 
     Cost: linear. Memory: `max_record` and a piece.
     """
-    window = _Window(stream)
+    window = Window(stream)
     try:
         while _skip_blank(window):
             yield from _next_record(window, max_record)
@@ -95,7 +102,7 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
         yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])))
 
 
-def _skip_blank(window: _Window) -> bool:
+def _skip_blank(window: Window) -> bool:
     """Move to the next byte that is not a line end; False at the end of the file."""
     while window.fill(1):
         first = window.held[:BLANKS]
@@ -106,20 +113,16 @@ def _skip_blank(window: _Window) -> bool:
     return False
 
 
-def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
+def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
     """The record at the start of the window, or a reject; none for a record that is not a document."""
-    window.fill(len(_START))
-    header_end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
-    header = bytes(window.held[: max(header_end, 0)])
-    length = _LENGTH.search(header)
+    header = read_header(window)
+    length = length_of(header)
     if length is None:
         yield _skip_to_record(window)
         return
 
-    found = _TYPE.search(header)
-    is_document = found is None or found[1].lower() in DOCUMENTS
-    size = header_end + int(length[1])
-    if not is_document:
+    size = len(header) + length
+    if not is_document(header):
         window.drop(size)
     elif size > max_record:
         yield Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
@@ -133,7 +136,26 @@ def _next_record(window: _Window, max_record: int) -> Iterator[Chunk | Reject]:
         window.drop(size)
 
 
-def _skip_to_record(window: _Window) -> Reject:
+def read_header(window: Window) -> bytes:
+    """The header at the start of the window, with its blank line; empty if no record begins there."""
+    window.fill(len(_START))
+    end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
+    return bytes(window.held[: max(end, 0)])
+
+
+def length_of(header: bytes) -> int | None:
+    """The bytes of a record behind its header; None where the header does not say."""
+    found = _LENGTH.search(header)
+    return int(found[1]) if found else None
+
+
+def is_document(header: bytes) -> bool:
+    """Whether a record may hold a document, or is a revisit of one."""
+    found = _TYPE.search(header)
+    return found is None or found[1].lower() in DOCUMENTS
+
+
+def _skip_to_record(window: Window) -> Reject:
     """Move to the next start of a record; the bytes skipped are one reject."""
     begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
     while True:

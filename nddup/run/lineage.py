@@ -58,13 +58,14 @@ _MADE_OF: dict[str, MadeOf] = {
     "keep": MadeOf(_PAIRING, ("documents",)),
     # What is written for people.
     "texts": MadeOf(("output",), ("documents", "clusters", "members")),
-    "kept": MadeOf(("output",), ("documents", "keep")),
+    "kept": MadeOf(("output",), ("documents", "rejects", "keep")),
+    "tagged": MadeOf(("output",), ("documents", "rejects", "keep", "members")),
 }
 
 _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
 """Settings that say when a run stops, and not what comes out."""
 
-_ONLY = {"kept": ("kept",), "texts": ("texts", "texts_read")}
+_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
 """The settings of `output` that tables follow from."""
 
 

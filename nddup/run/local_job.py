@@ -15,6 +15,7 @@ from nddup.local.pairing import prune
 from nddup.local.reading.processes import Processes
 from nddup.local.reading.term_counts import take_saved
 from nddup.local.reading.workers import Workers
+from nddup.local.rewritten_files import Judged, Rewriter, list_verdicts
 from nddup.metrics import (
     StageMetrics,
     Stages,
@@ -31,6 +32,7 @@ from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, ske
 from nddup.run.measures import metrics_of
 from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
+from nddup.run.written_again import AS_INPUT, OUTPUTS, require_taggable
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.text_choice import TextChoice, choose_documents
@@ -80,6 +82,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)
+    require_taggable(source, config)
     paths = [storage.full_path(path) for path in inputs]
     words = derive.words_of(config)
     if config.lexicon.saved is not None and words is not None:
@@ -114,6 +117,7 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[st
         folder.write_text("context.fimi", outputs.spell_features(sketched.documents))
     reader = outputs.Reader(source, text_rule(job.config), limits_of(job.config), job.workers)
     _write_kept_once(job, folder, reader, sketched, found)
+    _write_again_once(job, folder, source, sketched, found)
     with job.stage("texts", TextsMetrics) as stage:
         texts = _store_texts(job, reader, sketched, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
@@ -136,6 +140,8 @@ def _write_kept_once(
 ) -> None:
     """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
     form, made = job.config.output.kept, made_of("kept", job.config)
+    if form == AS_INPUT:
+        return
     if form == "none" or sketched.parts is None:
         folder.clear("kept")
         return
@@ -152,6 +158,33 @@ def _write_kept_once(
             raise NddupError(f"{written} of {len(chosen)} kept documents were found again: the input changed meanwhile")
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
+
+
+def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sketched: Sketched, found: Found) -> None:
+    """The inputs without the removed documents, and with tags, where an earlier attempt has not written them."""
+    asked = [name for name in OUTPUTS if getattr(job.config.output, name) == AS_INPUT]
+    if "tagged" not in asked:
+        folder.clear("tagged")
+    waiting = [name for name in asked if not folder.has(name, **made_of(name, job.config))]
+    if not waiting:
+        return
+
+    with job.stage("output", StageMetrics) as stage:
+        judged = Judged(sketched.documents, folder.read("rejects"), found.keep, found.members)
+        verdicts = list_verdicts(judged)
+        is_first = job.config.input.limit is not None
+        for name in waiting:
+            job.progress.describe(name)
+            rewriter = Rewriter(source, verdicts, name == "tagged", is_first, limits_of(job.config))
+            apart = Path(local_path(folder.begin_apart(name)))
+            try:
+                written = rewriter.write(apart, job.workers)
+            except BaseException:
+                shutil.rmtree(apart, ignore_errors=True)  # nothing of it looks finished, and a full disk is free again
+                raise
+            folder.put(name)
+            folder.seal(name, **made_of(name, job.config), counted={})
+            stage.notes.append(f"{name}/: {written:,} records as they came")
 
 
 def _store_texts(job: LocalJob, reader: outputs.Reader, sketched: Sketched, found: Found) -> TextsMetrics:

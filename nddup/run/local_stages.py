@@ -20,6 +20,7 @@ from nddup.run.lineage import made_of
 from nddup.run.measures import Unpaired, measure_files
 from nddup.run.progress import Progress
 from nddup.run.stage import M, Stage, measured
+from nddup.run.written_again import reads_contents
 from nddup.scanning.collection import Collection
 from nddup.settings import derive
 from nddup.settings.schema import Config
@@ -85,7 +86,7 @@ def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
         metrics = _find_sketched(job, source)
         if metrics is not None:
             documents = job.folder.read("documents")
-            parts = job.folder.read("parts") if job.config.output.kept != "none" else None
+            parts = job.folder.read("parts") if reads_contents(job.config) else None
         else:
             documents, parts, metrics = _read(job, source)
         rows = metrics.rows_out
@@ -96,7 +97,7 @@ def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
 def _find_sketched(job: LocalJob, source: Collection | pa.Table) -> SketchMetrics | None:
     """What an earlier attempt counted while it read; None if it did not come to the end of it."""
     names = ["documents", "rejects"]
-    names += ["parts"] if job.config.output.kept != "none" else []
+    names += ["parts"] if reads_contents(job.config) else []
     names += ["lexicon"] if _has_lexicon(job.config) else []
     noted = {name: job.find(name) for name in names}
     if None in noted.values():
@@ -147,7 +148,7 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
     sizes = engine.count_sketches(documents)
     job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
     job.save("rejects", rejects, reasons=reasons)
-    if job.config.output.kept != "none":
+    if reads_contents(job.config):
         job.save("parts", sketched.parts)
     return documents, sketched.parts, metrics
 

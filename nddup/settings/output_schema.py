@@ -11,8 +11,13 @@ from nddup.settings.sizes import parse_size
 class OutputConfig(Section):
     """What is written besides the tables."""
 
-    kept: Literal["none", "jsonl", "parquet", "xml"] = Field(
-        "none", description="write the kept documents themselves, in this form"
+    kept: Literal["none", "as-input", "jsonl", "parquet", "xml"] = Field(
+        "none",
+        description="write the kept documents themselves: `as-input`, as they came, in files of the same names; or in"
+        " this form",
+    )
+    tagged: Literal["none", "as-input"] = Field(
+        "none", description="write the inputs again, every document with what became of it"
     )
     context: bool = Field(
         default=False, description="write context.fimi: a feature a line, as the doc_keys of the documents that hold it"

@@ -76,6 +76,9 @@ class FolderFiles(ClaimFiles, Protocol):
     def make_folder(self, path: str) -> None:
         """Make a folder, with those it lies in."""
 
+    def move(self, path: str, target: str) -> None:
+        """Give a file or a folder another name."""
+
 
 class Claim:
     """The claim of one run on a folder.

@@ -2,7 +2,7 @@
 
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
-    duplicates.txt  metrics.json  kept/ …                   what is written from them: `OUTPUTS`; past 1 GB a folder
+    duplicates.txt  metrics.json  kept/  tagged/ …          what is written from them: `OUTPUTS`; past 1 GB a folder
     _stages/NAME.json                                       of each table fingerprint, counts, files; written after it
     _stages/NAME/                                           working tables
     _RUN.json                                               this is a run: versions, settings, inputs, no secrets
@@ -38,7 +38,7 @@ from nddup.tables import RESULTS
 
 logger = logging.getLogger("nddup")
 COMPLETE, STAGES = "_COMPLETE", "_stages"
-IN_SIGHT = frozenset([*RESULTS, "kept", "lexicon"])
+IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
 """What lies in the folder itself; working tables lie in `_stages`."""
 
 OUTPUTS = frozenset(
@@ -159,6 +159,18 @@ class RunFolder:
         self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         self._storage.remove(self._place(name))
+
+    def begin_apart(self, name: str) -> str:
+        """The path at which something is written that is put in its place as a whole; nothing is there."""
+        self.clear(name)
+        apart = self._at(f"{STAGES}/{name}")
+        self._storage.remove(apart)
+        return apart
+
+    def put(self, name: str) -> None:
+        """Put what was written apart in its place."""
+        self._claim.check()
+        self._storage.move(self._at(f"{STAGES}/{name}"), self._place(name))
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """As `Store.drop`; its note stays, and names the tables that were made of it."""

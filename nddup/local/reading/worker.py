@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 import pyarrow as pa
 
-from nddup.local.reading.scan import PartOfFile, SpooledTexts, Task, WholeFiles
+from nddup.local.reading.scan import Task
 from nddup.reading import base64_text
 from nddup.reading.pages import markup, page_limits
 from nddup.scanning import sketch_records
@@ -61,7 +61,7 @@ def _work(connection: Connection) -> None:
     try:
         while True:
             asked = connection.recv()
-            if not isinstance(asked[0], PartOfFile | SpooledTexts | WholeFiles):
+            if not hasattr(asked[0], "run"):
                 order = asked
             elif order is not None:
                 connection.send(_answer(asked[0], asked[1], order))

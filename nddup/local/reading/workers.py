@@ -91,14 +91,26 @@ class Workers:
                 scan_here(tasks, consumer, limits) if isinstance(source, Collection) else scan_texts(source, consumer)
             )
             return pa.Table.from_batches(made, consumer.table.arrow)
+        return self._run_apart(tasks, source, (consumer, limits))
 
+    def run(self, tasks: Sequence[Task], consumer: Consumer, limits: Limits) -> pa.Table:
+        """The rows of some tasks, in order; errors as of `scan`."""
+        if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
+            return pa.Table.from_batches(scan_here(tasks, consumer, limits), consumer.table.arrow)
+        return self._run_apart(tasks, None, (consumer, limits))
+
+    def _run_apart(
+        self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, Limits]
+    ) -> pa.Table:
+        """The rows of tasks, or of TEXTS, made by the processes."""
         if self.spool is not None:
             self.spool.mkdir(parents=True, exist_ok=True)
         spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
         self.processes = self.processes or Processes.start(self.count)
         try:
-            tasks = tasks or spool_texts(source, spool)
-            return self._hand_out(tasks, self.processes.connections, (consumer, limits), spool)
+            if isinstance(source, pa.Table):
+                tasks = spool_texts(source, spool)
+            return self._hand_out(tasks, self.processes.connections, order, spool)
         except BaseException:
             self.processes.kill()  # what they are at is of no use
             self.processes = None

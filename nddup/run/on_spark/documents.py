@@ -23,6 +23,7 @@ from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
+from nddup.run.written_again import reads_contents
 from nddup.scanning.collection import Collection
 from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
@@ -120,8 +121,8 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
 def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     """The documents and rejects of an earlier attempt, by whichever engine; None if anything is to be made."""
     documents, rejects = job.find("documents"), job.find("rejects")
-    offsets = job.find("offsets") if job.config.output.kept != "none" else None
-    if documents is None or rejects is None or (offsets is None and job.config.output.kept != "none"):
+    offsets = job.find("offsets") if reads_contents(job.config) else None
+    if documents is None or rejects is None or (offsets is None and reads_contents(job.config)):
         return None
 
     inputs = None

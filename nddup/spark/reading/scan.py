@@ -11,6 +11,7 @@ workers parse the records and hand them to the consumer; no record is shuffled.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -147,17 +148,16 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     observation: Observation | None = None,
 ) -> DataFrame:
     """The rows of one group; the bytes of one that Spark cuts are counted in the observation."""
+    how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
         rows = hadoop_files.list_files(spark, _whole_files(group, files, limits))
         ends = {entry.file.source: entry.records for entry in group.files if entry.records is not None}
-        work = partial(_consume_files, head=group.head, consumer=consumer, max_record=limits.max_record, ends=ends)
-        return rows.mapInArrow(work, schema_of(consumer.table))
+        return rows.mapInArrow(partial(_consume_files, ends=ends, **how), schema_of(consumer.table))
 
     rows = _cut_group(spark, group, max_record=limits.max_record)
     if observation is not None:
         rows = rows.observe(observation, _bytes_of(group.head).alias("bytes"))
-    parse = partial(_consume_chunks, head=group.head, consumer=consumer, max_record=limits.max_record)
-    return rows.mapInArrow(parse, schema_of(consumer.table))
+    return rows.mapInArrow(partial(_consume_chunks, **how), schema_of(consumer.table))
 
 
 def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:

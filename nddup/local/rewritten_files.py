@@ -1,0 +1,207 @@
+"""The files of a run written again by its workers: without the removed documents, or with tags in every record.
+
+documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
+files, VERDICTS                   --rewrite-->       a folder of files of the same names
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nddup.errors import NddupError, OutputError
+from nddup.local.columns import one_chunk
+from nddup.local.reading.workers import Workers
+from nddup.reading.formats import FileHead
+from nddup.reading.streams import StoppedError
+from nddup.rewriting.rewrite_file import UNREAD_IN_WARC, Stored, rewrite_file
+from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
+from nddup.scanning.collection import Collection, ListedFile
+from nddup.scanning.found import Batches, Consumer, Found, Limits
+from nddup.scanning.local_files import open_local
+from nddup.table_types import Table
+from nddup.working_tables import REWRITTEN, VERDICTS
+
+
+class Judged(NamedTuple):
+    """The tables that say what becomes of a record."""
+
+    documents: pa.Table
+    rejects: pa.Table
+    keep: pa.Table
+    members: pa.Table
+
+
+def list_verdicts(judged: Judged) -> pa.Table:
+    """VERDICTS, by source and record. Cost: sorts of the documents and of the members."""
+    documents = judged.documents.select(["doc_id", "source", "record"])
+    ids = one_chunk(documents["doc_id"])
+    keep = judged.keep.take(pc.index_in(ids, value_set=one_chunk(judged.keep["doc_id"])))
+    target = pc.if_else(keep["kept"], keep["doc_id"], keep["duplicate_of"])
+    smallest = pa.TableGroupBy(judged.members, "doc_id").aggregate([("cluster_id", "min")])
+    found = pc.index_in(one_chunk(target), value_set=one_chunk(smallest["doc_id"]))
+    stood_for = pc.value_counts(one_chunk(target))
+    copies = stood_for.field("counts").take(pc.index_in(ids, value_set=stood_for.field("values")))
+    told = documents.drop_columns(["doc_id"])
+    values = [keep["kept"], keep["duplicate_of"], smallest["cluster_id_min"].take(found), copies]
+    for name, column in zip(NAMES, values, strict=True):
+        told = told.append_column(name, column)
+    told = told.append_column("reason", pa.nulls(len(told), pa.string()))
+
+    rejects = judged.rejects.select(["source", "record", "reason"])
+    for field in SCHEMA:
+        rejects = rejects.append_column(field.name, pa.nulls(len(rejects), field.type))
+    whole = pa.concat_tables([one.select(VERDICTS.names).cast(VERDICTS.arrow) for one in (told, rejects)])
+    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
+
+
+class Rewriter(NamedTuple):
+    """What becomes of the files, and where they go.
+
+    Attributes:
+        collection: the files.
+        verdicts: VERDICTS of all their records.
+        is_tagging: whether every record is written, with its tags, or only those that stay.
+        is_first: whether files may go on behind their last record (`input.limit`).
+        limits: as when they were read.
+    """
+
+    collection: Collection
+    verdicts: pa.Table
+    is_tagging: bool
+    is_first: bool
+    limits: Limits
+
+    def write(self, folder: Path, workers: Workers) -> int:
+        """Write the files into a folder that is not there; the records they hold.
+
+        Raises:
+            OutputError: if a file cannot be written.
+            NddupError: if one cannot be read again as it was, or be written as it is asked.
+        """
+        folder.mkdir(parents=True)
+        path = folder.parent / f"{folder.name}.arrow"
+        try:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, self.verdicts.schema) as writer:
+                writer.write_table(self.verdicts)
+            tasks = list(self._tasks(folder, str(path)))
+            written = workers.run(tasks, Written(), self.limits)
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+        finally:
+            with suppress(OSError):
+                path.unlink()
+        for row in written.filter(pc.is_valid(written["problem"])).sort_by("source").to_pylist():
+            kind = OutputError if row["is_full"] else NddupError
+            raise kind(f"{row['source']}: {row['problem']}")
+        return int(pc.sum(written["records"]).as_py() or 0)
+
+    def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
+        """A task a file."""
+        starts = _starts(one_chunk(self.verdicts["source"]))
+        for group in self.collection.groups:
+            for entry in group.files:
+                rows = starts.get(entry.file.source, (0, 0))
+                yield RewrittenFile(group.head, entry, folder, path, rows, self.is_tagging, self.is_first)
+
+
+def _starts(sources: pa.StringArray) -> dict[str, tuple[int, int]]:
+    """Where the rows of each source begin and end; those of a source lie together."""
+    if not len(sources):
+        return {}
+    runs = pc.run_end_encode(sources)
+    ends = np.asarray(runs.run_ends)
+    begins = np.concatenate([[0], ends[:-1]])
+    names = runs.values.to_pylist()
+    return {name: (int(low), int(high)) for name, low, high in zip(names, begins, ends, strict=True)}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What tasks say of the files that they wrote."""
+
+    table: ClassVar[Table] = REWRITTEN
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """Nothing is made of records: a task that writes a file makes its own row."""
+        del found, head
+        yield from ()
+
+
+@dataclass(frozen=True)
+class RewrittenFile:
+    """One file to be written again: a task of `Workers`.
+
+    Attributes:
+        head: of the file.
+        entry: the file.
+        folder: where it goes.
+        verdicts: a file of Arrow with VERDICTS.
+        rows: those of the file.
+        is_tagging: as of `Rewriter`.
+        is_first: likewise.
+    """
+
+    head: FileHead
+    entry: ListedFile
+    folder: Path
+    verdicts: str
+    rows: tuple[int, int]
+    is_tagging: bool
+    is_first: bool
+
+    @property
+    def size(self) -> int:
+        """Stored bytes."""
+        return self.entry.file.size
+
+    @property
+    def names(self) -> list[str]:
+        """Its path."""
+        return [self.entry.file.path]
+
+    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+        """Write the file; one row that says how many records of it stay, or what went wrong."""
+        verdicts = self._judge()
+        file, problem, is_full = self.entry.file, None, False
+        stored = Stored(self.entry.compression, limits.most_expanded(file.size), limits.max_record)
+        try:
+            with open_local(file.path) as raw:
+                pieces = rewrite_file(raw, self.head, stored, verdicts)
+                is_full = True
+                self._write(pieces)
+        except (RewriteError, StoppedError) as error:
+            problem, is_full = str(error), False
+        except OSError as error:
+            problem = f"cannot be {'written' if is_full else 'read'} ({error.strerror or error})"
+        stay = verdicts.count if verdicts.stays is None else int(np.count_nonzero(verdicts.stays))
+        values = (file.source, stay, problem, is_full)
+        yield consumer.table.batch(
+            [pa.array([value], kind) for value, kind in zip(values, REWRITTEN.arrow.types, strict=True)]
+        )
+
+    def _judge(self) -> Verdicts:
+        """The verdicts on the records of the file."""
+        low, high = self.rows
+        with pa.memory_map(self.verdicts) as source:
+            rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
+            if self.is_tagging:
+                return Verdicts(high - low, tags=rows.select(list(NAMES)), may_go_on=self.is_first)
+            stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
+            if self.head.format.kind == "warc":
+                stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
+            return Verdicts(high - low, stays=np.asarray(stays), may_go_on=self.is_first)
+
+    def _write(self, pieces: Iterator[bytes]) -> None:
+        """Write the file, its folders with it; a page or a text of no bytes is none."""
+        target = self.folder / self.entry.file.source.replace("://", "/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            written = sum(file.write(piece) for piece in pieces)
+        if not written and self.head.format.kind in ("html", "text"):
+            target.unlink()

@@ -1,0 +1,164 @@
+"""Files that are cut at a separator, written again: XML, TREC, JSON lines.
+
+What stands between the records stays: the prolog, the elements around the records, comments, the end of the root. Of a
+removed record go its bytes, the separator behind it, and the blanks before it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nddup.reading.cut_chunks import Chunk, Part, cut_pieces
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Reject
+from nddup.reading.streams import Expanded
+from nddup.reading.xml_structure import scan
+from nddup.rewriting.find_records import JSON_BLANKS, find_record, is_readable_as_ascii
+from nddup.rewriting.tag_records import tag_json, tag_trec, tag_xml
+from nddup.rewriting.verdicts import Reader, Tags, Verdicts
+
+MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+"""The byte order mark of an encoding: it belongs to the file, not to the first record."""
+
+
+def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+    """The bytes of a file, as its verdicts say.
+
+    Raises:
+        RewriteError: if it has more or fewer records than the run found, or tags already.
+
+    Cost: that of finding the starts of the records; they are not parsed. Memory: a record.
+    """
+    writer = _Writer(head, verdicts)
+    unit = 2 if head.encoding.startswith("utf-16") else 1
+    for found in cut_pieces(stream, head.separator, max_record=max_record, unit=unit):
+        if isinstance(found, Chunk):
+            yield from writer.write_chunk(found)
+        elif isinstance(found, Part):
+            yield from writer.write_part(found)
+        else:
+            writer.stop(found)
+        if writer.verdicts.is_over:
+            break
+    yield from writer.end()
+    writer.verdicts.require_all(verdicts.count)
+
+
+class _Writer:
+    """A file that is being written again.
+
+    Args:
+        head: of the file.
+        verdicts: on its records.
+    """
+
+    def __init__(self, head: FileHead, verdicts: Verdicts) -> None:
+        self.head = head
+        self.verdicts = Reader(verdicts)
+        self._is_tagging = verdicts.is_tagging
+        self._is_removed = False  # the record before, of which a tail may follow
+        self._is_inside = False  # a chunk that is too long
+        self._is_first = True
+        self._is_bare = head.format.kind == "sgml"  # nothing was written of a file that has no prolog
+        self._around: list[str] = []  # the elements that the prolog leaves open
+        self._last = b""
+        self._is_open = False  # the last record lacks its end tag
+
+    def write_chunk(self, chunk: Chunk) -> Iterator[bytes]:
+        """A chunk, with the separator that ended it."""
+        value, end = chunk.value, b"" if chunk.is_last else self.head.separator
+        if self._is_first:
+            self._is_first = False
+            mark = MARKS.get(self.head.encoding, b"")
+            if mark and value.startswith(mark):
+                yield mark
+                value = value[len(mark) :]
+            self._look_around(value)
+
+        if self._is_bare and self._is_removed:  # a file that begins with a record begins with one again
+            value = value.lstrip(b"\r\n")
+        self._last = value if chunk.is_last else b""
+        place = find_record(value, self.head)
+        if place is None:
+            yield from self._write_between(value, end)
+            return
+        verdict = self.verdicts.next()
+        if verdict is False:
+            yield from self._drop(value, place, end)
+            return
+        self._is_removed, self._is_bare, self._is_open = False, False, chunk.is_last
+        yield value if not isinstance(verdict, Tags) else self._tag(value, place[0], verdict)
+        yield end
+
+    def write_part(self, part: Part) -> Iterator[bytes]:
+        """A part of a chunk that is too long: a reject, which is removed, or left as it is."""
+        if not self._is_inside:
+            verdict = self.verdicts.next()
+            if verdict is False:
+                place = find_record(part.value, self.head) or (0, len(part.value))
+                yield from self._drop(part.value, place, b"")
+        if self._is_tagging:
+            yield part.value
+            yield self.head.separator if part.ends and not part.is_last else b""
+        self._is_inside, self._is_first = not part.ends, False
+
+    def stop(self, reject: Reject) -> None:
+        """The stream ends here, damaged: that is a reject too."""
+        del reject
+        self.verdicts.next()
+
+    def end(self) -> Iterator[bytes]:
+        """The end tags that the file lacks because it was cut, of a file without its removed records."""
+        if self._is_tagging or not self._around or f"</{self._around[0]}".encode(self.head.encoding) in self._last:
+            return
+        if self._is_open and not self.head.is_by_line:
+            yield self.head.separator
+        yield "".join(f"\n</{name}>" for name in reversed(self._around)).encode(self.head.encoding)
+
+    def _look_around(self, value: bytes) -> None:
+        """Remember the elements that are open where the first record starts."""
+        place = find_record(value, self.head)
+        if place is not None and self.head.format.kind == "xml":
+            shape = scan(value[: place[0]].decode(self.head.encoding, "replace"))
+            self._around = [one.tag for one in shape.elements if not (one.is_empty or one.end_tag)]
+
+    def _write_between(self, value: bytes, end: bytes) -> Iterator[bytes]:
+        """Bytes that hold no record. Behind a removed one they may be its tail: an end tag without a start."""
+        if not self._is_tagging:
+            is_tail = self._is_removed and end and not self.head.is_by_line and not value.lstrip().startswith(b"<!--")
+            is_blank_line = self.head.format.kind == "jsonl" and not value.strip(JSON_BLANKS)
+            if is_tail or is_blank_line:
+                return
+        yield value
+        yield end
+
+    def _drop(self, value: bytes, place: tuple[int, int], end: bytes) -> Iterator[bytes]:
+        """What stands around a removed record in its chunk."""
+        self._is_removed = True
+        before, after = _trimmed(value[: place[0]], self.head.encoding), value[place[1] :]
+        yield before
+        if after.strip(JSON_BLANKS):
+            yield after
+            yield end
+        elif before and self.head.is_by_line:
+            yield end
+
+    def _tag(self, value: bytes, start: int, tags: Tags) -> bytes:
+        head = self.head
+        if head.format.kind == "jsonl":
+            return tag_json(value, tags, head.encoding)
+        if not is_readable_as_ascii(head.encoding):
+            text, as_utf8 = value[start:].decode(head.encoding).encode(), replace(head, encoding="utf-8")
+            return value[:start] + _tag_text(text, tags, as_utf8).decode().encode(head.encoding)
+        return value[:start] + _tag_text(value[start:], tags, head)
+
+
+def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
+    """A record of XML or TREC in an encoding that is readable as ASCII, tagged."""
+    return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
+
+
+def _trimmed(before: bytes, encoding: str) -> bytes:
+    """The bytes before a record, without the blanks at their end."""
+    if is_readable_as_ascii(encoding):
+        return before.rstrip(b" \t\r\n")
+    return before.decode(encoding, "replace").rstrip(" \t\r\n").encode(encoding, "replace")

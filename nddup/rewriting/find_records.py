@@ -1,0 +1,54 @@
+"""Where the record lies in a chunk: as `parse_record` finds it, without parsing it."""
+
+from nddup.reading.charsets import decode_anyway
+from nddup.reading.formats import FileHead
+from nddup.reading.sgml_records import find_sgml_start
+from nddup.reading.xml_parsing import wrapper_of
+
+JSON_BLANKS = b" \t\r\n\0"
+
+
+def is_readable_as_ascii(encoding: str) -> bool:
+    """Whether `<` can be no part of another character."""
+    return not encoding.startswith(("utf-16", "iso2022"))
+
+
+def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    """The start and the end of the record in a chunk; None where `parse_record` finds neither record nor reject.
+
+    Args:
+        chunk: bytes between two separators, without a byte order mark.
+        head: of the file.
+
+    Returns:
+        Places in the bytes. The end is that of the chunk, but of a self-closing row its own.
+
+    Cost: linear.
+    """
+    if head.format.kind == "jsonl":
+        return (0, len(chunk)) if chunk.strip(JSON_BLANKS) else None
+    if is_readable_as_ascii(head.encoding):
+        return _find(chunk, head)
+
+    text = decode_anyway(chunk, head.encoding).text
+    place = _find(text.encode(), head)
+    return None if place is None else _in_bytes(chunk, text, place, head.encoding)
+
+
+def _find(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    if head.format.kind == "sgml":
+        start = find_sgml_start(chunk, head)
+        return None if start is None else (start, len(chunk))
+    wrapper = wrapper_of(head.tag, head.namespaces)
+    start = wrapper.find_start(chunk)
+    if start is None:
+        return None
+    row = wrapper.row.match(chunk, start) if head.is_by_line else None
+    return start, row.end() if row else len(chunk)
+
+
+def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) -> tuple[int, int]:
+    """Places in the UTF-8 of a text as places in the bytes that it was decoded from."""
+    data = text.encode()
+    start, end = (len(data[:at].decode().encode(encoding, "replace")) for at in place)
+    return start, len(chunk) if place[1] == len(data) else end

@@ -1,0 +1,80 @@
+"""One file of a collection written again, whatever its format: the door of this room.
+
+    rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
+
+XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
+WARC                    `warc_file`      Parquet   `parquet_file`
+pages and texts         here: the file is the record, so it is written as it is, or not at all
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from nddup.reading.formats import FileHead
+from nddup.reading.streams import PIECE, Expanded, StoppedError
+from nddup.rewriting.chunk_files import rewrite_chunks
+from nddup.rewriting.csv_file import rewrite_csv
+from nddup.rewriting.packing import line_end_of, pack
+from nddup.rewriting.parquet_file import rewrite_parquet
+from nddup.rewriting.verdicts import Reader, RewriteError, Verdicts
+from nddup.rewriting.warc_file import rewrite_warc
+
+UNTAGGED = {"html": "a page", "text": "a text"}
+"""Kinds of files that have no place for fields."""
+
+UNREAD_IN_WARC = ("not text", "no content", "too large")
+"""Reasons of rejects of WARC that are no documents, and stay: pictures, revisits, films."""
+
+
+class Stored(NamedTuple):
+    """How a file is stored: its compression, and the bytes it may expand to."""
+
+    compression: str
+    most: int
+    max_record: int
+
+
+def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
+    """The bytes of the new file, some MB at a time; none of a page or a text that is removed.
+
+    Args:
+        raw: the file as stored; seekable for Parquet.
+        head: of the file.
+        stored: how it is stored, and was read.
+        verdicts: on its records.
+
+    Raises:
+        RewriteError: if it cannot be written as asked, or is another than the run read.
+        OSError: if it cannot be read.
+
+    Cost: one pass. Memory: a record, or a row group.
+    """
+    kind, (compression, most, max_record) = head.format.kind, stored
+    if kind == "parquet":
+        yield from rewrite_parquet(raw, head, verdicts, limit=most, max_record=max_record)
+        return
+    if kind in UNTAGGED:
+        yield from _copy(raw, verdicts)
+        return
+
+    stream = Expanded(raw, compression, most if compression else None)
+    if kind == "warc":
+        pieces: Iterator[bytes | None] = rewrite_warc(stream, verdicts, max_record)
+    elif kind == "csv":
+        pieces = rewrite_csv(stream, head, verdicts, max_record)
+    else:
+        pieces = rewrite_chunks(stream, head, verdicts, max_record)
+    yield from pack(pieces, compression, line_end_of(head))
+
+
+def _copy(raw: BinaryIO, verdicts: Verdicts) -> Iterator[bytes]:
+    """A page or a text as it is stored."""
+    if verdicts.is_tagging:
+        raise RewriteError("a page or a text has no place for tags")
+    if Reader(verdicts).next() is False:
+        return
+    try:
+        while piece := raw.read(PIECE):
+            yield piece
+    except StoppedError as error:
+        raise RewriteError(str(error)) from error

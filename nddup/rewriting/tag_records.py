@@ -1,0 +1,133 @@
+r"""Where the four fields of a tagged record go, in each format.
+
+    JSON lines    keys `nddup_kept` …, before the brace that ends the object; null where there is no value
+    XML           attributes `nddup:kept` … of the record element, in the namespace `urn:nddup:tags`
+    TREC          elements `<nddup_kept>` …, a line each, behind the DOCNO, else behind the start tag
+    WARC          header fields `nddup_kept: true` …, behind the others
+    CSV           four columns behind the others
+    Parquet       four columns behind the others
+
+Without a value (`nddup_duplicate_of` of a kept document) there is no attribute, element or header field; a cell is
+empty. None of these places is read as text, so the sketches of tagged records are those of the records before.
+"""
+
+import csv
+import io
+import json
+import re
+from xml.sax.saxutils import escape, quoteattr
+
+from nddup.reading.formats import FileHead
+from nddup.reading.xml_parsing import wrapper_of
+from nddup.rewriting.verdicts import NAMES, RewriteError, Tags
+
+NAMESPACE = "urn:nddup:tags"
+AGAIN = "a record has nddup tags already; take them out, or tag the collection they were made from"
+
+UNKNOWN = "\ufffd"
+"""Stands for a character that XML does not have."""
+
+_DOCNO = re.compile(rb"</DOCNO\s*+>", re.IGNORECASE)
+_START_TAG = re.compile(rb"<[^<>]*>")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def spelled(tags: Tags) -> list[tuple[str, str]]:
+    """The fields that have a value, as text.
+
+    Example:
+        >>> spelled(Tags(True, None, None, 2))
+        [('nddup_kept', 'true'), ('nddup_copies', '2')]
+    """
+    values = (str(tags.kept).lower(), *tags[1:])
+    return [(name, str(value)) for name, value in zip(NAMES, values, strict=True) if value is not None]
+
+
+def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
+    """A line of JSON with the fields as its last keys.
+
+    Raises:
+        RewriteError: if it has them already.
+    """
+    text = line.decode(encoding)
+    if f'"{NAMES[0]}"' in text:
+        raise RewriteError(AGAIN)
+    end = text.rindex("}")
+    fields = json.dumps(dict(zip(NAMES, tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
+    return f"{text[:end]}, {fields[1:-1]}{text[end:]}".encode(encoding)
+
+
+def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
+    """A record, in an encoding that is readable as ASCII, with the fields as the last attributes of its start tag.
+
+    Args:
+        record: from its start tag on. An empty record before it, which has no end tag to cut at, is left as it is.
+        tags: the fields.
+        head: of the file.
+
+    Raises:
+        RewriteError: if it has them already.
+    """
+    wrapper = wrapper_of(head.tag, head.namespaces)
+    start = 0
+    while not head.is_by_line and (empty := wrapper.row.match(record, start)) is not None:
+        following = wrapper.find_start(record[empty.end() :])
+        if following is None:
+            break
+        start = empty.end() + following
+
+    found = _start_tag_of(head.tag).match(record, start)
+    if found is None:
+        raise RewriteError("a record has a start tag that cannot be tagged")
+    if NAMESPACE.encode() in found[0]:
+        raise RewriteError(AGAIN)
+    fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
+    inserted = f' xmlns:nddup="{NAMESPACE}"{fields}'.encode(head.encoding, "xmlcharrefreplace")
+    return record[: found.end(1)] + inserted + record[found.end(1) :]
+
+
+def _start_tag_of(tag: str) -> re.Pattern[bytes]:
+    name = re.escape(tag.encode())
+    return re.compile(rb"(<%s(?=[\s/>])(?:[^\"'<>/]|/(?!>)|\"[^\"<]*\"|'[^'<]*')*+)/?>" % name)
+
+
+def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
+    """A record with the fields as elements, a line each.
+
+    Raises:
+        RewriteError: if it has them already.
+    """
+    if f"<{NAMES[0]}>".encode() in record:
+        raise RewriteError(AGAIN)
+    found = _DOCNO.search(record) or _START_TAG.match(record)
+    end = found.end() if found else 0
+    lines = "".join(f"\n<{name}>{escape(value)}</{name}>" for name, value in spelled(tags))
+    return record[:end] + lines.encode(encoding, "xmlcharrefreplace") + record[end:]
+
+
+def tag_warc(header: bytes, tags: Tags) -> bytes:
+    """The header of a record, with its blank line, with the fields behind the others.
+
+    Raises:
+        RewriteError: if it has them already.
+    """
+    if b"\n%s:" % NAMES[0].encode() in header:
+        raise RewriteError(AGAIN)
+    end = b"\r\n" if header.endswith(b"\r\n") else b"\n"
+    lines = b"".join(f"{name}: {value}".encode() + end for name, value in spelled(tags))
+    return header[: -len(end)] + lines + end
+
+
+def tag_row(tags: Tags | None, delimiter: str) -> str:
+    r"""What follows the last field of a row of CSV.
+
+    Example:
+        >>> tag_row(Tags(False, 'a,b', None, None), ","), tag_row(None, ",")
+        (',false,"a,b",,', ',,,,')
+    """
+    if tags is None:
+        return delimiter * len(NAMES)
+    cells = ["" if value is None else str(value) for value in (str(tags.kept).lower(), *tags[1:])]
+    written = io.StringIO(newline="")
+    csv.writer(written, delimiter=delimiter, lineterminator="").writerow(cells)
+    return delimiter + written.getvalue()
