@@ -40,7 +40,6 @@ RUNS: dict[str, dict[str, Any]] = {
         "pairs.measure": "containment", "pairs.threshold": 0.7, "clusters.mode": "components",
     },
     "mod-pow2": {"sketch.kind": "mod-pow2", "sketch.size": 25, "clusters.mode": "partition"},
-    "whole": {"sketch.kind": "whole", "clusters.mode": "none"},
     "lexicon": {"sketch.kind": "lexicon", "lexicon.high": 1.0, "pairs.measure": "overlap"},
     "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
     "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
@@ -53,8 +52,10 @@ CHECKED: dict[str, dict[str, Any]] = {
         "sketch.kind": "mod-pow2", "sketch.size": 60, "pairs.measure": "containment", "pairs.threshold": 0.7,
         "clusters.mode": "partition",
     },
+    "whole": {"sketch.kind": "whole"},
+    "pairs only": {"sketch.kind": "min-s", "sketch.size": 30, "clusters.mode": "none"},
 }  # fmt: skip
-"""More measures of kinds in `RUNS`: what they change is the pairs, so only `nddup check` is tried on them."""
+"""More kinds and measures: what they change is the pairs or the clusters, so only `nddup check` is tried on them."""
 
 SHARED = {"shingle.length": 2, "pairs.threshold": 0.6}
 """Settings of all runs that do not say otherwise; shingles only where the kind has them."""

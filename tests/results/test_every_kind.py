@@ -27,7 +27,7 @@ SIMILARITY = 0.8
 
 def test_every_kind_measure_and_mode_is_run() -> None:
     """A kind that is added must be added here."""
-    configs = [build_config(nested(settings_of(name)), origin=name) for name in RUNS]
+    configs = [build_config(nested(settings_of(name)), origin=name) for name in RUNS | CHECKED]
 
     assert {config.sketch.kind for config in configs} == set(KINDS)
     assert {config.pairs.measure for config in configs} == {"resemblance", "overlap", "containment"}

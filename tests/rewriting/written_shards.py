@@ -115,7 +115,9 @@ FORMS: dict[str, Form] = {
     "warc": Form("warc", INFO, warc_record, b""),
     "warc.gz": Form("warc.gz", INFO, warc_record, b"", gzip.compress, gzip.decompress, members=True),
     "csv": Form("csv", b"id,date,remark,text,score\r\n", csv_row, b""),
-    "csv.xz": Form("csv.xz", b"\xef\xbb\xbfid,date,remark,text,score\r\n", csv_row, b"", lzma.compress, lzma.decompress),
+    "csv.xz": Form(
+        "csv.xz", b"\xef\xbb\xbfid,date,remark,text,score\r\n", csv_row, b"", lzma.compress, lzma.decompress
+    ),
     "csv.utf16": Form("csv", b"\xff\xfe" + "id;text;score\n".encode("utf-16-le"), wide_row, b""),
 }  # fmt: skip
 SHARDS = ("one/part", "part")
