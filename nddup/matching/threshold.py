@@ -44,6 +44,8 @@ class Threshold:
         size: a resemblance is estimated from so many of the smallest ids of both sketches, or from so many slots.
         by_slots: whether from slots: each slot of a sketch is one id.
         shows_containment: whether a share of a sketch estimates the same share of its document.
+        by_text: two sketches that fit are candidates only, and their texts decide (`edit_rule`). A pair is then known
+            to be one from a list of pairs, never from the sketches.
     """
 
     measure: str
@@ -53,6 +55,7 @@ class Threshold:
     size: int
     by_slots: bool = False
     shows_containment: bool = False
+    by_text: bool = False
 
     def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
         """alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component
+from nddup.mining.known_leaders import follow_known
+from nddup.mining.leader_clusters import Known
 from nddup.mining.leaders import follow_leaders
 
 MODES = ("all", "cover", "partition", "components")
@@ -111,6 +113,10 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
     if found is not None:
         return found
+
+    if threshold.by_text:
+        known = Known(problem.edges, problem.ranks, problem.leaders)
+        return follow_known(problem.sketches, problem.bounds, known, threshold.rule, min_support=budget.min_support)
 
     by_policy = np.argsort(problem.ranks).astype(np.int64)
     found_by = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)

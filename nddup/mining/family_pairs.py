@@ -163,6 +163,14 @@ def past_comparisons(sketches: int, max_comparisons: int) -> str:
     )
 
 
+def too_many_candidates(max_edges: int) -> str:
+    """What to say of a component that would be given by leaders where texts confirm pairs."""
+    return (
+        f"a component has more than pairs.max_edges ({max_edges:,}) candidate pairs, whose texts would all be compared"
+        " (pairs.confirm edit); raise pairs.max_edges, or raise pairs.threshold, so that fewer sketches are candidates"
+    )
+
+
 def _as_pairs(rows: NDArray[np.int32], by_leaders: NDArray[np.bool_], comparisons: int) -> FamilyPairs:
     resemblance = rows[:, 3] / np.maximum(rows[:, 4], 1)
     return FamilyPairs(rows[:, :2], rows[:, 2], resemblance, by_leaders, comparisons, is_whole=True)

@@ -36,6 +36,14 @@ class Followers(NamedTuple):
     ranks: NDArray[np.int64]  # shape (n,), each document's place in the order of the policy
 
 
+class Known(NamedTuple):
+    """The near-duplicate pairs of m documents, where a list says which they are."""
+
+    edges: NDArray[np.int32]  # shape (e, 2), the lower index first
+    ranks: NDArray[np.int32]  # shape (m,), each document's place in the order of the policy
+    leaders: NDArray[np.int32]  # shape (m,), the kept near-duplicate of each, itself where it is kept
+
+
 class Sketches(NamedTuple):
     """Sketches, and when a cluster of them is valid."""
 
@@ -43,6 +51,7 @@ class Sketches(NamedTuple):
     bounds: NDArray[np.int32]  # shape (n,), alpha of each
     min_support: int
     rule: Rule
+    pairs: Ragged  # the neighbours of each, ascending, where a list says who are near-duplicates; else no rows
 
 
 class Clusters(NamedTuple):
@@ -63,8 +72,9 @@ class Fitted(NamedTuple):
 
 
 def divide_followers(
-    sketches: Ragged, bounds: NDArray[np.int32], followers: Followers, rule: Rule, min_support: int
-) -> Itemsets:
+    sketches: Ragged, bounds: NDArray[np.int32], followers: Followers, rule: Rule, min_support: int,
+    pairs: Ragged | None = None,
+) -> Itemsets:  # fmt: skip
     """
     Divide the followers of each kept document into clusters.
 
@@ -74,6 +84,7 @@ def divide_followers(
         followers: the documents, and the kept ones they are near-duplicates of.
         rule: when two sketches are near-duplicates.
         min_support: least joint support.
+        pairs: the near-duplicates of each, ascending, where a list says who they are; None: the rule says it.
 
     Returns:
         The clusters; coverage `documents`. Each document that has a pair of enough overlap is in one, and so is each
@@ -82,22 +93,23 @@ def divide_followers(
     Cost: for each document its sketch and the sketch of its leader, one sort, and up to OPEN bitmaps.
     """
     enough = followers.overlap >= min_support
-    pairs, overlap = followers.pairs[enough], followers.overlap[enough]
+    with_kept, overlap = followers.pairs[enough], followers.overlap[enough]
 
     # A document follows the first kept one it is listed with: runs of equal leaders.
-    first = np.flatnonzero(np.append(True, pairs[1:, 0] != pairs[:-1, 0])[: len(pairs)])
-    by_leader = first[np.lexsort((pairs[first, 0], pairs[first, 1]))]
-    documents, leaders = pairs[by_leader].astype(np.int64).T.copy()
-    fitted = fit_all(Sketches(sketches, bounds, min_support, rule), leaders, documents)
+    first = np.flatnonzero(np.append(True, with_kept[1:, 0] != with_kept[:-1, 0])[: len(with_kept)])
+    by_leader = first[np.lexsort((with_kept[first, 0], with_kept[first, 1]))]
+    documents, leaders = with_kept[by_leader].astype(np.int64).T.copy()
+    listed = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64)) if pairs is None else pairs
+    fitted = fit_all(Sketches(sketches, bounds, min_support, rule, listed), leaders, documents)
     heads = np.empty(fitted.supports.size, np.int64)
     heads[fitted.numbers] = leaders
 
     # A kept document that none follows makes a set with the first of its pairs.
-    lone = pick_lone(pairs, leaders, followers.ranks)
+    lone = pick_lone(with_kept, leaders, followers.ranks)
     extra = heads.size + np.arange(lone.size)
 
     owners = np.concatenate((fitted.numbers, np.arange(heads.size), extra, extra))
-    members = np.concatenate((documents, heads, pairs[lone, 0], pairs[lone, 1]))
+    members = np.concatenate((documents, heads, with_kept[lone, 0], with_kept[lone, 1]))
     rows = members[np.lexsort((members, owners))].astype(np.int32)
     ends = np.cumsum(np.bincount(owners, minlength=heads.size + lone.size)).astype(np.int64)
     supports = np.append(fitted.supports, overlap[lone])
@@ -214,6 +226,9 @@ def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, docume
     if joint < max(clusters.tau[at], sketches.bounds[documents[i]]):
         return False
 
+    if sketches.pairs.offsets.size > 1:
+        return is_listed_with_all(sketches.pairs, clusters, at, documents, i)
+
     # Enough joint features make every pair of the cluster a near-duplicate.
     largest = max(clusters.largest[at], size_of(sketches, documents[i]))
     if not sketches.rule.by_resemblance or is_surely_near(sketches.rule, joint, largest):
@@ -225,6 +240,20 @@ def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, docume
     while n_near < clusters.counts[at] and is_near(sketches, bits, documents, i, clusters.members[at, n_near]):
         n_near += 1
     return bool(n_near == clusters.counts[at])
+
+
+@compiled
+def is_listed_with_all(pairs: Ragged, clusters: Clusters, at: int, documents: NDArray[np.int64], i: int) -> bool:
+    """Tell whether the i-th follower is listed as a near-duplicate of every follower in a cluster."""
+    if clusters.counts[at] > CHECKED:
+        return False
+    own = pairs.values[pairs.offsets[documents[i]] : pairs.offsets[documents[i] + 1]]
+    for n in range(clusters.counts[at]):
+        other = np.uint64(documents[clusters.members[at, n]])
+        place = np.searchsorted(own, other)
+        if place == own.size or own[place] != other:
+            return False
+    return True
 
 
 @compiled

@@ -1,0 +1,211 @@
+"""Token edit similarity of texts: 2 LCS / (a + b), with a cut-off and a bound of work for each pair.
+
+    rows of token numbers, pairs  --compare_tokens-->  similarity of each pair that `edit_rule` confirms
+
+RapidFuzz finds the LCS, 64 tokens a step, and stops where the threshold is out of reach. It compares strings fastest,
+so each distinct token of a block of pairs becomes one character.
+
+A pair beyond the bound of work gets a lower bound of its LCS. Common tokens at both ends count. Between them, the
+tokens that occur once in either text are anchors: a longest chain of anchors in the same order is a common subsequence,
+and the texts between two anchors are compared exactly while the bound allows it. So such a pair is never confirmed in
+error; it may be left unconfirmed.
+
+Sources:
+    Hyyrö 2004, Bit-parallel LCS-length computation revisited.
+    Fredman 1975, On computing the length of longest increasing subsequences.
+    Cohen, "patience diff" (2003): tokens that occur once as anchors.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import LCSseq
+from rapidfuzz.process import cpdist
+
+from nddup.arrays import Ragged, number_keys, take_rows
+from nddup.matching.edit_rule import EditRule, least_common
+
+BLOCK = 1 << 19
+"""Tokens of the texts that are spelled at a time: fewer than there are characters, so each may be another one."""
+
+SURROGATES, AFTER = 0xD800, 0x800
+"""First of the code points that are no characters, and how many there are."""
+
+CLOSE = 1.05
+"""Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
+
+
+class Edits(NamedTuple):
+    """What was found of k pairs."""
+
+    common: NDArray[np.int64]
+    """(k,), LCS of a confirmed pair, or the lower bound that confirmed it; 0 of any other."""
+
+    similarity: NDArray[np.float64]
+    """(k,), 2 LCS / (a + b) of a confirmed pair; NaN of any other."""
+
+    is_bounded: NDArray[np.bool_]
+    """(k,), whether the pair was beyond the bound of work."""
+
+    @property
+    def is_near(self) -> NDArray[np.bool_]:
+        """Whether each pair is confirmed, (k,)."""
+        return self.common > 0
+
+
+def join_edits(parts: Sequence[Edits]) -> Edits:
+    """What was found of several lists of pairs, as of one."""
+    if not parts:
+        return Edits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
+    return Edits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Edits:
+    """
+    Find which pairs of texts are confirmed by their tokens.
+
+    Args:
+        tokens: n rows of token numbers, equal tokens and only they having equal numbers; in the order of the text.
+        pairs: (k, 2), rows of `tokens`; fastest where pairs with the same row come together.
+        rule: the threshold and the bound of work.
+
+    Returns:
+        The similarity of each confirmed pair. A text without tokens is similar to none.
+
+    Cost: for a pair at most a b / 64 steps, less where the threshold is soon out of reach; beyond the bound a sort of
+        the tokens and `rule.cells` / 64 steps. Memory: some 30 bytes a token of `BLOCK` tokens.
+
+    Example:
+        >>> rows = Ragged(np.array([0, 4, 8, 11]), np.array([1, 2, 3, 4, 1, 2, 9, 4, 7, 8, 9], np.uint64))
+        >>> compare_tokens(rows, np.array([[0, 1], [0, 2]]), EditRule(3, 4)).similarity.tolist()
+        [0.75, nan]
+    """
+    ends = pairs.reshape(-1, 2).astype(np.int64)
+    sizes = np.diff(tokens.offsets)[ends]
+    totals = sizes.sum(axis=1)
+    need = least_common(totals, rule)
+
+    # The shorter text is an upper bound of LCS: a pair that it rules out is not compared.
+    can_be = sizes.min(axis=1, initial=np.iinfo(np.int64).max) >= need
+    is_long = can_be & ((sizes[:, 0] > rule.cells // np.maximum(sizes[:, 1], 1)) | (totals > BLOCK))
+    common = np.zeros(len(ends), np.int64)
+    for rows in _blocks(np.flatnonzero(can_be & ~is_long), totals):
+        common[rows] = _measure(tokens, ends[rows], need[rows])
+    for row in np.flatnonzero(is_long):
+        first, second = (tokens.values[tokens.offsets[end] : tokens.offsets[end + 1]] for end in ends[row])
+        common[row] = bound_common(first, second, rule.cells)
+
+    common[common < need] = 0
+    similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
+    return Edits(common, similarity, is_long)
+
+
+def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Rows one after another whose tokens together are at most `BLOCK`."""
+    ends = np.cumsum(totals[rows])
+    low = 0
+    while low < len(rows):
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + BLOCK, "right")))
+        yield rows[low:high]
+        low = high
+
+
+def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.int64]:
+    """LCS of the pairs of a block; 0 where it is well below what the pair needs."""
+    rows, places = np.unique(pairs, return_inverse=True)
+    texts = spell(take_rows(tokens, rows))
+    first, second = ([texts[place] for place in column] for column in places.reshape(-1, 2).T.tolist())
+
+    # A call takes one cut-off, a count. The cut-off of a share (`Indel.normalized_similarity`) loses pairs that lie
+    # exactly at it.
+    order = np.argsort(need, kind="stable")
+    level = (np.log(need[order]) / np.log(CLOSE)).astype(np.int64)
+    found = np.zeros(len(need), np.int64)
+    for some in np.split(order, np.flatnonzero(np.diff(level)) + 1):
+        left, right = [first[i] for i in some], [second[i] for i in some]
+        found[some] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[some[0]]), dtype=np.int64)
+    return found
+
+
+def spell(tokens: Ragged) -> list[str]:
+    """Each row as a string, a character a token; of at most `BLOCK` distinct tokens."""
+    codes = number_keys(np.ascontiguousarray(tokens.values))[0].astype(np.uint32)
+    codes[codes >= SURROGATES] += AFTER
+    whole = codes.astype("<u4").tobytes().decode("utf-32-le")
+    return [whole[low:high] for low, high in pairwise(tokens.offsets.tolist())]
+
+
+def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int) -> int:
+    """
+    A lower bound of the LCS of two long texts.
+
+    Args:
+        first: (a,), tokens.
+        second: (b,), tokens.
+        cells: product of lengths that may be compared exactly, all gaps between anchors together.
+
+    Cost: sorts of both texts, and `cells` / 64 steps.
+
+    Example:
+        >>> first, second = np.array([5, 1, 1, 2, 2, 6], np.uint64), np.array([5, 2, 2, 1, 1, 6], np.uint64)
+        >>> bound_common(first, second, 100), bound_common(first, second, 0)
+        (4, 2)
+    """
+    shorter = min(len(first), len(second))
+    head = _common_start(first, second, shorter)
+    tail = _common_start(first[::-1], second[::-1], shorter - head)
+    first, second = first[head : len(first) - tail], second[head : len(second) - tail]
+
+    anchors = _chain(first, second)
+    starts = np.concatenate([[[0, 0]], anchors + 1])
+    ends = np.concatenate([anchors, [[len(first), len(second)]]])
+    work = (ends - starts).prod(axis=1)
+    order = np.argsort(work, kind="stable")
+
+    # The smallest gaps come first: most of them can be compared before the bound is reached.
+    compared = order[(np.cumsum(work[order]) <= cells) & (work[order] > 0)]
+    gaps = sum(_exact(first[a:c], second[b:d]) for (a, b), (c, d) in zip(starts[compared], ends[compared], strict=True))
+    return head + tail + len(anchors) + gaps
+
+
+def _common_start(first: NDArray[np.uint64], second: NDArray[np.uint64], most: int) -> int:
+    """How many tokens at the start are the same, `most` at most."""
+    differ = np.flatnonzero(first[:most] != second[:most])
+    return int(differ[0]) if len(differ) else most
+
+
+def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Places, (c, 2), of a longest chain of tokens that occur once in either text, in the order of both."""
+    places = []
+    for text in (first, second):
+        values, at, counts = np.unique(text, return_index=True, return_counts=True)
+        places.append((values[counts == 1], at[counts == 1]))
+    _, of_first, of_second = np.intersect1d(places[0][0], places[1][0], assume_unique=True, return_indices=True)
+    anchors = np.stack([places[0][1][of_first], places[1][1][of_second]], axis=1)
+    anchors = anchors[np.argsort(anchors[:, 0])]
+
+    # `last[k]` is the anchor at which the best chain of k + 1 anchors ends, `before` the one before each.
+    ends: list[int] = []
+    last: list[int] = []
+    before = np.full(len(anchors), -1, np.int64)
+    for number, place in enumerate(anchors[:, 1].tolist()):
+        length = bisect_left(ends, place)
+        before[number] = last[length - 1] if length else -1
+        ends[length : length + 1], last[length : length + 1] = [place], [number]
+
+    chain: list[int] = []
+    following = last[-1] if last else -1
+    while following >= 0:
+        chain.append(following)
+        following = int(before[following])
+    return anchors[np.array(chain[::-1], np.int64)]
+
+
+def _exact(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
+    """LCS of two short texts, or of long ones that hold few distinct tokens."""
+    return int(LCSseq.similarity(first.tolist(), second.tolist()))

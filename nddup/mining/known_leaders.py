@@ -1,0 +1,60 @@
+"""Clusters around kept documents where a list of pairs, not the sketches, says who are near-duplicates.
+
+Texts confirm pairs (`Threshold.by_text`), so of two sketches only the list tells whether they are a pair. The kept
+documents are known too: `independent_set` chose them from the same list. Of a component all of whose pairs are known,
+this is what `leaders` would give; the clusters are divided in the same way (`leader_clusters`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, compiled
+from nddup.matching.compare import overlap_or_less
+from nddup.matching.threshold import Rule
+from nddup.mining.itemsets import Itemsets
+from nddup.mining.leader_clusters import Followers, Known, divide_followers
+from nddup.mining.packed_component import list_neighbours
+
+
+def follow_known(
+    sketches: Ragged, bounds: NDArray[np.int32], known: Known, rule: Rule, *, min_support: int = 0
+) -> Itemsets:
+    """
+    Make clusters around the kept documents of a component.
+
+    Args:
+        sketches: m rows of ascending ids, uint64.
+        bounds: (m,), alpha of each.
+        known: the pairs, and who follows whom.
+        rule: when two sketches are candidates.
+        min_support: least joint support; 0 leaves it to the bounds.
+
+    Returns:
+        Sets as of `leader_clusters.divide_followers`; every pair of a set is in the list.
+
+    Cost: the pairs, and for each follower up to 64 open clusters of at most 64 documents, a search in its pairs each.
+    """
+    edges = np.ascontiguousarray(known.edges, np.int32)
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    is_kept = known.leaders == np.arange(len(bounds))
+    ends = ends[~is_kept[ends[:, 0]] & is_kept[ends[:, 1]]]
+
+    # The leader of a document comes first, then the other kept ones in the order of the policy.
+    order = np.lexsort((known.ranks[ends[:, 1]], known.leaders[ends[:, 0]] != ends[:, 1], ends[:, 0]))
+    ends = np.ascontiguousarray(ends[order])
+    overlap = _count_common(sketches, ends)
+    followers = Followers(ends, overlap, known.ranks.astype(np.int64))
+    offsets, neighbours = list_neighbours(len(bounds), edges)
+    pairs = Ragged(offsets, neighbours.astype(np.uint64))
+    return divide_followers(sketches, bounds, followers, rule, min_support, pairs)
+
+
+@compiled
+def _count_common(sketches: Ragged, ends: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The overlap of each pair, (p,)."""
+    offsets, ids = sketches
+    counts = np.empty(len(ends), np.int32)
+    for i in range(len(ends)):
+        a, b = ends[i, 0], ends[i, 1]
+        counts[i] = overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], 0)
+    return counts

@@ -1,0 +1,124 @@
+"""Small collections of texts, and their near-duplicates by definition where texts confirm pairs (`pairs.confirm`)."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tests.local import brute_force
+
+SIZE = 25
+WORDS = [f"w{number}" for number in range(30)]
+
+
+class Case(NamedTuple):
+    """Texts by id, and the settings under which they are compared."""
+
+    texts: dict[str, str]
+    length: int
+    threshold: float
+    edit_threshold: float
+
+    @property
+    def table(self) -> pa.Table:
+        """The texts as `find_duplicates` takes them."""
+        return pa.table({"id": list(self.texts), "text": list(self.texts.values())})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Sections of the settings."""
+        pairs = {"threshold": self.threshold, "confirm": "edit", "edit_threshold": self.edit_threshold}
+        return {"shingle": {"length": self.length}, "sketch": {"size": SIZE}, "pairs": pairs}
+
+    @property
+    def rule(self) -> brute_force.Rule:
+        """When two sketches are a candidate."""
+        return brute_force.Rule("resemblance", Fraction(repr(self.threshold)), "smallest", SIZE)
+
+
+def draw_case(seed: int) -> Case:
+    """Families of texts: words replaced, left out, repeated and moved; some are equal, some have equal sketches."""
+    random = np.random.default_rng(seed)
+    texts = {}
+    for family in range(random.integers(1, 4)):
+        words = random.choice(WORDS, random.integers(4, 40)).tolist()
+        for member in range(random.integers(1, 7)):
+            if random.random() < 0.7:
+                keep = random.random(len(words)) > random.choice([0.05, 0.2])
+                words = [str(random.choice(WORDS)) if random.random() < 0.08 else word for word in words]
+                words = [word for word, stays in zip(words, keep, strict=True) if stays] or words
+            at = int(random.integers(0, len(words)))
+            moved = words[at:] + words[:at] if random.random() < 0.3 else words
+            texts[f"{random.choice(list('abc'))}{family}{member}"] = " ".join(moved)
+    chosen = random.choice([0.4, 0.6]), random.choice([0.5, 0.77, 0.8])
+    return Case(texts, int(random.integers(1, 3)), *map(float, chosen))
+
+
+def draw_together(seeds: range) -> Case:
+    """The families of several cases, without a word in common, as one collection."""
+    texts = {}
+    for seed in seeds:
+        for name, text in draw_case(seed).texts.items():
+            texts[f"{name}-{seed}"] = " ".join(f"{word}s{seed}" for word in text.split())
+    return Case(texts, 2, 0.4, 0.77)
+
+
+def longest_common(first: list[str], second: list[str]) -> int:
+    """LCS by its recurrence, cell by cell."""
+    before = [0] * (len(second) + 1)
+    for word in first:
+        row = [0]
+        for place, other in enumerate(second):
+            row.append(before[place] + 1 if word == other else max(before[place + 1], row[-1]))
+        before = row
+    return before[-1]
+
+
+def edit(first: str, second: str) -> Fraction:
+    """The token edit similarity of two texts of words."""
+    a, b = first.split(), second.split()
+    return Fraction(2 * longest_common(a, b), max(len(a) + len(b), 1))
+
+
+def find_confirmed(case: Case, documents: Mapping[str, Any]) -> dict[tuple[str, str], Fraction]:
+    """The pairs of documents with their edit similarity: near by their sketches and by their texts."""
+    candidates = brute_force.find_pairs(documents, case.rule)
+    measured = {pair: edit(*(case.texts[name] for name in pair)) for pair in candidates}
+    return {pair: share for pair, share in measured.items() if share >= Fraction(repr(case.edit_threshold))}
+
+
+def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[str, str | None]:
+    """Of each document what it is a duplicate of: the kept one of highest edit similarity, ties by the policy."""
+
+    def turn(name: str) -> tuple[int, str]:
+        return -len(case.texts[name].split()), name
+
+    of: dict[str, str | None] = {}
+    for name in sorted(case.texts, key=turn):
+        near = [other for other, leader in of.items() if leader is None and tuple(sorted((name, other))) in pairs]
+        of[name] = "" if near else None
+    kept = [name for name, leader in of.items() if leader is None]
+    for name in of.keys() - set(kept):
+        near = [other for other in kept if tuple(sorted((name, other))) in pairs]
+        of[name] = min(near, key=lambda other: (-pairs[min(name, other), max(name, other)], turn(other)))
+    return of
+
+
+def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Assert that groups, pairs, clusters and keep-list of a run are those of the definitions."""
+    documents = {row["doc_id"]: row for row in tables["documents"]}
+    pairs = find_confirmed(case, documents)
+
+    groups: dict[str, str] = {}
+    for name in sorted(case.texts):
+        groups.setdefault(case.texts[name], name)
+    assert {name: row["group"] for name, row in documents.items()} == {n: groups[t] for n, t in case.texts.items()}
+    assert {(row["doc_a"], row["doc_b"]): row["edit"] for row in tables["pairs"]} == {
+        pair: float(share) for pair, share in pairs.items()
+    }
+
+    found = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
+    assert found == brute_force.find_maximal(documents, set(pairs), case.rule)
+    assert {row["doc_id"]: row["duplicate_of"] for row in tables["keep"]} == keep_longest(case, pairs)

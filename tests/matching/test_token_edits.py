@@ -1,0 +1,96 @@
+"""Token edit similarity: against its recurrence, at the threshold, and beyond the bound of work."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.arrays import Ragged
+from nddup.matching import token_edits
+from nddup.matching.edit_rule import EditRule
+from nddup.matching.token_edits import bound_common, compare_tokens, join_edits
+from tests.local.confirmed_texts import longest_common
+
+texts = st.lists(st.integers(0, 7), max_size=24)
+
+
+def rows_of(*rows: list[int]) -> Ragged:
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return Ragged(offsets, np.array([value for row in rows for value in row], np.uint64))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(texts, min_size=2, max_size=6), st.integers(1, 100))
+def test_confirms_what_the_recurrence_does(rows: list[list[int]], per_cent: int) -> None:
+    """All pairs of some texts at any threshold, those exactly at it too; a text without tokens is in no pair."""
+    pairs = [(a, b) for a in range(len(rows)) for b in range(a)]
+    common = [longest_common([*map(str, rows[a])], [*map(str, rows[b])]) for a, b in pairs]
+    totals = [len(rows[a]) + len(rows[b]) for a, b in pairs]
+    is_near = [c > 0 and Fraction(2 * c, n) >= Fraction(per_cent, 100) for c, n in zip(common, totals, strict=True)]
+
+    found = compare_tokens(rows_of(*rows), np.array(pairs), EditRule(per_cent, 100))
+
+    assert found.is_near.tolist() == is_near
+    assert found.common.tolist() == [c if near else 0 for c, near in zip(common, is_near, strict=True)]
+    told = found.similarity[found.is_near].tolist()
+    assert told == [2 * c / n for c, n, near in zip(common, totals, is_near, strict=True) if near]
+
+
+def test_a_pair_at_the_threshold_is_confirmed() -> None:
+    """12 of 20 tokens at 0.6: the cut-off is a count, for that of a share loses some pairs exactly at it."""
+    first, second = ([ord(letter) for letter in text] for text in ("bgabachaedfg", "agabedeg"))
+
+    found = compare_tokens(rows_of(first, second), np.array([[0, 1]]), EditRule(3, 5))
+
+    assert found.common.tolist() == [6]
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, texts, st.integers(0, 400))
+def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int) -> None:
+    """Whatever work is allowed; and all of a text in itself is found without any."""
+    exact = longest_common([*map(str, first)], [*map(str, second)])
+    one, other = np.array(first, np.uint64), np.array(second, np.uint64)
+
+    assert bound_common(one, other, cells) <= exact
+    assert bound_common(one, one, 0) == len(first)
+
+
+def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> None:
+    """Two long texts, some words replaced: anchors confirm them. Of one repeated word in blocks nothing is known."""
+    random = np.random.default_rng(0)
+    words = random.permutation(5000)
+    changed = np.where(random.random(5000) < 0.1, words + 10_000, words)
+    first, second = [1, 2] * 400 + [3] * 5, [4] * 5 + [2, 1] * 400
+
+    found = compare_tokens(
+        rows_of(words.tolist(), changed.tolist(), first, second), np.array([[0, 1], [2, 3]]), EditRule(77, 100, 1000)
+    )
+
+    assert found.is_bounded.tolist() == [True, True]
+    assert found.is_near.tolist() == [True, False]
+    assert found.common[0] == np.count_nonzero(words == changed)
+
+
+def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens are spelled at a time, a pair is compared with its own texts; no pairs are none."""
+    rows = rows_of([1, 2, 3], [1, 2, 4], [9, 8, 3], [1, 2, 3])
+    pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 3]])
+    whole = compare_tokens(rows, pairs, EditRule(1, 3))
+    monkeypatch.setattr(token_edits, "BLOCK", 7)
+
+    parts = [compare_tokens(rows, pairs[low : low + 2], EditRule(1, 3)) for low in (0, 2)]
+
+    assert join_edits(parts).common.tolist() == whole.common.tolist() == [2, 1, 3, 2]
+    assert join_edits([]).common.size == 0
+
+
+def test_many_distinct_tokens_are_spelled() -> None:
+    """More of them than there are characters below the surrogates."""
+    many = list(range(70_000))
+
+    found = compare_tokens(rows_of(many, many[:65_000]), np.array([[0, 1]]), EditRule(77, 100, 1 << 40))
+
+    assert found.common.tolist() == [65_000]

@@ -1,0 +1,48 @@
+"""Clusters around kept documents where a list says who are near-duplicates: the guarantees, on random components."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from nddup.arrays import Ragged
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget, Problem, find_sets
+from nddup.mining.independent_set import keep_first
+
+RULE = Threshold("overlap", 2, 1, is_count=True, size=8, by_text=True)
+
+
+def draw_component(seed: int) -> Problem:
+    """Sketches that share features; some of the pairs that fit the rule are listed, and leaders follow from these."""
+    random = np.random.default_rng(seed)
+    m = int(random.integers(2, 14))
+    rows = [np.unique(random.integers(0, 12, random.integers(3, 9))) for _ in range(m)]
+    fits = [(a, b) for a, b in combinations(range(m), 2) if len(np.intersect1d(rows[a], rows[b])) >= 2]
+    edges = np.array([pair for pair in fits if random.random() < 0.7], np.int32).reshape(-1, 2)
+    ranks = random.permutation(m).astype(np.int32)
+    kept = keep_first(edges, random.random(len(edges)), ranks, 0.0)
+    leaders = np.where(kept.kept, np.arange(m), kept.duplicate_of).astype(np.int32)
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    sketches = Ragged(offsets, np.concatenate(rows).astype(np.uint64))
+    return Problem(sketches, np.full(m, 2, np.int32), edges, ranks, leaders, by_leaders=True)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_sets_keep_the_promises_of_leaders(seed: int) -> None:
+    """Every listed document is in a set; each set holds a kept one, listed pairs only, and the support; none inside."""
+    problem = draw_component(seed)
+    listed = {tuple(edge) for edge in problem.edges.tolist()}
+    rows = np.split(problem.sketches.values, problem.sketches.offsets[1:-1])
+
+    found = find_sets(problem, threshold=RULE, mode="all", budget=Budget(1, 1))
+
+    sets = [frozenset(members.tolist()) for members in np.split(found.members, found.offsets[1:-1])]
+    sets = sets if len(found.supports) else []
+    for members, support in zip(sets, found.supports.tolist(), strict=True):
+        assert all(pair in listed for pair in combinations(sorted(members), 2))
+        assert any(problem.leaders[one] == one for one in members)
+        assert support == len(set.intersection(*(set(rows[one].tolist()) for one in members))) >= 2
+    assert {one for edge in listed for one in edge} == set().union(*sets)
+    assert not any(one < other for one in sets for other in sets)
+    assert found.coverage == "documents"
