@@ -78,6 +78,15 @@ class SketchMetrics(StageMetrics):
     lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words")
 
 
+class EditMetrics(_Model):
+    """Pairs of sketches whose texts were compared (`pairs.confirm`)."""
+
+    compared: int = Field(description="pairs of distinct texts that were compared")
+    confirmed: int = Field(description="of these, pairs that reach pairs.edit_threshold")
+    bounded: int = Field(description="pairs beyond the bound of work of one pair: a lower bound was compared")
+    bounded_unconfirmed: int = Field(description="of these, pairs that were not confirmed: some may be near-duplicates")
+
+
 class PairsMetrics(StageMetrics):
     """Finding the near-duplicates."""
 
@@ -88,6 +97,7 @@ class PairsMetrics(StageMetrics):
     crowd: int = Field(0, description="heavy sketches: a prefix feature of theirs has more than pairs.max_postings")
     cut_features: int = Field(0, description="prefix features of which postings were cut")
     cut_postings: int = Field(0, description="postings cut by pairs.max_postings: pairs may be missing")
+    edits: EditMetrics | None = Field(None, exclude_if=_is_missing, description="where texts confirm pairs")
 
 
 class ClustersMetrics(StageMetrics):

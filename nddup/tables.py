@@ -30,7 +30,12 @@ DOCUMENTS = Table(
         Column("n_tokens", "int", "tokens of the text"),
         Column("n_features", "int", "distinct shingles, before any is selected"),
         Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
-        Column("group", "string", "smallest id of the documents with the same sketch"),
+        Column(
+            "token_fingerprint",
+            "binary",
+            "BLAKE2b-128 of the token hashes of the text, in order; null without `pairs.confirm`",
+        ),
+        Column("group", "string", "smallest id of the documents with the same sketch; with `pairs.confirm` and text"),
         Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
     ),
@@ -73,6 +78,12 @@ PAIRS = Table(
             "star",
             "boolean",
             "whether the row stands for all pairs of two groups of equal sketches (`pairs.expand_limit`)",
+        ),
+        Column(
+            "edit",
+            "double",
+            "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null without"
+            " `pairs.confirm`",
         ),
     ),
 )

@@ -28,6 +28,11 @@ SHOWN = working(
 FOUND_TEXTS = working(
     "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
 )
+TOKENS = working(
+    "tokens",
+    "token_fingerprint binary, tokens array<long>",
+    "The token hashes of a text in order, 64 bits each, read again; several records may have the same.",
+)
 TEXTS = working(
     "given_texts",
     "doc_id string, url string, text string, source string, split long, seq long",
@@ -36,10 +41,12 @@ TEXTS = working(
 RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, content_fingerprint binary, sketch_fingerprint binary, sketch array<long>,"
+    " n_replaced int, content_fingerprint binary, token_fingerprint binary, sketch_fingerprint binary,"
+    " sketch array<long>,"
     " signature array<long>, reason string, detail string, excerpt string",
     "One row a record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
-    " `n_replaced` the undecodable places of its text.",
+    " `n_replaced` the undecodable places of its text. `token_fingerprint` is null where texts confirm no pairs;"
+    " else `sketch_fingerprint` is the same: documents collapse by it.",
     "read, parse, strip and sketch every record",
 )
 OFFSETS = working(
@@ -108,6 +115,14 @@ MATCHES = working(
     "Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind"
     " shows none.",
     "join what was found in passing with the families that were searched on their own",
+)
+CONFIRMED = working(
+    "confirmed",
+    "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double,"
+    " edit double, is_bounded boolean, is_lost boolean",
+    "A row of MATCHES whose texts were compared: `edit` is null where they do not confirm it. `is_bounded`: it was"
+    " beyond the bound of work of a pair. `is_lost`: a text was not found again.",
+    "compare the texts of the pairs",
 )
 CONNECTIONS = working(
     "connections",
@@ -181,6 +196,7 @@ NAMED = working(
 )
 
 WORKING = {
+    "confirmed": CONFIRMED,
     "compared": COMPARED,
     "covered": SETS,
     "edges": PAIR_EDGES,

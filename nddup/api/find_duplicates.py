@@ -134,7 +134,7 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
         job = LocalJob(config, store, workers, progress)
         sketched = sketch_documents(job, texts)
-        found = find_clusters(job, sketched)
+        found = find_clusters(job, sketched, texts)
 
     pairs, clusters, keep = found.stages
     stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep)

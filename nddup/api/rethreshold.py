@@ -49,6 +49,7 @@ def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, thre
 
     Cost: that of a run after reading and sketching.
     """
+    require_sketches_decide(metrics)
     settings = {section: values for section, values in metrics.settings.items() if section != "spark"}
     settings["pairs"] = {**settings["pairs"], "threshold": threshold}
     config = build_config(settings, origin="rethreshold")
@@ -64,6 +65,19 @@ def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, thre
     pairs, clusters, keep = found.stages
     stages = Stages(sketch=metrics.stages.sketch, pairs=pairs, clusters=clusters, keep=keep)
     return Made(store.tables, metrics_of(config, stages, found.unpaired))
+
+
+def require_sketches_decide(metrics: RunMetrics) -> None:
+    """Refuse a run whose pairs were confirmed by texts.
+
+    Raises:
+        ConfigError: saying why.
+    """
+    if metrics.settings["pairs"].get("confirm", "none") != "none":
+        raise ConfigError(
+            "rethreshold: texts confirmed the pairs of this run (pairs.confirm edit), and only sketches are stored;"
+            " run `nddup run` with the other pairs.threshold or pairs.edit_threshold"
+        )
 
 
 def require_tellable(header: Mapping[str, Any], path: str) -> None:

@@ -32,6 +32,7 @@ from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
+from nddup.settings.confirmation import edit_rule_of
 from nddup.settings.schema import Config
 
 Counts = dict[str, int]
@@ -60,6 +61,7 @@ class Paired:
     large: NDArray[np.int32]
     counts: Counts
     pruned_to: list[int] = field(default_factory=list)
+    edits: Counts | None = None
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,14 @@ def count_sketches(documents: pa.Table) -> Counts:
     }
 
 
-def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
+def pair(documents: pa.Table, config: Config, workers: Workers, source: Collection | pa.Table | None = None) -> Paired:
     """Find the near-duplicate documents.
 
     Args:
         documents: DOCUMENTS, of this run or of any.
         config: all settings.
         workers: to compare with.
+        source: the files or TEXTS that the documents come from, where texts confirm pairs.
     """
     plan = Plan(config)
     workers.tell("collapse", 0, len(documents))
@@ -125,6 +128,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
     if rule.limits is not None:
         matches, large = settle_families(matches, nodes, rule, rule.limits, workers)
+    matches, edits = _confirm(matches, documents, plan, source, workers)
 
     limit = config.pairs.expand_limit
     rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
@@ -134,7 +138,22 @@ def pair(documents: pa.Table, config: Config, workers: Workers) -> Paired:
     )
     pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=limit)
     counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
-    return Paired(pairs, nodes, matches, large, counts, list(matches.rounds))
+    return Paired(pairs, nodes, matches, large, counts, list(matches.rounds), edits)
+
+
+def _confirm(
+    matches: Matches, documents: pa.Table, plan: Plan, source: Collection | pa.Table | None, workers: Workers
+) -> tuple[Matches, Counts | None]:
+    """The matches that the texts confirm, and what was counted; all of them where the sketches decide."""
+    rule = edit_rule_of(plan.config)
+    if rule is None:
+        return matches, None
+    if source is None:
+        raise ValueError("pairs.confirm edit: the texts are needed")
+    from nddup.local.pairing.confirm import Texts, confirm  # noqa: PLC0415 - loads RapidFuzz
+
+    found = confirm(matches, documents, rule, Texts(source, plan.text, plan.limits), workers)
+    return found.matches, dict(found.counts)
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:

@@ -94,7 +94,7 @@ class Reader:
     limits: Limits
     workers: Workers
 
-    def find_texts(self, documents: Mapping[str, tuple[str, bytes]]) -> pa.Table:
+    def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> pa.Table:
         """STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read.
 
         A document that is no longer in its file has no row.
@@ -103,7 +103,7 @@ class Reader:
             return STORED_TEXTS.arrow.empty_table()
         fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
         files = self.collection.only({source for source, _ in documents.values()})
-        found = self.workers.scan(files, Texts(self.text, fingerprints, CHARACTERS), self.limits)
+        found = self.workers.scan(files, Texts(self.text, fingerprints, characters), self.limits)
 
         texts: dict[tuple[str, bytes], str] = {}
         for row in found.to_pylist():  # equal contents may give one text each: the least is taken

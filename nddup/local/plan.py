@@ -50,7 +50,8 @@ class Plan:
     def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
         """How records become sketches."""
         recipe = derive.recipe_of(self.config)
-        return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon)
+        by_text = self.config.pairs.confirm != "none"
+        return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon, by_text)
 
     @property
     def matching(self) -> Rule:

@@ -28,9 +28,11 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "documents",
             rows["documents"],
-            f"{metrics.equal_sketches:,} have the same text as another, as far as the sketch sees",
+            f"{metrics.equal_sketches:,} have the same text as another{_as_seen(metrics)}",
         ),
-        Line("near-duplicate pairs", rows["pairs"], f"{pairs['measure']} at least {pairs['threshold']}"),
+        Line(
+            "near-duplicate pairs", rows["pairs"], f"{pairs['measure']} at least {pairs['threshold']}{_edit(metrics)}"
+        ),
         Line(
             "clusters",
             rows["clusters"],
@@ -59,6 +61,12 @@ def notes(metrics: RunMetrics) -> list[str]:
         found.append(
             f"{pairs.cut_features:,} features were held by more than pairs.max_postings documents:"
             f" {pairs.cut_postings:,} postings cut, pairs may be missing"
+        )
+
+    if pairs.edits and pairs.edits.bounded:
+        found.append(
+            f"{pairs.edits.bounded:,} pairs of long texts were compared by a lower bound: of these,"
+            f" {pairs.edits.bounded_unconfirmed:,} were not confirmed and may be near-duplicates"
         )
 
     if clusters.pairs_below_support:
@@ -127,6 +135,19 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
     if metrics.below_count:
         found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
     return found
+
+
+def _edit(metrics: RunMetrics) -> str:
+    """By what texts confirm the pairs."""
+    pairs, edits = metrics.settings["pairs"], metrics.stages.pairs.edits
+    if edits is None:
+        return ""
+    return f", edit at least {pairs['edit_threshold']}: {edits.confirmed:,} of {edits.compared:,} pairs of texts"
+
+
+def _as_seen(metrics: RunMetrics) -> str:
+    """How far equal texts are told from others."""
+    return "" if metrics.stages.pairs.edits else ", as far as the sketch sees"
 
 
 def _files(count: int) -> str:

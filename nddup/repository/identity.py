@@ -167,6 +167,8 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError("pairs.max_document_frequency: the shingles left out follow from the whole collection")
     if config.input.limit is not None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
+    if pairs.confirm != "none":
+        raise ConfigError("pairs.confirm: a repository stores sketches, not the texts that would confirm their pairs")
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
     if mode == "frozen" and pairs.measure == "containment":

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.repository.make_change import stored_documents
-from nddup.repository.segments.layout import RESULTS
+from nddup.repository.segments.layout import NOT_STORED, RESULTS
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.tables import KEEP
@@ -26,5 +26,7 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     for name in RESULTS:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
         alive = rows.filter(pa.array(np.isin(rows["component_key"].to_numpy(), live)))
+        if name == "pairs":
+            alive = alive.append_column(NOT_STORED, pa.nulls(len(alive), pa.float64()))
         found[name] = alive.select(RUN_RESULTS[name].names)
     return found

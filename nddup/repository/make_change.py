@@ -131,6 +131,7 @@ def stored_documents(snapshot: Snapshot, keys: NDArray[np.int64]) -> pa.Table:
     sketches = snapshot.sketches_of(rows["node"].to_numpy())
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
+    whole = whole.append_column("token_fingerprint", pa.nulls(len(rows), pa.binary()))
     return whole.select(RUN_DOCUMENTS.names).cast(RUN_DOCUMENTS.arrow)
 
 

@@ -40,6 +40,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "families": MadeOf(("pairs", "sketch"), ("documents",)),
     "settled": MadeOf(_PAIRING, ("documents",)),
     "matches": MadeOf(_PAIRING, ("documents",)),
+    "confirmed": MadeOf(_PAIRING, ("documents",)),
     "pairs": MadeOf(_PAIRING, ("documents",)),
     # Clusters and keep-list.
     "ordered": MadeOf(_PAIRING, ("documents",)),
@@ -86,7 +87,8 @@ def made_of(name: str, config: Config) -> dict[str, Any]:
 
 def _options_of_reading(config: Config) -> list[str]:
     """The sections that reach the sketches under some settings only."""
-    found = [] if config.pairs.max_document_frequency is None else ["pairs"]
+    is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
+    found = ["pairs"] if is_paired else []
     return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
 
 

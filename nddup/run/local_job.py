@@ -110,7 +110,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
 def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[str, Any]:
     """Every table and file of a run in its folder; the metrics."""
     sketched = sketch_documents(job, source)
-    found = find_clusters(job, sketched)
+    found = find_clusters(job, sketched, source)
 
     folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
     if job.config.output.context:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from nddup.local import engine
 from nddup.local.reading.workers import Workers
-from nddup.metrics import ClustersMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
+from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
 from nddup.run.measures import Unpaired, measure_files
@@ -173,8 +173,11 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     )
 
 
-def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
-    """Pairs, clusters and keep-list: taken from an earlier attempt if all are there, else made anew."""
+def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Table | None = None) -> Found:
+    """Pairs, clusters and keep-list: taken from an earlier attempt if all are there, else made anew.
+
+    `source` is read again where texts confirm pairs.
+    """
     noted = {name: job.find(name) for name in PAIRED}
     last = noted["keep"]
     if last is not None and None not in noted.values() and "stages" in last["noted"]:
@@ -184,7 +187,7 @@ def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
 
     rows = sketched.metrics.rows_out["documents"]
     job.workers.memory.hold(rows, sum(len(chunk.flatten()) for chunk in sketched.documents["sketch"].chunks))
-    paired, pairs = _pair(job, sketched.documents)
+    paired, pairs = _pair(job, sketched.documents, source)
     clustered, clusters = _cluster(job, paired)
     unpaired = Unpaired(*(paired.counts[name] for name in Unpaired._fields))
     with job.stage("keep", KeepMetrics) as stage:
@@ -199,15 +202,18 @@ def find_clusters(job: LocalJob, sketched: Sketched) -> Found:
     return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
 
 
-def _pair(job: LocalJob, documents: pa.Table) -> tuple[engine.Paired, PairsMetrics]:
+def _pair(
+    job: LocalJob, documents: pa.Table, source: Collection | pa.Table | None
+) -> tuple[engine.Paired, PairsMetrics]:
     """The pairs, saved."""
     with job.stage("pairs", PairsMetrics) as stage:
-        paired = engine.pair(documents, job.config, job.workers)
+        paired = engine.pair(documents, job.config, job.workers, source)
         job.save("pairs", paired.pairs)
         counted = PairsMetrics(
             rows_in={"documents": len(documents)},
             rows_out={"pairs": len(paired.pairs)},
             pruned_to=paired.pruned_to,
+            edits=EditMetrics(**paired.edits) if paired.edits is not None else None,
             **{name: paired.counts[name] for name in _PAIR_COUNTS},
         )
         stage.done(counted, f"{len(paired.pairs):,} pairs", f"{counted.candidates:,} candidates")

@@ -1,13 +1,15 @@
-"""Records read a second time, for their content or their text. Two consumers.
+"""Records read a second time, for their content or their text. Three consumers.
 
 Contents   found records -> CONTENTS       the kept documents, to be written
 Texts      found records -> FOUND_TEXTS    the texts that a person is shown, or that are compared by edit distance
+Tokens     found records -> TOKENS         the texts that confirm pairs, as numbers
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from nddup.reading.formats import FileHead
@@ -15,8 +17,10 @@ from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import TextRule
+from nddup.scanning.text_buffers import text_buffers
+from nddup.sketching.token_rows import fingerprint_rows, hash_rows
 from nddup.table_types import Table
-from nddup.working_tables import CONTENTS, FOUND_TEXTS
+from nddup.working_tables import CONTENTS, FOUND_TEXTS, TOKENS
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,33 @@ class Texts:
                     texts.append(self.rule.read(one.record).text[: self.characters])
             columns = pa.array(sources, pa.string()), pa.array(marks, pa.binary()), pa.array(texts, pa.string())
             yield FOUND_TEXTS.batch(columns)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The token hashes of records under the fingerprint of their sequence.
+
+    So a file that changed gives no tokens instead of wrong ones, and records of equal texts are not told apart.
+
+    Args:
+        rule: which text.
+        contents: fingerprints of the contents that are wanted; None takes every record. Others are not tokenised.
+    """
+
+    rule: TextRule
+    contents: frozenset[bytes] | None = None
+    table: ClassVar[Table] = TOKENS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """TOKENS, a batch a list; a batch may be empty."""
+        del head
+        for some in found:
+            texts = [
+                self.rule.read(one.record).text
+                for one in some
+                if isinstance(one.record, Record)
+                and (self.contents is None or content_fingerprint(one.record) in self.contents)
+            ]
+            rows = hash_rows(*text_buffers(texts))
+            lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+            yield TOKENS.batch([pa.array(fingerprint_rows(rows), pa.binary()), lists])

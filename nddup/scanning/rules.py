@@ -24,7 +24,8 @@ class SketchRule:
     """How a record becomes a sketch. Two sketches compare only if equal recipes made them from equal texts.
 
     A text of fewer than `min_tokens` tokens is a reject. `left_out` are the ids of shingles that are passed over,
-    `lexicon` those of the terms that are taken: bytes of ascending uint64, because bytes are pickled fast.
+    `lexicon` those of the terms that are taken: bytes of ascending uint64, because bytes are pickled fast. `by_text`:
+    documents are one node only if their token sequences are equal, so these get a fingerprint too.
     """
 
     recipe: Recipe
@@ -32,3 +33,4 @@ class SketchRule:
     min_tokens: int = 0
     left_out: bytes = b""
     lexicon: bytes = b""
+    by_text: bool = False

@@ -22,6 +22,7 @@ from nddup.scanning.text_buffers import text_buffers
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
+from nddup.sketching.token_rows import fingerprint_rows, hash_rows
 from nddup.sketching.words.word_sketches import sketcher_of
 from nddup.table_types import TYPES, Table
 from nddup.working_tables import RECORDS
@@ -62,8 +63,10 @@ class SketchRecords:
         del head
         for some in found:
             rows = [_row_of(one, self.rule) for one in some]
-            made = sketch_texts([row.text for row in rows], self.rule)
-            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe)
+            texts = [row.text for row in rows]
+            made = sketch_texts(texts, self.rule)
+            sequences = fingerprint_rows(hash_rows(*text_buffers(texts))) if self.rule.by_text else None
+            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe, sequences)
 
 
 def sketch_texts(texts: list[str], rule: SketchRule) -> Sketches:
@@ -92,14 +95,19 @@ def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Ro
     return rows
 
 
-def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe) -> pa.RecordBatch:
-    """RECORDS of rows and their sketches, in the same order."""
+def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, sequences: list[bytes] | None) -> pa.RecordBatch:
+    """RECORDS of rows and their sketches, in the same order; with the fingerprints of their tokens, where texts confirm
+    pairs: documents then collapse by these.
+    """
     kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
     columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
-        "sketch_fingerprint": pa.array(fingerprint_sketches(made, recipe), pa.binary()),
+        "token_fingerprint": pa.nulls(len(rows), pa.binary())
+        if sequences is None
+        else pa.array(sequences, pa.binary()),
+        "sketch_fingerprint": pa.array(sequences or fingerprint_sketches(made, recipe), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
         "signature": _signatures(made),
     }

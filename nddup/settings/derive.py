@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from nddup.matching.connected_pairs import Limits
 from nddup.matching.threshold import Threshold
+from nddup.settings.confirmation import conflicts_of_texts
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.lsh_bands import Bands, choose_bands
@@ -92,6 +93,7 @@ def threshold_of(config: Config) -> Threshold:
         size=sample,
         by_slots=kind.by_slots,
         shows_containment=kind.shows_containment,
+        by_text=pairs.confirm != "none",
     )
 
 
@@ -149,6 +151,7 @@ def find_conflicts(config: Config) -> list[str]:
         *_about_words(config),
         *_about_whole(config),
         *_about_pairs(config),
+        *conflicts_of_texts(config),
         *_about_bands(config),
     ]
 

@@ -13,7 +13,8 @@ def text_rule(config: Config) -> TextRule:
 
 def sketch_rule(config: Config, *, lexicon: bytes = b"") -> SketchRule:
     """How a text becomes a sketch; `lexicon` are the ids of its terms, ascending uint64."""
-    return SketchRule(recipe_of(config), text_rule(config), config.input.min_tokens, lexicon=lexicon)
+    by_text = config.pairs.confirm != "none"
+    return SketchRule(recipe_of(config), text_rule(config), config.input.min_tokens, lexicon=lexicon, by_text=by_text)
 
 
 def limits_of(config: Config) -> Limits:

@@ -146,6 +146,13 @@ class PairsConfig(Section):
         "resemblance", description="what the threshold applies to"
     )
     threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; decimals are exact")
+    confirm: Literal["none", "edit"] = Field(
+        "none",
+        description="`edit`: pairs of sketches are candidates, and the token edit similarity of their texts decides",
+    )
+    edit_threshold: float = Field(
+        0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"
+    )
     max_document_frequency: int | float | None = Field(
         None, description="leave out shingles that are in the sketches of more documents, or of more than this share"
     )
@@ -184,6 +191,13 @@ class PairsConfig(Section):
         elif not 0 < value <= 1:
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         elif Fraction(repr(value)).denominator > 10**9:
+            raise ValueError(f"a share has at most nine decimals, got {value!r}")
+        return value
+
+    @field_validator("edit_threshold")
+    @classmethod
+    def _is_decimal(cls, value: float) -> float:
+        if Fraction(repr(value)).denominator > 10**9:
             raise ValueError(f"a share has at most nine decimals, got {value!r}")
         return value
 

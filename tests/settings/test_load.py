@@ -64,6 +64,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "pairs": {
             "measure": "resemblance",
             "threshold": 0.8,
+            "confirm": "none",
+            "edit_threshold": 0.77,
             "max_document_frequency": None,
             "max_postings": 10_000,
             "max_edges": 10_000_000,

@@ -93,7 +93,7 @@ def build_graph(
     heaviest = -nodes.weights[found] if least_containment is not None else np.zeros(len(found), np.int64)
     ranks = np.empty(len(found), np.int32)
     ranks[np.lexsort((turns, heaviest))] = np.arange(len(found), dtype=np.int32)
-    likeness = matches.resemblance if least_containment is None else matches.containments
+    likeness = matches.likeness if least_containment is None else matches.containments
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
 
     # From the order of the names to that of the components.

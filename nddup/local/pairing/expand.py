@@ -27,6 +27,7 @@ class _Rows(NamedTuple):
     of_left: NDArray[np.float64]
     of_right: NDArray[np.float64]
     star: NDArray[np.bool_]
+    edit: NDArray[np.float64]
 
 
 def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
@@ -59,7 +60,8 @@ def _of_matches(
     matches: Matches, rows: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], *, is_star: bool
 ) -> _Rows:
     about = (matches.overlap[rows], matches.resemblance[rows], matches.containments[0, rows])
-    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star))
+    edit = np.full(len(rows), np.nan) if matches.edit is None else matches.edit[rows]
+    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star), edit)
 
 
 def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
@@ -108,7 +110,8 @@ def _equal(
     nodes: Nodes, left: NDArray[np.int32], right: NDArray[np.int32], star: NDArray[np.bool_], threshold: Threshold
 ) -> _Rows:
     share = np.full(len(left), 1.0 if threshold.shows_containment else np.nan)
-    return _Rows(left, right, nodes.sizes[left], np.ones(len(left)), share, share, star)
+    edit = np.full(len(left), 1.0 if threshold.by_text else np.nan)
+    return _Rows(left, right, nodes.sizes[left], np.ones(len(left)), share, share, star, edit)
 
 
 def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
@@ -122,6 +125,7 @@ def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
         pa.array(np.where(is_turned, rows.of_right, rows.of_left), from_pandas=True),
         pa.array(np.where(is_turned, rows.of_left, rows.of_right), from_pandas=True),
         pa.array(rows.star),
+        pa.array(rows.edit, from_pandas=True),
     ]
     return pa.Table.from_arrays(columns, schema=PAIRS.arrow)
 

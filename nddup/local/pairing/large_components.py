@@ -19,7 +19,7 @@ from nddup.local.pairing.match import Matches, Rule
 from nddup.local.reading.workers import Workers
 from nddup.matching.connected_pairs import Limits
 from nddup.mining.components import label_components
-from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons
+from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons, too_many_candidates
 
 
 class Family(NamedTuple):
@@ -82,6 +82,8 @@ def settle_families(
 
     inside = np.concatenate([family.nodes for family in families])
     by_leaders = np.concatenate([part.by_leaders for part in found])
+    if rule.threshold.by_text and by_leaders.any():
+        raise CapacityError(too_many_candidates(limits.max_edges))
     within = _join(families, found, nodes, rule)
     return _replace(matches, inside, within), np.sort(inside[by_leaders])
 

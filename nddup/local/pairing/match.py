@@ -66,6 +66,7 @@ class Matches:
         cut_postings: holders that were left out.
         heavy: nodes with a feature that more have than are compared with each other.
         rounds: postings left after each round of pruning.
+        edit: (k,), edit similarity of the texts; None where the sketches alone decide.
     """
 
     first: NDArray[np.int32]
@@ -79,6 +80,12 @@ class Matches:
     cut_postings: int = 0
     heavy: int = 0
     rounds: tuple[int, ...] = ()
+    edit: NDArray[np.float64] | None = None
+
+    @property
+    def likeness(self) -> NDArray[np.float64]:
+        """What decides which of several kept near-duplicates a document is a duplicate of, (k,)."""
+        return self.resemblance if self.edit is None else self.edit
 
     @property
     def ends(self) -> NDArray[np.int32]:

@@ -101,8 +101,12 @@ STATE = Table(
 )
 
 
+NOT_STORED = "edit"
+"""The column of `pairs` that only `pairs.confirm` fills, which a repository refuses."""
+
+
 def _by_component(table: Table, name: str) -> Table:
-    return Table(name, table.meaning, (_COMPONENT, *table.columns))
+    return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name != NOT_STORED)))
 
 
 RESULTS = {

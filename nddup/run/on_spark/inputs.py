@@ -39,7 +39,7 @@ class Inputs:
         """What a consumer makes of all records, lazily."""
         return scan(self.spark, self.collection, consumer, files=Storage(self.spark), limits=self.limits)
 
-    def find_texts(self, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame:
+    def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> DataFrame:
         """STORED_TEXTS of these documents (doc_id -> source, fingerprint), lazily: only their files are read.
 
         A document that is no longer in its file has no row.
@@ -53,7 +53,7 @@ class Inputs:
         sources = {source for source, _ in documents.values()}
         fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
         these = replace(self, collection=self.collection.only(sources))
-        return name_texts(these.scan(Texts(self.text, fingerprints, CHARACTERS)), F.broadcast(named))
+        return name_texts(these.scan(Texts(self.text, fingerprints, characters)), F.broadcast(named))
 
 
 def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:

@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError
 from nddup.matching.connected_pairs import Limits
 from nddup.metrics import PairsMetrics
-from nddup.mining.family_pairs import past_comparisons
+from nddup.mining.family_pairs import past_comparisons, too_many_candidates
+from nddup.run.on_spark.confirming import confirm_matches
 from nddup.run.on_spark.documents import Documents
+from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved
 from nddup.settings import derive
@@ -52,15 +54,19 @@ class _Comparing:
     partitions: int
 
 
-def find_pairs(job: Job, documents: Documents) -> Paired:
-    """The near-duplicate pairs of documents, under the settings of the job."""
+def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None = None) -> Paired:
+    """The near-duplicate pairs of documents, under the settings of the job.
+
+    `source` is read again where texts confirm pairs.
+    """
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
     comparing = _Comparing(documents, sketches, _partitions(job, documents.postings))
     found = job.find("compared") or _compare(job, comparing)
 
     matches = _choose_matches(job, comparing, found)
+    confirmed = confirm_matches(job, documents, matches, source)
     expanded = expand.expand(
-        matches.table, documents.nodes, threshold=job.threshold, expand_limit=job.config.pairs.expand_limit
+        confirmed.pairs, documents.nodes, threshold=job.threshold, expand_limit=job.config.pairs.expand_limit
     )
     pairs = job.save("pairs", expanded)
 
@@ -74,8 +80,9 @@ def find_pairs(job: Job, documents: Documents) -> Paired:
         crowd=found.noted["heavy"],
         cut_features=found.counts["cut_features"],
         cut_postings=found.counts["cut_postings"],
+        edits=confirmed.metrics,
     )
-    return Paired(pairs.table, matches, metrics)
+    return Paired(pairs.table, confirmed.matches, metrics)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
@@ -172,6 +179,8 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Limits
     settled = job.write("settled", found, **large_components.count_settled())
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
+    if job.threshold.by_text and settled.counts["by_leaders"]:
+        raise CapacityError(too_many_candidates(limits.max_edges))
     return job.seal("settled", settled)
 
 

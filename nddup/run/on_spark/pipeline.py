@@ -57,7 +57,8 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
         sketching.done(sketched.metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
 
     with job.stage("pairs", PairsMetrics) as pairing:
-        paired = find_pairs(job, sketched.documents)
+        again = sketched.inputs if isinstance(source, Collection) else source
+        paired = find_pairs(job, sketched.documents, again)
         pairs = paired.metrics.rows_out["pairs"]
         pairing.done(paired.metrics, f"{pairs:,} pairs", f"{paired.metrics.candidates:,} candidates")
 

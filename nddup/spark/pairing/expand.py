@@ -14,7 +14,7 @@ from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
 CONTAINMENTS = ("containment_a", "containment_b")
 """Of MATCHES: how much of the left one the right one contains, and the other way; null where the kind shows none."""
 
-LIKENESS = ("overlap", "resemblance", *CONTAINMENTS)
+LIKENESS = ("overlap", "resemblance", *CONTAINMENTS, "edit")
 
 
 def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
@@ -23,13 +23,15 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
     member is paired with its own `group` document, the two `group` documents with each other.
 
-    Schema in:   MATCHES, NODES
+    Schema in:   MATCHES (or those of CONFIRMED that are pairs), NODES
     Schema out:  PAIRS, one row a pair
     Shuffles:  the nodes once, and the matches for each side of the joins on node.
     Actions:   none.
     """
     require(matches, MATCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
+    if "edit" not in matches.columns:
+        matches = matches.withColumn("edit", F.lit(None).cast("double"))
     small, large = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
 
     products = _list_products(small, nodes.where(F.col("n") <= expand_limit))
@@ -40,7 +42,8 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     # Equal sketches are near-duplicates if they have enough features; each contains the other whole.
     groups = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
     contained = F.lit(1.0 if threshold.shows_containment else None).cast("double")
-    groups = groups.withColumns(dict.fromkeys(CONTAINMENTS, contained))
+    edit = F.lit(1.0 if threshold.by_text else None).cast("double")
+    groups = groups.withColumns(dict.fromkeys(CONTAINMENTS, contained) | {"edit": edit})
     centres = large.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     within = _pair_within(groups, centres, expand_limit)
 
@@ -77,7 +80,7 @@ def _pair_within(groups: DataFrame, centres: DataFrame, limit: int) -> DataFrame
     may be one of `centres`, part of a star with another group; then the rows of its `group` document are that star's.
     """
     rows = F.col("n") * (F.col("n") - 1) / 2
-    likeness: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *CONTAINMENTS]
+    likeness: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *LIKENESS[2:]]
 
     large = groups.where((rows > limit) & (F.col("doc_id") != F.col("group")))
     stars = large.select(
@@ -108,4 +111,5 @@ def _as_pairs(rows: DataFrame) -> DataFrame:
         F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left)).alias("containment_a"),
         F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right)).alias("containment_b"),
         "star",
+        "edit",
     ).select(*PAIRS.fieldNames())

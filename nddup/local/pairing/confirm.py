@@ -1,0 +1,133 @@
+"""Confirm candidates by their texts, which are read again from the input.
+
+documents, candidates --read_tokens--> the token hashes of their texts, in files that the workers map
+candidates, tokens    --confirm-->     the candidates whose texts are alike enough, with their edit similarity
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged
+from nddup.errors import NddupError
+from nddup.local.columns import one_chunk, pieces_of, take
+from nddup.local.pairing.match import Matches
+from nddup.local.reading.workers import Workers
+from nddup.matching.edit_rule import EditRule
+from nddup.matching.token_edits import BLOCK, Edits, compare_tokens, join_edits
+from nddup.scanning.collection import Collection
+from nddup.scanning.found import Limits
+from nddup.scanning.read_again import Tokens
+from nddup.scanning.rules import TextRule
+
+TOGETHER = 4 * BLOCK
+"""Tokens of the pairs that one thread compares at a time."""
+
+
+class Texts(NamedTuple):
+    """Where texts come from, and how they are read."""
+
+    source: Collection | pa.Table
+    rule: TextRule
+    limits: Limits
+
+
+class Confirmed(NamedTuple):
+    """The candidates that are pairs, and what `metrics.json` says of the comparison."""
+
+    matches: Matches
+    counts: Mapping[str, int]
+
+
+class _Row(NamedTuple):
+    """Where the tokens of a document lie."""
+
+    values: NDArray[np.uint64]
+    low: int
+    high: int
+
+
+def confirm(matches: Matches, documents: pa.Table, rule: EditRule, texts: Texts, workers: Workers) -> Confirmed:
+    """The candidates whose texts are alike enough.
+
+    Args:
+        matches: candidates: near-duplicate sketches, by the places of their documents.
+        documents: DOCUMENTS.
+        rule: when texts confirm a pair.
+        texts: what is read again.
+        workers: to read and to compare with.
+
+    Raises:
+        NddupError: if a text is no longer found: the input changed meanwhile.
+
+    Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in files that are
+        mapped, 8 bytes each, and go with the run; a thread holds those of `TOGETHER` tokens.
+    """
+    ends = matches.ends
+    nodes = np.unique(ends)
+    rows = _read_tokens(documents, nodes, texts, workers)
+    places = np.searchsorted(nodes, ends)
+    sizes = np.array([row.high - row.low for row in rows], np.int64)
+    portions = list(pieces_of(sizes[places].sum(axis=1), TOGETHER))
+    found = list(workers.work("confirm", lambda some: _compare(rows, places[some], rule), portions))
+
+    edits = join_edits(found)
+    near = np.flatnonzero(edits.is_near)
+    names = ("first", "second", "overlap", "resemblance")
+    chosen = replace(
+        matches,
+        **{name: getattr(matches, name)[near] for name in names},
+        containments=matches.containments[:, near],
+        edit=edits.similarity[near],
+    )
+    bounded = edits.is_bounded
+    return Confirmed(
+        chosen,
+        {
+            "compared": len(ends),
+            "confirmed": len(near),
+            "bounded": int(np.count_nonzero(bounded)),
+            "bounded_unconfirmed": int(np.count_nonzero(bounded & ~edits.is_near)),
+        },
+    )
+
+
+def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[_Row]:
+    """The tokens of these documents, in their order."""
+    if not len(nodes):
+        return []
+    wanted = take(documents["token_fingerprint"], nodes)
+    contents = frozenset(take(documents["content_fingerprint"], nodes).to_pylist())
+    source = texts.source
+    if isinstance(source, Collection):
+        source = source.only(set(pc.unique(take(documents["source"], nodes)).to_pylist()))
+
+    found = workers.scan(source, Tokens(texts.rule, contents), texts.limits)
+    at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
+    if at.null_count:
+        raise NddupError(
+            f"pairs.confirm: {len(nodes) - at.null_count} of {len(nodes)} texts were found again: the input changed"
+            " meanwhile"
+        )
+    starts = np.cumsum([0, *(len(chunk) for chunk in found["tokens"].chunks)])
+    chunks = [(chunk.values.to_numpy().view(np.uint64), chunk.offsets.to_numpy()) for chunk in found["tokens"].chunks]
+    places = at.to_numpy(zero_copy_only=False).astype(np.int64)
+    of_chunk = np.searchsorted(starts, places, "right") - 1
+    return [
+        _Row(chunks[number][0], *chunks[number][1][place : place + 2].tolist())
+        for number, place in zip(of_chunk.tolist(), (places - starts[of_chunk]).tolist(), strict=True)
+    ]
+
+
+def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: EditRule) -> Edits:
+    """What is found of some pairs; only their tokens are held."""
+    needed, places = np.unique(pairs, return_inverse=True)
+    held = [rows[place] for place in needed.tolist()]
+    offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
+    values = np.concatenate([row.values[row.low : row.high] for row in held])
+    return compare_tokens(Ragged(offsets, values), places.reshape(-1, 2), rule)

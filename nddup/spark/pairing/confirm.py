@@ -1,0 +1,189 @@
+"""Confirm candidates by their texts, whose tokens come to where the candidates are.
+
+    matches                    --place_pairs-->    each candidate with a bucket     1 shuffle of ends, 1 join
+    placed, documents, tokens  --confirm_pairs-->  CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
+
+A candidate goes to the bucket of the least neighbour of its first node. So most candidates of a family, and its texts,
+meet in one task. A text goes to each bucket that needs it once, however many candidates it has there. A task writes the
+tokens it receives to its disk, and compares them a block of candidates at a time.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from nddup import working_tables
+from nddup.arrays import Ragged
+from nddup.matching.edit_rule import EditRule
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack, pack_sketches, pieces, unpack
+from nddup.spark.schemas import CONFIRMED, DOCUMENTS, MATCHES, TOKENS, require
+
+if TYPE_CHECKING:
+    from nddup.matching.token_edits import Edits
+
+Batches = Iterator[pa.RecordBatch]
+
+TEXT_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
+PAIR_LAYOUT: Layout = {
+    "node_a": np.int64,
+    "node_b": np.int64,
+    "overlap": np.int32,
+    "resemblance": np.float64,
+    "containment_a": np.float64,
+    "containment_b": np.float64,
+}
+
+HELD = 1 << 21
+"""Tokens of the candidates that are compared at a time, 16 MB."""
+
+
+def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
+    """Each candidate with the partition in which its texts meet.
+
+    Schema in:   MATCHES
+    Schema out:  MATCHES, bucket int
+    Shuffles:  one of the ends, and the join on node_a.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="pairs")
+    ends = matches.select("node_a", F.col("node_b").alias("other")).unionByName(
+        matches.select(F.col("node_b").alias("node_a"), F.col("node_a").alias("other"))
+    )
+    least = ends.groupBy("node_a").agg(F.least(F.min("other"), "node_a").alias("least"))
+    bucket = F.pmod(F.xxhash64("least"), F.lit(partitions)).cast("int").alias("bucket")
+    return matches.join(least, "node_a").select(*MATCHES.fieldNames(), bucket)
+
+
+def confirm_pairs(
+    placed: DataFrame, documents: DataFrame, tokens: DataFrame, rule: EditRule, *, partitions: int
+) -> DataFrame:
+    """The candidates with the edit similarity of their texts.
+
+    Schema in:   as `place_pairs` gives; DOCUMENTS; TOKENS, of all records
+    Schema out:  CONFIRMED, a row a candidate
+
+    Args:
+        placed: the candidates.
+        documents: of the run.
+        tokens: read again; a sequence may come several times, and some may be of no document.
+        rule: when texts confirm a pair.
+        partitions: as of `place_pairs`.
+
+    Shuffles:  the tokens of documents of candidates twice; fingerprints and candidates once.    Actions:  none.
+    """
+    require(documents, DOCUMENTS, stage="pairs")
+    require(tokens, TOKENS, stage="pairs")
+    needed = placed.select("bucket", F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+    named = documents.where("doc_id = group").select(F.col("doc_key").alias("node"), "token_fingerprint")
+    wanted = needed.join(named, "node")
+
+    # Records of one text come as often as there are: one of them is taken before texts are sent anywhere.
+    distinct = tokens.join(wanted.select("token_fingerprint").distinct(), "token_fingerprint", "left_semi")
+    distinct = distinct.dropDuplicates(["token_fingerprint"])
+    texts = (
+        distinct.join(wanted, "token_fingerprint")
+        .select("bucket", "node", F.col("tokens").alias("sketch"))
+        .mapInArrow(partial(_post_texts, partitions=partitions), block_schema(TEXT_LAYOUT))
+    )
+    pairs = placed.mapInArrow(partial(_post_pairs, partitions=partitions), block_schema(PAIR_LAYOUT))
+    blocks = texts.unionByName(pairs, allowMissingColumns=True)
+    return exchange(blocks, partitions=partitions).mapInArrow(partial(_confirm_block, rule=rule), CONFIRMED)
+
+
+def count_confirmed() -> dict[str, Column]:
+    """What is counted of CONFIRMED in passing."""
+    is_near, is_bounded = F.col("edit").isNotNull(), F.col("is_bounded")
+    return {
+        "confirmed": F.count_if(is_near),
+        "bounded": F.count_if(is_bounded),
+        "bounded_unconfirmed": F.count_if(is_bounded & ~is_near),
+        "lost": F.count_if(F.col("is_lost")),
+    }
+
+
+def _post_texts(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        sizes = np.asarray(batch.column("sketch").value_lengths())
+        for rows in pieces(8 * sizes.astype(np.int64)):
+            some = batch.slice(rows.start, rows.stop - rows.start)
+            targets = np.asarray(some.column("bucket")).astype(np.int32)
+            yield pack_sketches(TEXT_LAYOUT, targets, some, partitions=partitions)
+
+
+def _post_pairs(batches: Batches, *, partitions: int) -> Batches:
+    for batch in batches:
+        columns: Columns = {
+            name: batch.column(name).to_numpy(zero_copy_only=False).astype(kind) for name, kind in PAIR_LAYOUT.items()
+        }
+        yield pack(PAIR_LAYOUT, np.asarray(batch.column("bucket")).astype(np.int32), columns, partitions=partitions)
+
+
+class _Spooled(NamedTuple):
+    """The texts of a task, n of them, by node; their tokens lie in a file."""
+
+    nodes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    tokens: NDArray[np.uint64]
+
+    def take(self, places: NDArray[np.int64]) -> Ragged:
+        """Some texts; a place of -1 is an empty one."""
+        starts, sizes = np.append(self.starts, 0)[places], np.append(self.sizes, 0)[places]
+        parts = [self.tokens[low : low + size] for low, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+        return Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts))
+
+
+def _confirm_block(batches: Batches, *, rule: EditRule) -> Batches:
+    """CONFIRMED of the candidates of one partition."""
+    from nddup.matching.token_edits import compare_tokens  # noqa: PLC0415 - loads RapidFuzz, in the workers only
+
+    with TemporaryFile(prefix="nddup-") as file:
+        texts, columns = _receive(batches, file)
+        ends = np.stack([columns["node_a"], columns["node_b"]], axis=1).astype(np.int64)
+
+        # A text that was not found again has no place.
+        at = np.searchsorted(texts.nodes, ends)
+        places = np.where(np.append(texts.nodes, -1)[at] == ends, at, -1)
+        for rows in pieces(np.append(texts.sizes, 0)[places].sum(axis=1), HELD):
+            some = {name: column[rows] for name, column in columns.items()}
+            if not len(some["node_a"]):
+                continue
+            needed, numbers = np.unique(places[rows], return_inverse=True)
+            found = compare_tokens(texts.take(needed), numbers.reshape(-1, 2), rule)
+            yield _lay_out(some, found, np.asarray((places[rows] < 0).any(axis=1)))
+
+
+def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
+    """Write the tokens to the file; returns where they are, and the candidates in order of their nodes."""
+    texts: list[Columns] = [{"node": np.empty(0, np.int64), "size": np.empty(0, np.int32)}]
+    pairs: list[Columns] = [unpack([], PAIR_LAYOUT)]
+    for batch in batches:
+        columns = unpack([batch], TEXT_LAYOUT)
+        columns.pop("ids").tofile(file)
+        texts.append(columns)
+        pairs.append(unpack([batch], PAIR_LAYOUT))
+    file.flush()
+
+    nodes, sizes = (np.concatenate([part[name] for part in texts]).astype(np.int64) for name in ("node", "size"))
+    by_node = np.argsort(nodes)
+    starts = (np.cumsum(sizes) - sizes)[by_node]
+    tokens = np.memmap(file, np.uint64, mode="r") if sizes.sum() else np.empty(0, np.uint64)
+    held = {name: np.concatenate([part[name] for part in pairs]) for name in PAIR_LAYOUT}
+    order = np.lexsort((held["node_b"], held["node_a"]))
+    return (
+        _Spooled(nodes[by_node], starts, sizes[by_node], tokens),
+        {name: column[order] for name, column in held.items()},
+    )
+
+
+def _lay_out(columns: Columns, found: "Edits", is_lost: NDArray[np.bool_]) -> pa.RecordBatch:
+    """CONFIRMED of some candidates; a share that is not known is null."""
+    values = [pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT]
+    told = [pa.array(found.similarity, from_pandas=True), pa.array(found.is_bounded), pa.array(is_lost)]
+    return working_tables.CONFIRMED.batch([*values, *told])

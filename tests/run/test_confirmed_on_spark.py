@@ -1,0 +1,76 @@
+"""Pairs that texts confirm (`pairs.confirm`), on Spark: the definitions, and the tables of the embedded engine."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import nddup
+from nddup.errors import CapacityError
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.tables import RESULTS
+from tests.local.confirmed_texts import Case, draw_together, require_as_defined
+
+TABLES = ("documents", "pairs", "clusters", "keep")
+OF_ENGINES = {"seconds", "shuffle_bytes", "resumed"}
+
+
+def write(case: Case, folder: Path) -> str:
+    """The texts as a file of JSON lines."""
+    lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
+    path = folder / "texts.jsonl"
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / name).to_pylist()
+    return sorted(rows, key=str)
+
+
+@pytest.mark.spark
+def test_tables_are_those_of_the_definitions_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    """Texts are read again from files: groups, pairs, clusters and keep-list of thirty families, and their counts."""
+    case = draw_together(range(10))
+    config = build_config({**case.settings, "output": {"report": False}}, origin="test")
+    path = write(case, tmp_path)
+
+    made = run_job(spark, [path], str(tmp_path / "spark"), config)
+    here = run_locally([path], str(tmp_path / "local"), config)
+
+    require_as_defined(case, {name: read(tmp_path / "spark", name) for name in TABLES})
+    for name in RESULTS:
+        assert read(tmp_path / "spark", name) == read(tmp_path / "local", name), name
+    edits = made["stages"]["pairs"]["edits"]
+    assert edits == here["stages"]["pairs"]["edits"]
+    assert 0 < edits["confirmed"] < edits["compared"]
+
+
+@pytest.mark.spark
+def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
+    """Documents that were given are read from the DataFrame a second time."""
+    case = draw_together(range(10, 13))
+
+    run = nddup.find_duplicates(spark.createDataFrame(case.table.to_pandas()), **case.settings)
+
+    require_as_defined(case, {name: [row.asDict() for row in getattr(run, name).collect()] for name in TABLES})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_a_component_of_too_many_candidates_is_refused(engine: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Their texts would all be compared: the setting is named."""
+    case = draw_together(range(3))
+    settings = {**case.settings, "pairs": {**case.settings["pairs"], "max_edges": 1}, "output": {"report": False}}
+    config, path = build_config(settings, origin="test"), write(case, tmp_path)
+
+    run = partial(run_job, spark) if engine == "spark" else run_locally
+
+    with pytest.raises(CapacityError, match=r"pairs\.max_edges"):
+        run([path], str(tmp_path / "run"), config)
