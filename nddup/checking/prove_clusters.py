@@ -126,6 +126,19 @@ PARTIAL = Violations(
 is such a problem too."""
 
 
+UNPAIRED = Violations(
+    """
+    SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
+    FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
+    JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
+    ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
+    WHERE a.coverage IN ('all', 'pairs', 'documents')
+    """,
+    "{cluster_id}: {node_a} / {node_b} are no pair",
+)
+"""Chosen clusters with two sketches that are not in `pairs`: of these the texts were compared."""
+
+
 def extensible(*, is_cut: bool) -> Violations:
     """Clusters that promise to be maximal and to which a document can be added.
 

@@ -42,11 +42,13 @@ RANKS = {
 """The rank of a document under each keep policy."""
 
 
-def list_documents(policy: str) -> str:
-    """What `mark` reads."""
+def list_documents(policy: str, *, by_text: bool = False) -> str:
+    """What `mark` reads; `sequence` tells equal texts, where texts confirm pairs."""
+    sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
     return f"""
         SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
-               CAST({RANKS[policy]} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch
+               CAST({RANKS[policy]} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
+               {sequence} AS sequence
         FROM documents AS d
     """  # noqa: S608 - one of `RANKS`
 
@@ -55,7 +57,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
     """MARKED of documents as `list_documents` gives them.
 
     Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. Where the modulus follows the
-    number of features, it is part of what an equal sketch is.
+    number of features, it is part of what an equal sketch is. Where there is a `sequence`, it is taken instead: equal
+    texts have equal sketches.
 
     Args:
         batches: documents.
@@ -72,6 +75,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         size = np.diff(rows.offsets)
         weight = -(size << level) if is_contained else np.zeros(len(size), np.int64)
         same = _digest(rows, level, batch.column("doc_id").to_pylist())
+        sequences = batch.column("sequence").to_pylist()
+        same = [own if own[:1] == b"=" else told or own for own, told in zip(same, sequences, strict=True)]
         told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form)]
         yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
 

@@ -10,6 +10,7 @@ equal documents cost one comparison. The probes are all nodes or a sample of the
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,11 +26,13 @@ Batches = Iterator[pa.RecordBatch]
 RECOUNTED = working(
     "recounted",
     "probe string, other string, overlap long, resemblance double, within double, around double, likeness double,"
-    " covers boolean",
+    " covers boolean, edit double",
     "A near-duplicate of a probe; of two probes both directions. `within` is the containment of the probe in the other,"
     " `around` the other's in the probe, null where sketches show none; `likeness` what decides between several;"
-    " `covers`: a kept `other` removes a later probe.",
+    " `covers`: a kept `other` removes a later probe. `edit`: of their texts, where these confirm pairs.",
 )
+CANDIDATES = replace(RECOUNTED, name="candidates")
+"""The same before their texts are compared."""
 
 ROWS, FOUND = 200, 4_000
 """Sketches that are compared at once, and matches given back at once: a batch of similar sketches has millions."""
@@ -81,7 +84,7 @@ def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Rule) -> pa.RecordB
     nothing = pa.nulls(len(near.rows), pa.float64())
     within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
     covers = likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0)
-    columns = [near.overlap, near.resemblance, within, around, likeness, covers]
+    columns = [near.overlap, near.resemblance, within, around, likeness, covers, nothing]
     return RECOUNTED.batch([*ends, *(pa.array(column) for column in columns)])
 
 
@@ -117,9 +120,10 @@ FOLDED = """
     SELECT node_a, node_b, count(*) AS found, count_if(star) AS stars, count_if(is_hub) AS hubs,
            count(resemblance) AS estimates, min(overlap) AS low, max(overlap) AS high,
            min(resemblance) AS least, max(resemblance) AS most, min(of_a) AS least_of_a, max(of_a) AS most_of_a,
-           min(of_b) AS least_of_b, max(of_b) AS most_of_b, min(doc_a || ' / ' || doc_b) AS sample
+           min(of_b) AS least_of_b, max(of_b) AS most_of_b, min(edit) AS least_edit, max(edit) AS most_edit,
+           min(doc_a || ' / ' || doc_b) AS sample
     FROM (
-        SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star,
+        SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star, p.edit,
                CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN least(a.node, b.node) END AS node_a,
                CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN greatest(a.node, b.node) END AS node_b,
                CASE WHEN a.node > b.node THEN p.containment_b ELSE p.containment_a END AS of_a,
@@ -133,7 +137,7 @@ their nodes may descend; then the containments change ends. A hub row is one tha
 documents of both nodes, or of a node's first with another of its own."""
 
 
-def expect_rows(rule: Rule, *, limit: int) -> str:
+def expect_rows(rule: Rule, *, limit: int, by_text: bool = False) -> str:
     """What `pairs` must hold of each pair of nodes with a probe.
 
     Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
@@ -142,10 +146,13 @@ def expect_rows(rule: Rule, *, limit: int) -> str:
     Args:
         rule: what a near-duplicate is.
         limit: `pairs.expand_limit` of the run.
+        by_text: texts confirm pairs; equal ones have the edit similarity 1.
 
     Returns:
-        Of (truth, sketches, probes): node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance, of_a, of_b.
+        Of (truth, sketches, probes): node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance, of_a, of_b,
+        edit.
     """
+    equal = "CAST(1 AS DOUBLE)" if by_text else "CAST(NULL AS DOUBLE)"
     between = """
         SELECT t.*, a.n * b.n AS product
         FROM truth AS t JOIN sketches AS a ON t.probe = a.node JOIN sketches AS b ON t.other = b.node
@@ -156,14 +163,14 @@ def expect_rows(rule: Rule, *, limit: int) -> str:
                CASE WHEN product > {limit:d} THEN 1 ELSE product END AS due,
                CASE WHEN product > {limit:d} THEN 1 ELSE 0 END AS due_stars, 1 AS due_hubs, overlap, resemblance,
                CASE WHEN probe < other THEN within ELSE around END AS of_a,
-               CASE WHEN probe < other THEN around ELSE within END AS of_b
+               CASE WHEN probe < other THEN around ELSE within END AS of_b, edit
         FROM ({between}) AS across
         UNION ALL
         SELECT k.node AS node_a, k.node AS node_b,
                CASE WHEN k.inside > {limit:d} THEN k.n - 1 ELSE k.inside END AS due,
                CASE WHEN k.inside > {limit:d} OR h.node IS NOT NULL THEN k.n - 1 ELSE 0 END AS due_stars,
                k.n - 1 AS due_hubs, CAST(k.size AS BIGINT) AS overlap, CAST(1 AS DOUBLE) AS resemblance,
-               {whole} AS of_a, {whole} AS of_b
+               {whole} AS of_a, {whole} AS of_b, {equal} AS edit
         FROM (SELECT node, n, size, shiftright(n * (n - 1), 1) AS inside
               FROM sketches SEMI JOIN probes USING (node) WHERE n > 1 AND size >= {least_size(rule):d}) AS k
         LEFT JOIN (SELECT DISTINCT probe AS node FROM ({between}) AS across WHERE product > {limit:d}) AS h
@@ -178,7 +185,7 @@ _OFF = " OR ".join(
         *(f"coalesce(abs({name} - resemblance) > {TOLERANCE}, true)" for name in ("least", "most")),
         *(
             f"({name} IS NOT NULL AND coalesce(abs({end}_{name} - {name}) > {TOLERANCE}, true))"
-            for name in ("of_a", "of_b")
+            for name in ("of_a", "of_b", "edit")
             for end in ("least", "most")
         ),
     ]

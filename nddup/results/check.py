@@ -156,7 +156,8 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
 
 def _groups(evidence: Evidence) -> Iterator[Finding]:
     """Equal sketches are found again by a digest of all their ids."""
-    promise = "groups: group is the smallest id with the same sketch"
+    by_text = " and the same token_fingerprint" if evidence.promised.by_text else ""
+    promise = f"groups: group is the smallest id with the same sketch{by_text}"
     yield _find(evidence, promise, prove_documents.WRONG_GROUPS, reads=["docs"])
 
 
@@ -170,6 +171,8 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
     is_cut = evidence.promised.is_cut
     note = f"candidates were cut: {evidence.not_found:,} pairs of sketches not found" if is_cut else ""
     reads = ["expected", "folded", "probes"]
+    evidence.see(*reads)
+    note = "; ".join(filter(None, [note, evidence.unproved]))
     yield _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
 
 
@@ -186,8 +189,15 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     promise = "clusters: all pairs near-duplicates, support as said and enough"
     yield _listed(promise, evidence.chosen.problems, amount)
 
+    if evidence.promised.by_text:
+        promise, reads = (
+            "clusters: all their pairs are in pairs, whose texts were compared",
+            ["placed", "chosen", "folded"],
+        )
+        yield _find(evidence, promise, prove_clusters.UNPAIRED, reads=reads, amount=amount, note=evidence.unproved)
+
     # A chosen cluster is maximal if no sketch of the whole run can be added, and no document of its own sketches.
-    is_cut = evidence.promised.is_cut
+    is_cut = evidence.promised.is_cut or evidence.promised.by_text
     broken = [prove_clusters.extensible(is_cut=is_cut), prove_clusters.PARTIAL]
     reads = ["added", "placed", *(["folded"] if is_cut else [])]
     yield _find(evidence, "clusters: no document can be added", *broken, reads=reads, amount=amount)

@@ -4,7 +4,7 @@ A table is made when it is first asked for, and then only once, under its name; 
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_clusters import Claim
 from nddup.opened.finished_run import FinishedRun
+from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole
 from nddup.results.promised import Promised
 from nddup.verifying.cluster_proofs import Members, Sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
@@ -52,11 +53,13 @@ class Evidence:
 
     Attributes:
         promised: what it promises.
+        unproved: what could not be proved of the confirmation by texts, once the pairs were recounted.
     """
 
     def __init__(self, run: FinishedRun) -> None:
         self.run = run
         self.promised = Promised(run.metrics)
+        self.unproved = ""
         self._made: set[str] = set()
 
     def see(self, *names: str) -> None:
@@ -151,7 +154,7 @@ def _claim(row: Mapping[str, Any]) -> Claim:
 def _mark(evidence: Evidence) -> None:
     promised = evidence.promised
     kernel = prove_documents.marker(promised.form, levels=promised.levels, is_contained=promised.rule.is_containment)
-    text = prove_documents.list_documents(promised.config.keep.policy)
+    text = prove_documents.list_documents(promised.config.keep.policy, by_text=promised.by_text)
     evidence.run.transform(prove_documents.MARKED, text, kernel)
 
 
@@ -161,7 +164,18 @@ def _name_documents(evidence: Evidence) -> None:
 
 def _recount(evidence: Evidence) -> None:
     kernel = prove_pairs.recounter(*evidence.probes, evidence.promised.rule)
-    evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
+    if not evidence.promised.by_text:
+        evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
+        return
+
+    run = evidence.run
+    run.transform(prove_pairs.CANDIDATES, prove_pairs.UNLEVELLED, kernel)
+    evidence.see("folded")
+    candidates = run.sql("SELECT * FROM candidates")
+    threshold = evidence.promised.config.pairs.edit_threshold
+    confirmed = confirm_pairs(ends_of(candidates), claims_of(run), threshold, partial(read_whole, run))
+    evidence.unproved = confirmed.note
+    run.put("recounted", keep_confirmed(candidates, confirmed.pairs))
 
 
 def _put_probes(evidence: Evidence) -> None:
@@ -187,7 +201,9 @@ def _tell_truth(evidence: Evidence) -> None:
 
 def _expect(evidence: Evidence) -> None:
     promised = evidence.promised
-    evidence.run.keep("expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit))
+    evidence.run.keep(
+        "expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit, by_text=promised.by_text)
+    )
 
 
 def _extend(evidence: Evidence) -> None:

@@ -62,6 +62,11 @@ class Promised:
         return self.metrics.stages.pairs.cut_postings > 0 or is_by_chance
 
     @property
+    def by_text(self) -> bool:
+        """Whether texts confirm the pairs: the sketches alone do not say who are near-duplicates."""
+        return self.config.pairs.confirm != "none"
+
+    @property
     def support(self) -> int:
         """Features that all members of a cluster must share, beyond what the threshold asks; 0: no more."""
         return int(self.metrics.settings["clusters"]["support"] or 0)

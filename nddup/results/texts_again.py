@@ -6,17 +6,21 @@ import pyarrow as pa
 
 from nddup.results.opening import is_read_here
 from nddup.run.inputs_again import find_again, paths_of
+from nddup.scanning.text_choice import CHARACTERS
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder
 
 
-def read_texts(path: str, documents: Mapping[str, tuple[str, bytes]], *, master: str | None) -> pa.Table:
+def read_texts(
+    path: str, documents: Mapping[str, tuple[str, bytes]], *, master: str | None, characters: int | None = CHARACTERS
+) -> pa.Table:
     """STORED_TEXTS of these documents (doc_id -> source, fingerprint).
 
     Args:
         path: the run's folder.
         documents: where each comes from.
         master: the Spark master that was asked for. Spark is started only where run and inputs need it.
+        characters: so many of each text are taken; None takes all.
 
     Raises:
         ConfigError: if an input of the run is not there any more.
@@ -25,17 +29,17 @@ def read_texts(path: str, documents: Mapping[str, tuple[str, bytes]], *, master:
     if is_read_here(path, master=master):
         folder = RunFolder(LocalStorage(), path)
         if is_read_here(*paths_of(folder), master=None):
-            return _read_here(folder, documents)
+            return _read_here(folder, documents, characters)
 
     from nddup.run.on_spark.inputs import reopen_inputs  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
     from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
 
     spark = start_session(master=master, settings={})
-    return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(documents).toArrow()
+    return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(documents, characters).toArrow()
 
 
-def _read_here(folder: RunFolder, documents: Mapping[str, tuple[str, bytes]]) -> pa.Table:
+def _read_here(folder: RunFolder, documents: Mapping[str, tuple[str, bytes]], characters: int | None) -> pa.Table:
     from nddup.local.outputs import Reader  # noqa: PLC0415
     from nddup.local.reading.workers import Workers  # noqa: PLC0415
     from nddup.settings.derive import processes_of  # noqa: PLC0415
@@ -43,4 +47,4 @@ def _read_here(folder: RunFolder, documents: Mapping[str, tuple[str, bytes]]) ->
 
     collection, config = find_again(folder, LocalStorage())
     with Workers(processes_of(config)) as workers:
-        return Reader(collection, text_rule(config), limits_of(config), workers).find_texts(documents)
+        return Reader(collection, text_rule(config), limits_of(config), workers).find_texts(documents, characters)

@@ -1,0 +1,113 @@
+"""Recounted pairs of sketches whose texts confirm them, for `nddup check`: the texts are read again and compared.
+
+Nothing of the run's own comparison is used: the tokens are those of the written rule (`tokens.tokenise`), and the
+longest common subsequence is counted by `token_lcs`. Where that is not possible (the inputs changed, or a pair is
+beyond what is compared), what the run says of the pair is taken, and the line says what was not proved.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from hashlib import sha256
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nddup.errors import NddupError
+from nddup.matching.edit_rule import CELLS
+from nddup.opened.finished_run import FinishedRun
+from nddup.results.texts_again import read_texts
+from nddup.sketching.tokens import tokenise
+from nddup.verifying.token_lcs import count_common
+
+MOST_CELLS = 50_000_000_000
+"""Products of the tokens of two texts, all pairs that are compared together: some minutes of one core."""
+
+Pair = tuple[str, str]
+ReadTexts = Callable[[set[str]], Mapping[str, str]]
+"""The texts of documents by id, read again. Raises NddupError where the inputs changed."""
+
+
+class Confirmed(NamedTuple):
+    """The pairs that are near-duplicates by their texts too, and what was not proved."""
+
+    pairs: dict[Pair, float]
+    """The edit similarity of each."""
+
+    note: str
+    """Empty where every pair was proved."""
+
+
+def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold: float, read: ReadTexts) -> Confirmed:
+    """Compare the texts of recounted pairs.
+
+    Args:
+        candidates: pairs of documents whose sketches are near-duplicates, the smaller id first.
+        claims: the pairs of the run with their `edit`.
+        threshold: `pairs.edit_threshold`.
+        read: reads texts again.
+
+    Cost: the texts of all candidates are in memory as tokens; comparisons up to `MOST_CELLS`.
+    """
+    claimed = {pair: claims[pair] for pair in candidates & claims.keys()}
+    try:
+        texts = read({name for pair in candidates for name in pair})
+    except NddupError as error:
+        return Confirmed(claimed, f"texts not compared, `edit` of the run is taken: {error}")
+    tokens = {name: tokenise(text) for name, text in texts.items()}
+
+    share = Fraction(repr(threshold))
+    found: dict[Pair, float] = {}
+    unproved, budget = 0, MOST_CELLS
+    for pair in sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest()):
+        first, second = (tokens.get(name, []) for name in pair)
+        cells = len(first) * len(second)
+        budget -= cells
+        if cells > CELLS or budget < 0:  # the run took a lower bound, or it would take too long here
+            unproved += 1
+            found |= {pair: claimed[pair]} if pair in claimed else {}
+            continue
+        common, total = count_common(first, second), len(first) + len(second)
+        if common and Fraction(2 * common, total) >= share:
+            found[pair] = 2 * common / total
+    what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `edit` of the run is taken"
+    return Confirmed(found, what if unproved else "")
+
+
+def ends_of(recounted: pa.Table) -> set[Pair]:
+    """The pairs of RECOUNTED, the smaller id first."""
+    ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
+    return {(min(pair), max(pair)) for pair in ends}
+
+
+def claims_of(run: FinishedRun) -> dict[Pair, float]:
+    """The pairs of nodes in `pairs` with their `edit`; reads `folded`."""
+    rows = run.sql("SELECT node_a, node_b, least_edit FROM folded WHERE least_edit IS NOT NULL").to_pylist()
+    return {(row["node_a"], row["node_b"]): row["least_edit"] for row in rows}
+
+
+def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
+    """The texts of documents by id, read again from the inputs of a run.
+
+    Raises:
+        NddupError: if an input changed, or is not there any more.
+    """
+    wanted = pa.table({"doc_id": pa.array(sorted(names), pa.string())})
+    text = """
+        SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
+        FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
+    """
+    rows = run.sql(text, wanted=wanted).to_pylist()
+    places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
+    found = read_texts(run.path, places, master=None, characters=None)
+    return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+
+
+def keep_confirmed(recounted: pa.Table, confirmed: Mapping[Pair, float]) -> pa.Table:
+    """The rows of RECOUNTED that are confirmed: their `edit` also decides between several (`likeness`)."""
+    ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
+    edits = pa.array([confirmed.get((min(pair), max(pair))) for pair in ends], pa.float64())
+    kept = recounted.filter(pc.is_valid(edits))
+    for name in ("edit", "likeness"):
+        kept = kept.set_column(kept.schema.get_field_index(name), name, edits.drop_null())
+    return kept
