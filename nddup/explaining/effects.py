@@ -26,6 +26,7 @@ from nddup.explaining.curves import (
     percent,
     table,
 )
+from nddup.explaining.readers import say_what_readers_judged
 from nddup.settings.derive import bands_of, kind_of, recipe_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import (
@@ -73,9 +74,12 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
     if not (kind.is_of_words or kind.name == "whole"):
         heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
-    heading += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}", ""]
+    confirmed = f", texts of edit similarity {config.pairs.edit_threshold:g}" if config.pairs.confirm == "edit" else ""
+    heading += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}{confirmed}", ""]
     edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, found.mark)]
-    return replace(found, lines=(*heading, *found.lines, *edits))
+    is_judged = not (kind.is_of_words or kind.name == "whole") and config.shingle.unit == "word"
+    judged = say_what_readers_judged(config) if is_judged else []
+    return replace(found, lines=(*heading, *found.lines, *edits, *judged))
 
 
 def _edits(config: Config, mark: float) -> str:
