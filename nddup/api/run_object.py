@@ -143,7 +143,8 @@ class Run:
 
         Returns:
             `doc_a`, `doc_b`: an example; `pairs`: rows that stand behind it; and what the threshold is compared with,
-            lowest first: `resemblance`, `containment`, or `overlap` as a share of the larger sketch or a count.
+            lowest first: `resemblance`, `containment`, or `overlap` as a share of the larger sketch or a count;
+            `edit` where texts confirm pairs.
 
         Raises:
             ConfigError: of kind `mod-pow2` for a share of the overlap: `pairs` does not say how large the sketches are
@@ -152,6 +153,8 @@ class Run:
         Cost: a join of `pairs` with `documents`.
         """
         pairs = self.settings.pairs
+        if pairs.confirm == "edit":
+            return self.sql(CLOSEST.format(measured="min(p.edit)", name="edit", rows=n))
         if pairs.measure == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
             raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair tells it")
         size = "greatest(len(a.sketch), len(b.sketch))"

@@ -21,6 +21,7 @@ examples:
   nddup evaluate out/demo --truth samples/debdocs/truth_w5_j070.tsv
   nddup evaluate out/run --truth groups.txt --as groups --delimiter blank
   nddup evaluate out/run --truth pairs.csv --header yes --score similarity
+  nddup evaluate out/run --labels judged.csv
 """
 
 
@@ -32,7 +33,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         " and the pairs found on one side only.",
     )  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument("--truth", required=True, metavar="FILE", help="the reference list; any path Hadoop can open")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--truth", metavar="FILE", help="the reference list; any path Hadoop can open")
+    given.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints precision and recall"
+        " at the run's own threshold and above, and writes RUN/evaluation/labels.json",
+    )
     parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
     parser.add_argument(
         "--delimiter",
@@ -58,6 +66,7 @@ def execute(options: argparse.Namespace) -> int:
         spare_blas()
         from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
         from nddup.results.evaluation import describe  # noqa: PLC0415
+        from nddup.results.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         reading = Options(
@@ -68,7 +77,12 @@ def execute(options: argparse.Namespace) -> int:
             written=options.rows or WRITTEN,
         )
         steps.begin("open the run")
-        opened = open_run(options.run, master=options.master, beside=(options.truth,))
+        opened = open_run(options.run, master=options.master, beside=(options.truth or options.labels,))
+        if options.labels:
+            steps.begin("compare with the labels")
+            text = describe_labels(evaluate_labels(opened, options.labels))
+            sys.stdout.write(text)
+            return 0
         evaluation = evaluate_run(opened, options.truth, reading, steps=steps)
     sys.stdout.write(describe(evaluation, options.run))
     return 0

@@ -95,6 +95,8 @@ class PairsSettings(TypedDict, total=False):
 
     measure: Literal["resemblance", "overlap", "containment"]
     threshold: int | float
+    confirm: Literal["none", "edit"]
+    edit_threshold: float
     max_document_frequency: int | float | None
     max_postings: int
     max_edges: int

@@ -1,5 +1,7 @@
 """What readers judged: the kinds of mistake, as the page on thresholds tells them, and as runs decide them."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -24,7 +26,7 @@ def test_runs_decide_as_the_measures_say(profile: str) -> None:
     """By resemblance at 0.6, and by the text; each example is by itself."""
     texts = {f"{name}/{side}": text for name, one in EXAMPLES.items() for side, text in enumerate(one[:2])}
     table = pa.table({"id": list(texts), "text": list(texts.values())})
-    pairs = {"threshold": 0.6} if profile == "none" else {"threshold": 0.4, "confirm": "edit"}
+    pairs: Any = {"threshold": 0.6} if profile == "none" else {"threshold": 0.4, "confirm": "edit"}
     measure, least = (MEASURES["resemblance"], 0.6) if profile == "none" else (MEASURES["edit"], 0.77)
 
     run = nddup.find_duplicates(table, pairs=pairs)

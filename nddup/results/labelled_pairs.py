@@ -1,0 +1,220 @@
+"""`nddup evaluate RUN --labels FILE`: pairs that a person judged, against a run at every threshold above its own.
+
+A line of FILE is two ids and a label, separated by tabs, semicolons or commas; a first line without a label that is
+known names the columns. What a pair is measured by is what the run compares with its threshold: the resemblance, the
+edit similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run has not found is
+below its threshold, and nothing more is known of it: a run at a low threshold tells most.
+
+It leaves `evaluation/labels.json` in the run's folder.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from nddup.errors import ConfigError
+from nddup.opened.finished_run import FinishedRun
+from nddup.redaction import drop_login
+from nddup.results.opening import Opened
+from nddup.results.reference_file import Files
+
+SAME = frozenset({"1", "yes", "y", "true", "same", "duplicate"})
+OTHER = frozenset({"0", "no", "n", "false", "other", "different"})
+"""Labels, in any case."""
+
+MOST_BYTES = 64 << 20
+"""Of FILE: about a million pairs, which nobody labels by hand."""
+
+STEPS, SHOWN = 100, 5
+"""Points of the curve from 0 to 1, and how many of them apart are printed."""
+
+BAR = 30
+"""Characters of a precision or recall of 1."""
+
+MEASURED = """
+    WITH named AS (
+        SELECT w.place, a.group AS a, b.group AS b FROM wanted AS w
+        LEFT JOIN documents AS a ON w.doc_a = a.doc_id LEFT JOIN documents AS b ON w.doc_b = b.doc_id
+    ), found AS (
+        SELECT least(x.group, y.group) AS a, greatest(x.group, y.group) AS b, max({value}) AS measured
+        FROM pairs AS p JOIN documents AS x ON p.doc_a = x.doc_id JOIN documents AS y ON p.doc_b = y.doc_id
+        GROUP BY least(x.group, y.group), greatest(x.group, y.group)
+    )
+    SELECT n.place, n.a IS NOT NULL AND n.b IS NOT NULL AS is_known, CAST(f.measured AS DOUBLE) AS measured
+    FROM named AS n LEFT JOIN found AS f ON least(n.a, n.b) = f.a AND greatest(n.a, n.b) = f.b
+"""
+"""Of each labelled pair, whether both are documents, and its measure: null where the run has no such pair."""
+
+
+class Label(NamedTuple):
+    """A pair, the smaller id first, and whether a person calls it the same."""
+
+    pair: tuple[str, str]
+    is_same: bool
+
+
+def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
+    """Compare a run with labelled pairs; leave `evaluation/labels.json`.
+
+    Returns:
+        `labels`: counts of the file; `measure`, `threshold` of the run; `curve`: a point a threshold, `at`, `found`,
+        `precision`, `recall`, `f1`, from the threshold of the run upwards. A ratio that divides by nothing is null.
+
+    Raises:
+        ConfigError: if the file is not there, holds no labelled pair, or a line of another form.
+
+    Cost: a join of `pairs` with `documents`.
+    """
+    labels = list(_read_labels(_text_of(opened.files, path), path))
+    judged = _without_doubt(labels)
+    name, value, least = _measure_of(opened.run.metrics.settings)
+    found = _measure(opened.run, judged, value)
+
+    known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]
+    evaluation = {
+        "path": drop_login(path),
+        "labels": {
+            "lines": len(labels),
+            "pairs": len(judged),
+            "contradictory": len({one.pair for one in labels}) - len(judged),
+            "unknown": len(judged) - len(known),
+            "same": sum(is_same for is_same, _ in known),
+            "below": sum(measured is None for _, measured in known),
+        },
+        "measure": name,
+        "threshold": least,
+        "curve": [_point(at, known) for at in _thresholds(least)],
+    }
+    opened.folder.write_text("evaluation/labels.json", json.dumps(evaluation, indent=2, ensure_ascii=False) + "\n")
+    return evaluation
+
+
+def describe_labels(evaluation: Mapping[str, Any]) -> str:
+    """The counts, and the curve as a table with bars; the best F1 is marked."""
+    labels, curve = evaluation["labels"], evaluation["curve"]
+    best = max(curve, key=lambda point: point["f1"] or 0.0)
+    shown = [point for place, point in enumerate(curve) if place % SHOWN == 0 or point is best]
+    own = f"{evaluation['measure']} of {evaluation['threshold']:g}"
+    lines = [
+        f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels",
+        f"in no pair, because an id is no document of the run: {labels['unknown']:,}",
+        f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {own}",
+        "",
+        f"  {evaluation['measure']:>11}  found  precision  recall    F1",
+    ]
+    for point in shown:
+        numbers = "  ".join(_spelled(point[name]) for name in ("precision", "recall", "f1"))
+        bars = f"p {'█' * round(BAR * (point['precision'] or 0)):<{BAR}} r {'█' * round(BAR * (point['recall'] or 0))}"
+        mark = "  best F1" if point is best else ""
+        lines.append(f"  {point['at']:>11g}  {point['found']:>5,}      {numbers}  {bars}{mark}")
+    return "\n".join([*lines, ""])
+
+
+def _text_of(files: Files, path: str) -> str:
+    """The whole file.
+
+    Raises:
+        ConfigError: if it is too large, or not UTF-8.
+    """
+    (file,) = files.list_inputs([path]).files
+    if file.size > MOST_BYTES:
+        raise ConfigError(f"--labels {path}: expected at most {MOST_BYTES >> 20} MB of labelled pairs")
+    try:
+        return files.read_part(file.path, 0, file.size).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--labels {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def _read_labels(text: str, path: str) -> Iterator[Label]:
+    """The labelled pairs.
+
+    Raises:
+        ConfigError: if there is none, or a line is of another form.
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    delimiter = next((one for one in "\t;," if lines and one in lines[0]), ",")
+    rows = list(csv.reader(lines, delimiter=delimiter))
+    start = 1 if rows and _label_of(rows[0]) is None else 0
+    for number, row in enumerate(rows[start:], start + 1):
+        label = _label_of(row)
+        if label is None:
+            raise ConfigError(
+                f"--labels {path}: line {number}: expected two ids and a label ({', '.join(sorted(SAME | OTHER))}),"
+                f" got {delimiter.join(row)!r}"
+            )
+        first, second = sorted(row[:2], key=str.encode)
+        yield Label((first, second), label)
+    if len(rows) == start:
+        raise ConfigError(f"--labels {path}: holds no labelled pair: expected lines of id, id, label")
+
+
+def _label_of(row: list[str]) -> bool | None:
+    """What the third field says; None where it is no label, or there are not three fields."""
+    said = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
+    return said in SAME if said in SAME | OTHER else None
+
+
+def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
+    """Each pair of two documents once; those with two different labels are left out."""
+    told: dict[tuple[str, str], set[bool]] = {}
+    for pair, is_same in labels:
+        if pair[0] != pair[1]:
+            told.setdefault(pair, set()).add(is_same)
+    return {pair: said.pop() for pair, said in told.items() if len(said) == 1}
+
+
+def _measure_of(settings: Mapping[str, Any]) -> tuple[str, str, float]:
+    """What the run compares: its name, its column of `pairs`, and the threshold."""
+    pairs = settings["pairs"]
+    if pairs.get("confirm", "none") == "edit":
+        return "edit", "p.edit", pairs["edit_threshold"]
+    if pairs["measure"] == "containment":
+        return "containment", "greatest(p.containment_a, p.containment_b)", pairs["threshold"]
+    if pairs["measure"] == "resemblance":
+        return "resemblance", "p.resemblance", pairs["threshold"]
+    if isinstance(pairs["threshold"], int):
+        return "overlap", "p.overlap", pairs["threshold"]
+    raise ConfigError("--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance")
+
+
+def _measure(
+    run: FinishedRun, judged: Mapping[tuple[str, str], bool], value: str
+) -> dict[tuple[str, str], tuple[bool, float | None]]:
+    """Of each pair whether both ids are known, and what was measured."""
+    pairs = list(judged)
+    wanted = pa.table(
+        {
+            "place": pa.array(range(len(pairs)), pa.int64()),
+            "doc_a": pa.array([pair[0] for pair in pairs], pa.string()),
+            "doc_b": pa.array([pair[1] for pair in pairs], pa.string()),
+        }
+    )
+    rows = run.sql(MEASURED.format(value=value), wanted=wanted).to_pylist()
+    return {pairs[row["place"]]: (row["is_known"], row["measured"]) for row in rows}
+
+
+def _thresholds(least: float) -> list[float]:
+    """The run's own, then every hundredth up to 1; of a count, every count up to its double."""
+    if least > 1 or isinstance(least, int):
+        return [float(at) for at in range(int(least), 2 * int(least) + 1)]
+    return [least, *(step / STEPS for step in range(STEPS + 1) if step / STEPS > least)]
+
+
+def _point(at: float, known: list[tuple[bool, float | None]]) -> dict[str, Any]:
+    """Precision and recall where pairs are those that reach a threshold."""
+    found = [is_same for is_same, measured in known if measured is not None and measured >= at]
+    common, same = sum(found), sum(is_same for is_same, _ in known)
+    return {
+        "at": at,
+        "found": len(found),
+        "precision": common / len(found) if found else None,
+        "recall": common / same if same else None,
+        "f1": 2 * common / (len(found) + same) if found or same else None,
+    }
+
+
+def _spelled(share: float | None) -> str:
+    return "    -" if share is None else f"{share:5.3f}"

@@ -1,0 +1,65 @@
+"""`nddup evaluate --labels`: precision and recall over thresholds, against a count by hand."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from tests.results.evaluated_runs import THRESHOLD, documents, start
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which the products of groups of equal sketches are stars."""
+    return start(tmp_path_factory.mktemp("labels"), documents(), expand_limit=6)
+
+
+def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels of all pairs of some documents: every point is counted again from `pairs` and the groups."""
+    names = sorted(name for name in documents() if name[0] in "fcs")
+    rows = [(a, b, "yes" if a[:2] == b[:2] else "no") for a, b in combinations(names, 2)]
+    lines = [*(",".join(row) for row in rows), "nobody,copy0,yes", "f0 v1,f0 v2,no", "f0 v2,f0 v1,yes"]
+    (tmp_path / "judged.csv").write_text("first,second,judged\n" + "\n".join(lines) + "\n")
+
+    assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.csv")]) == 0
+
+    told = json.loads((run / "evaluation" / "labels.json").read_text())
+    group = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    measured = {frozenset((group[row["doc_a"]], group[row["doc_b"]])): row["resemblance"]
+                for row in pq.read_table(run / "pairs").to_pylist()}  # fmt: skip
+    judged = {(a, b): said == "yes" for a, b, said in rows if {a, b} != {"f0 v1", "f0 v2"}}
+    same = sum(judged.values())
+    assert told["labels"] == {
+        "lines": len(lines), "pairs": len(judged) + 1, "contradictory": 1, "unknown": 1, "same": same,
+        "below": sum(frozenset((group[a], group[b])) not in measured for a, b in judged),
+    }  # fmt: skip
+    assert told["curve"][0]["at"] == THRESHOLD
+    for point in told["curve"]:
+        found = [is_same for (a, b), is_same in judged.items()
+                 if measured.get(frozenset((group[a], group[b])), 0) >= point["at"]]  # fmt: skip
+        assert point["found"] == len(found)
+        assert point["recall"] == sum(found) / same
+        assert point["precision"] == (sum(found) / len(found) if found else None)
+    assert "best F1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no labelled pair"),
+        ("a,b,maybe\n", "holds no labelled pair"),
+        ("a;b;yes\na;c;perhaps\n", "line 2: expected two ids and a label"),
+        ("a\tb\n", "holds no labelled pair"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(
+    text: str, said: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that says what was expected."""
+    (tmp_path / "judged.txt").write_text(text)
+
+    assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.txt")]) == 2
+    assert said in capsys.readouterr().err
