@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": GROUND | {"sketching", "scanning", "spark"},
     "opened": GROUND | {"tables", "storage"},
     "opened.spark": {"opened", "spark", "storage"},
-    "report": {"opened"},
+    "report": {"opened", "settings"},
     "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},

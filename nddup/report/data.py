@@ -1,9 +1,11 @@
 """The data of a report as plain values, in chunks that the page loads one by one.
 
-    summary       everything but the clusters
+    summary       everything but clusters and documents (`data_summary`)
     clusters-N    columns of `CLUSTERS_EACH` clusters: what is sorted, filtered and listed
     members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
-    names-N       ids and addresses of the documents of some clusters, about `NAMES_CHARACTERS`: what is searched
+    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`data_families`)
+    documents-N   columns of `DOCUMENTS_EACH` documents: what is searched, filtered and listed (`data_documents`)
+    nearest-N     the nearest documents of each of these
     texts-N       texts of about `TEXTS_CHARACTERS`
 
 Cost: linear in the rows shown.
@@ -16,146 +18,47 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.metrics import RunMetrics, StageMetrics
-from nddup.report.shown import LENGTHS, Content
-from nddup.report.summary import headline, notes
+from nddup.report.data_documents import DOCUMENTS_EACH, StoredTexts, document_chunks, state_of
+from nddup.report.data_families import FAMILIES_EACH, family_chunks
+from nddup.report.data_summary import summarise
+from nddup.report.families import Family, find_families, find_nearest_sets
+from nddup.report.shown import Content
+from nddup.report.titles import find_titles
 
 CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500
 TEXTS_CHARACTERS = 250_000
-NAMES_CHARACTERS = 2_000_000
 LABEL = 160
 """Characters of the address or id that stands for a cluster in the list."""
 
-STATES = ("kept", "exact", "equal", "near")
-"""What became of a document: kept, or removed as a duplicate, and why."""
-
-SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1_000, 10_000, 100_000)
-"""Lower ends of the histogram of cluster sizes."""
-
-OPEN = 1 << 62
-"""No upper end."""
+ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
+"""Of which pairs `least` is the lowest: of all in the cluster, of those that the run lists, or it is not known."""
 
 Chunk = tuple[str, Any]
 
 
 def chunks(shown: Content) -> Iterator[Chunk]:
     """All chunks of a report: (name, value that JSON can hold)."""
-    places, texts = _texts(shown.texts)
+    stored, texts = _texts(shown.texts)
+    families = find_families(shown.clusters)
     cells = _bounds(shown.cells, len(shown.clusters))
     listed = _bounds(shown.listed, len(shown.clusters))
-    names = _names(shown, listed)
-    yield "summary", _summary(shown, len(texts), len(names))
+    columns = _columns(shown, listed, cells, stored) | _family_columns(shown, families)
+    counts = {
+        "clusters": {"each": CLUSTERS_EACH, "members_each": MEMBERS_EACH},
+        "documents": {"each": DOCUMENTS_EACH},
+        "families": {"each": FAMILIES_EACH, "shown": len(families)},
+        "texts": {"chunks": len(texts)},
+    }
+    yield "summary", summarise(shown, counts, longest=columns["longest"])
 
-    columns = _columns(shown, listed, cells, places)
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
-    yield from _members(shown, listed, cells, places)
-    for number, named in enumerate(names):
-        yield f"names-{number}", named
+    yield from _members(shown, listed, cells, stored)
+    yield from family_chunks(shown, families)
+    yield from document_chunks(shown, stored)
     for number, rows in enumerate(texts):
         yield f"texts-{number}", rows
-
-
-def _summary(shown: Content, text_chunks: int, name_chunks: int) -> dict[str, Any]:
-    """The chunk `summary`."""
-    metrics = shown.metrics
-    settings, sketch = metrics.settings, metrics.stages.sketch
-    return {
-        "run": shown.path,
-        "headline": [list(line) for line in headline(metrics)],
-        "notes": notes(metrics),
-        "funnel": _funnel(metrics),
-        "histograms": {
-            "sizes": _bucketed(shown.sizes),
-            "resemblance": _percents(shown.resemblances),
-            "lengths": {
-                "labels": [_span(low, high) for low, high in pairwise(_ends(LENGTHS))],
-                "counts": [count for _, count in shown.lengths],
-            },
-        },
-        "rejects": {
-            "reasons": sorted(sketch.rejected.items(), key=lambda item: (-item[1], item[0])),
-            "first": [[row[name] for name in ("source", "record", "doc_id", "reason", "detail", "excerpt")]
-                      for row in shown.rejects],
-        },
-        "skipped": [[file.path, file.why] for file in sketch.skipped_files],
-        "settings": [
-            [f"{section}.{key}" if section != "spark" else key, value]
-            for section, values in settings.items()
-            for key, value in values.items()
-        ],
-        "versions": sorted(metrics.versions.items()),
-        "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
-        "evaluation": shown.evaluation,
-        "components": shown.components,
-        "shingle": _shingle(settings["shingle"]),
-        "rule": {name: settings["pairs"][name] for name in ("measure", "threshold")},
-        "mode": settings["clusters"]["mode"],
-        "texts": {"documents": len(shown.texts), "chunks": text_chunks},
-        "clusters": {
-            "shown": len(shown.clusters),
-            "all": metrics.rows["clusters"],
-            "each": CLUSTERS_EACH,
-            "members_each": MEMBERS_EACH,
-            "name_chunks": name_chunks,
-            "listed_each": shown.listed_each,
-            "matrix_each": shown.matrix_each,
-        },
-    }  # fmt: skip
-
-
-def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
-    """From records to kept documents."""
-    rows, kept = metrics.rows, metrics.stages.keep.kept
-    distinct = rows["documents"] - metrics.equal_sketches
-    return [
-        ("records read", metrics.records, ""),
-        ("documents", rows["documents"], f"{rows['rejects']:,} records rejected"),
-        ("distinct sketches", distinct, f"{metrics.equal_sketches:,} share the sketch of another"),
-        ("kept", kept, f"{rows['documents'] - kept:,} are near-duplicates of a kept one"),
-    ]
-
-
-def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
-    """The shingles by which the page compares two texts: those of the run, or 3 words if the run's are characters."""
-    if shingle["unit"] != "word":
-        return {"length": 3, "offset": 1}
-    return {"length": shingle["length"], "offset": shingle["offset"]}
-
-
-def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
-    """A row of the table of stages."""
-    return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
-            "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
-
-
-def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
-    """Clusters by `SIZES`, up to the largest that occurs."""
-    largest = max((size for size, _ in sizes), default=0)
-    edges = [low for low in SIZES if low <= largest]
-    counts = [0] * len(edges)
-    for size, count in sizes:
-        counts[int(np.searchsorted(edges, size, side="right")) - 1] += count
-    return {"labels": [_span(low, high) for low, high in pairwise(_ends(edges))], "counts": counts}
-
-
-def _percents(resemblances: list[tuple[int | None, int]]) -> dict[str, Any]:
-    """Pairs by whole percent of resemblance, from the lowest that occurs."""
-    known = {percent: count for percent, count in resemblances if percent is not None}
-    percents = range(min(known, default=0), 101) if known else range(0)
-    unknown = sum(count for percent, count in resemblances if percent is None)
-    return {"labels": list(percents), "counts": [known.get(percent, 0) for percent in percents], "unknown": unknown}
-
-
-def _ends(lows: Sequence[int]) -> list[int]:
-    return [*lows, OPEN]
-
-
-def _span(low: int, high: int) -> str:
-    if high == OPEN:
-        return f"≥ {low:,}"
-    return f"{low:,}" if high == low + 1 else f"{low:,}–{high - 1:,}"
 
 
 def _bounds(table: pa.Table, clusters: int) -> list[int]:
@@ -163,80 +66,93 @@ def _bounds(table: pa.Table, clusters: int) -> list[int]:
     return np.searchsorted(table["rank"].to_numpy(), np.arange(clusters + 1)).tolist()  # type: ignore[no-any-return]
 
 
-def _texts(texts: pa.Table) -> tuple[dict[str, tuple[int, int]], list[list[list[str]]]]:
-    """doc_id -> (chunk, row in it), and the chunks."""
-    places: dict[str, tuple[int, int]] = {}
+def _texts(texts: pa.Table) -> tuple[StoredTexts, list[list[list[str]]]]:
+    """Where each text is, with the words that stand for it; and the chunks."""
+    stored: StoredTexts = {}
     found: list[list[list[str]]] = []
     held = TEXTS_CHARACTERS
-    for doc, text in zip(texts["doc_id"].to_pylist(), texts["text"].to_pylist(), strict=True):
+    titles = find_titles(texts["text"].to_pylist())
+    for doc, text, title in zip(texts["doc_id"].to_pylist(), texts["text"].to_pylist(), titles, strict=True):
         if held >= TEXTS_CHARACTERS:
             found.append([])
             held = 0
-        places[doc] = (len(found) - 1, len(found[-1]))
+        stored[doc] = (len(found) - 1, len(found[-1]), title)
         found[-1].append([doc, text])
         held += len(text)
-    return places, found
+    return stored, found
 
 
-def _columns(
-    shown: Content, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
-) -> dict[str, list[Any]]:
+def _columns(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> dict[str, list[Any]]:
     """The columns of the list of clusters.
 
-    `least` is the lowest resemblance in the cluster in 1/1000 if all its pairs are known, else -1. `kept` counts the
-    listed documents that are kept, and `texts` those with a stored text.
+    `least` is the lowest resemblance in the cluster in 1/1000, -1 if none is known, and `least_of` says of which
+    pairs. `kept` counts the listed documents that are kept, `texts` those with a stored text. `longest` is the longest
+    listed document in tokens, `title` the title of the first that has a text.
     """
     clusters = shown.clusters
-    resemblance = shown.cells["resemblance"].to_numpy(zero_copy_only=False)
     docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
+    tokens, spans = shown.listed["n_tokens"].to_numpy(zero_copy_only=False), list(pairwise(listed))
 
     # Running totals: the count of a cluster is the difference at its two ends.
     stays = np.concatenate([[0], np.cumsum(shown.listed["kept"].to_numpy(zero_copy_only=False).astype(np.int64))])
-    stored = np.concatenate([[0], np.cumsum([doc in places for doc in docs], dtype=np.int64)])
-
-    least = []
-    for size, (low, high) in zip(clusters["size"].to_pylist(), pairwise(cells), strict=True):
-        worst = resemblance[low:high].min() if high - low == size * (size - 1) // 2 else np.nan
-        least.append(-1 if np.isnan(worst) else int(worst * 1_000 + 1e-6))
-
+    has_text = np.concatenate([[0], np.cumsum([doc in stored for doc in docs], dtype=np.int64)])
+    weakest = _weakest(shown, cells)
     return {
         "id": clusters["cluster_id"].to_pylist(),
         "size": clusters["size"].to_pylist(),
         "support": clusters["support"].to_pylist(),
         "coverage": clusters["coverage"].to_pylist(),
-        "least": least,
-        "label": [(urls[low] or docs[low])[:LABEL] if low < high else "" for low, high in pairwise(listed)],
-        "kept": [int(stays[high] - stays[low]) for low, high in pairwise(listed)],
-        "texts": [int(stored[high] - stored[low]) for low, high in pairwise(listed)],
+        "least": [value for value, _ in weakest],
+        "least_of": [which for _, which in weakest],
+        "label": [(urls[low] or docs[low])[:LABEL] if low < high else "" for low, high in spans],
+        "title": [next((stored[doc][2] for doc in docs[low:high] if doc in stored), "") for low, high in spans],
+        "longest": [int(tokens[low:high].max()) if low < high else 0 for low, high in spans],
+        "kept": [int(stays[high] - stays[low]) for low, high in spans],
+        "texts": [int(has_text[high] - has_text[low]) for low, high in spans],
     }
 
 
-def _names(shown: Content, listed: list[int]) -> list[tuple[int, list[str]]]:
-    """For each chunk its first cluster, and of each of its clusters the ids and addresses of the documents as lines."""
-    lines = [
-        f"{doc_id}\n{url}" if url else doc_id
-        for doc_id, url in zip(shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist(), strict=True)
-    ]
-    found: list[tuple[int, list[str]]] = []
-    held = NAMES_CHARACTERS
-    for rank, (low, high) in enumerate(pairwise(listed)):
-        if held >= NAMES_CHARACTERS:
-            found.append((rank, []))
-            held = 0
-        found[-1][1].append("\n".join(lines[low:high]))
-        held += len(found[-1][1][-1])
+def _weakest(shown: Content, cells: list[int]) -> list[tuple[int, int]]:
+    """Of each cluster the lowest resemblance in 1/1000 or -1, and of which pairs it is that."""
+    resemblance = shown.cells["resemblance"].to_numpy(zero_copy_only=False)
+    larger = {row["rank"]: row for row in shown.weakest.to_pylist()}
+    found = []
+    for rank, (size, (low, high)) in enumerate(zip(shown.clusters["size"].to_pylist(), pairwise(cells), strict=True)):
+        if rank in larger:
+            pairs, estimated, least = (larger[rank][name] for name in ("pairs", "estimated", "least"))
+        elif size <= shown.matrix_each:
+            values = resemblance[low:high]
+            pairs, estimated = high - low, int(np.count_nonzero(~np.isnan(values)))
+            least = float(np.nanmin(values)) if estimated else None
+        else:
+            pairs, estimated, least = 0, 0, None
+        of = UNKNOWN if least is None else ALL if pairs == estimated == size * (size - 1) // 2 else LISTED_ONLY
+        found.append((-1 if least is None else int(least * 1_000 + 1e-6), of))
     return found
 
 
-def _members(
-    shown: Content, listed: list[int], cells: list[int], places: Mapping[str, tuple[int, int]]
-) -> Iterator[Chunk]:
+def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, list[int]]:
+    """Of each cluster its family, and the earlier cluster of it that shares most documents, with their number.
+
+    -1 where there is none; `shared` is 0 then.
+    """
+    size = len(shown.clusters)
+    family, near, shared = [-1] * size, [-1] * size, [0] * size
+    for place, one in enumerate(families):
+        for rank in one.ranks:
+            family[rank] = place
+    for rank, (other, count) in find_nearest_sets(families, shown.clusters["members"].to_pylist()).items():
+        near[rank], shared[rank] = other, count
+    return {"family": family, "near": near, "shared": shared}
+
+
+def _members(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> Iterator[Chunk]:
     """For each cluster its component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
     components = shown.clusters["component"].to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
         docs = [
-            _document(row, places) for row in shown.listed.slice(listed[start], listed[end] - listed[start]).to_pylist()
+            _document(row, stored) for row in shown.listed.slice(listed[start], listed[end] - listed[start]).to_pylist()
         ]
         pairs = _flat_pairs(shown.cells.slice(cells[start], cells[end] - cells[start]))
         rows = [
@@ -250,13 +166,12 @@ def _members(
         yield f"members-{number}", rows
 
 
-def _document(row: Mapping[str, Any], places: Mapping[str, tuple[int, int]]) -> list[Any]:
+def _document(row: Mapping[str, Any], stored: StoredTexts) -> list[Any]:
     """Id, url, source, record, tokens, features, state, kept document, chunk and row of its text (-1: none stored)."""
-    state = 0 if row["kept"] else STATES.index(row["reason"])
-    chunk, place = places.get(row["doc_id"], (-1, -1))
+    chunk, place, _ = stored.get(row["doc_id"], (-1, -1, ""))
     return [
         row["doc_id"], row["url"], row["source"], row["record"], row["n_tokens"], row["n_features"],
-        state, row["duplicate_of"], chunk, place,
+        state_of(row["kept"], row["reason"]), row["duplicate_of"], chunk, place,
     ]  # fmt: skip
 
 

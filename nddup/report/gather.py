@@ -1,7 +1,7 @@
 """What a report shows, gathered from the tables of a finished run: bounded, whatever the size of the run.
 
 Counts are of all rows. Of the clusters at most `MOST_CLUSTERS` come here, of their documents `MOST_LISTED`, of the
-pairs among these `MOST_CELLS`; what was left out is in `Content.bounds`, and the page says it.
+pairs among these `MOST_CELLS`; `ask_documents` bounds the rest. The page says what is left out.
 """
 
 import json
@@ -16,6 +16,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report import questions
+from nddup.report.ask_documents import ask_about_documents, ask_edges, ask_weakest
 from nddup.report.shown import (
     CELLS,
     CLUSTERS,
@@ -29,7 +30,7 @@ from nddup.report.shown import (
     list_documents,
 )
 
-MOST_LISTED = 500_000
+MOST_LISTED = 300_000
 """Documents listed, of all clusters together."""
 
 MOST_CELLS = 600_000
@@ -73,6 +74,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     if asked is not None:
         missing = _asked_documents(run, clusters, names, texts, asked.clusters)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
+    about = ask_about_documents(run, clusters, names)
     return Content(
         path=drop_login(run.path),
         metrics=run.metrics,
@@ -86,6 +88,11 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         rejects=run.sql(questions.REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
         components=run.sql(questions.COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
+        documents=about.documents,
+        nearest=about.nearest,
+        memberships=about.memberships,
+        weakest=ask_weakest(run, clusters, names, matrix_each),
+        edges=ask_edges(run, clusters),
         matrix_each=matrix_each,
         listed_each=listed_each,
     )

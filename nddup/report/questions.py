@@ -43,6 +43,37 @@ NEAR = """
 """What the run says of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
 `shown.CELLS`."""
 
+DOCUMENTS = """
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
+           CAST(coalesce(s.stands, 0) AS BIGINT) AS stands, s.longest, CAST(coalesce(p.pairs, 0) AS BIGINT) AS pairs
+    FROM documents AS d JOIN keep AS k ON d.doc_id = k.doc_id
+    LEFT JOIN wanted AS w ON d.doc_id = w.doc_id
+    LEFT JOIN (SELECT r.duplicate_of, count(*) AS stands, max(e.n_tokens) AS longest
+               FROM keep AS r JOIN documents AS e ON r.doc_id = e.doc_id
+               WHERE r.duplicate_of IS NOT NULL GROUP BY r.duplicate_of) AS s ON d.doc_id = s.duplicate_of
+    LEFT JOIN (SELECT doc_id, count(*) AS pairs
+               FROM (SELECT doc_a AS doc_id FROM pairs UNION ALL SELECT doc_b AS doc_id FROM pairs) AS ends
+               GROUP BY doc_id) AS p ON d.doc_id = p.doc_id
+    ORDER BY CASE WHEN w.doc_id IS NULL THEN 1 ELSE 0 END, d.doc_key
+"""
+"""Every document, those in wanted(doc_id) first, then in collection order: rows of `shown.DOCUMENTS`. `stands` counts
+the documents removed in its favour, `longest` is the longest of these in tokens, `pairs` counts its near-duplicates."""
+
+WITHIN = """
+    SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part, a.place AS first, b.place AS second, p.resemblance
+    FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
+    ORDER BY part, first, second
+"""
+"""The near-duplicate pairs inside each part of wanted(part, place, doc_id): part, first, second int32, resemblance."""
+
+WEAKEST = """
+    SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part AS rank, count(*) AS pairs, count(p.resemblance) AS estimated,
+           min(p.resemblance) AS least
+    FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
+    GROUP BY a.part ORDER BY rank
+"""
+"""The lowest resemblance inside each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
+
 PLACES = """
     SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
@@ -74,4 +105,33 @@ def largest_clusters(listed_each: int) -> str:
         LEFT JOIN (SELECT cluster_id, min(doc_id) AS doc_id FROM members WHERE representative GROUP BY cluster_id) AS r
         ON c.cluster_id = r.cluster_id
         ORDER BY c.size DESC, c.cluster_id
+    """  # noqa: S608 - a number
+
+
+def nearest(each: int) -> str:
+    """The nearest documents of those in wanted(doc_id), `each` at most: rows of `shown.NEAREST`, by id and place."""
+    return f"""
+        SELECT doc_id, other, overlap, resemblance
+        FROM (SELECT n.doc_id, n.other, n.overlap, n.resemblance,
+                     row_number() OVER (PARTITION BY n.doc_id
+                                        ORDER BY coalesce(n.resemblance, -1) DESC, n.overlap DESC, n.other) AS place
+              FROM (SELECT doc_a AS doc_id, doc_b AS other, overlap, resemblance FROM pairs
+                    UNION ALL SELECT doc_b AS doc_id, doc_a AS other, overlap, resemblance FROM pairs) AS n
+              JOIN wanted AS w ON n.doc_id = w.doc_id) AS placed
+        WHERE place <= {each:d} ORDER BY doc_id, place
+    """  # noqa: S608 - a number
+
+
+def memberships(each: int) -> str:
+    """The clusters of documents in wanted(doc_id), of those in ranked(cluster_id, rank): rows of `shown.MEMBERSHIPS`.
+
+    Of a document the `each` first by rank; `clusters` counts all.
+    """
+    return f"""
+        SELECT doc_id, rank, clusters
+        FROM (SELECT m.doc_id, r.rank, count(*) OVER (PARTITION BY m.doc_id) AS clusters,
+                     row_number() OVER (PARTITION BY m.doc_id ORDER BY r.rank) AS place
+              FROM members AS m JOIN ranked AS r ON m.cluster_id = r.cluster_id
+              JOIN wanted AS w ON m.doc_id = w.doc_id) AS placed
+        WHERE place <= {each:d} ORDER BY doc_id, rank
     """  # noqa: S608 - a number

@@ -54,6 +54,28 @@ CELLS = pa.schema(
         ("resemblance", pa.float64()),
     ]
 )
+DOCUMENTS = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("url", pa.string()),
+        ("source", pa.string()),
+        ("record", pa.int64()),
+        ("n_tokens", pa.int32()),
+        ("n_features", pa.int32()),
+        ("kept", pa.bool_()),
+        ("duplicate_of", pa.string()),
+        ("reason", pa.string()),
+        ("stands", pa.int64()),
+        ("longest", pa.int32()),
+        ("pairs", pa.int64()),
+    ]
+)
+NEAREST = pa.schema(
+    [("doc_id", pa.string()), ("other", pa.string()), ("overlap", pa.int32()), ("resemblance", pa.float64())]
+)
+MEMBERSHIPS = pa.schema([("doc_id", pa.string()), ("rank", pa.int32()), ("clusters", pa.int64())])
+WEAKEST = pa.schema([("rank", pa.int32()), ("pairs", pa.int64()), ("estimated", pa.int64()), ("least", pa.float64())])
+EDGES = pa.schema([("part", pa.int32()), ("first", pa.int32()), ("second", pa.int32()), ("resemblance", pa.float64())])
 TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
 
 
@@ -69,6 +91,12 @@ class Content:
             first.
         cells: CELLS, by rank and place of the first document; `first` and `second` are places.
         texts: TEXTS that are stored.
+        documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, those listed among them.
+        nearest: NEAREST of these documents, by id, nearest first; None where the run has too many pairs to ask.
+        memberships: MEMBERSHIPS of these documents, by id and rank.
+        weakest: WEAKEST of clusters larger than a matrix, by rank.
+        edges: EDGES of the graphs of `families.find_families(clusters)`: `part` is the place of the family, `first` and
+            `second` are places of its documents.
         sizes: (size, clusters of that size), ascending, of all clusters.
         resemblances: (whole percent or None for no estimate, pairs), of all pairs.
         lengths: (lower end of `LENGTHS`, documents), of all documents.
@@ -91,6 +119,11 @@ class Content:
     rejects: list[dict[str, Any]] = field(default_factory=list)
     components: list[dict[str, Any]] | None = None
     evaluation: Mapping[str, Any] | None = None
+    documents: pa.Table = field(default_factory=DOCUMENTS.empty_table)
+    nearest: pa.Table | None = field(default_factory=NEAREST.empty_table)
+    memberships: pa.Table = field(default_factory=MEMBERSHIPS.empty_table)
+    weakest: pa.Table = field(default_factory=WEAKEST.empty_table)
+    edges: pa.Table = field(default_factory=EDGES.empty_table)
     matrix_each: int = MATRIX_EACH
     listed_each: int = LISTED_EACH
 

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any
 
+SCRIPTS = (
+    "data", "dom", "route", "charts", "csv", "list", "find", "overview", "browser", "documents", "differ", "compare",
+    "cluster", "document", "graph", "family", "quality", "details", "main",
+)  # fmt: skip
 ASSETS = (
-    "report.css", "theme.js", "chart.umd.min.js", "data.js", "dom.js", "charts.js", "overview.js", "browser.js",
-    "differ.js", "compare.js", "cluster.js", "quality.js", "details.js", "main.js", "LICENSE-chartjs.txt",
+    "report.css", "theme.js", "chart.umd.min.js", *(f"{name}.js" for name in SCRIPTS), "LICENSE-chartjs.txt",
 )  # fmt: skip
 
 _UNSAFE = re.compile("[<>&\u007f-\u009f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")

@@ -1,6 +1,8 @@
 """Reports of made-up runs, written without Spark by the writer that runs use."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,20 @@ import pyarrow as pa
 
 from nddup.metrics import RunMetrics
 from nddup.report.data import chunks
-from nddup.report.shown import CELLS, CLUSTERS, LISTED, TEXTS, Content, list_cells, list_documents
+from nddup.report.families import find_families
+from nddup.report.shown import (
+    CELLS,
+    CLUSTERS,
+    DOCUMENTS,
+    EDGES,
+    LISTED,
+    MEMBERSHIPS,
+    NEAREST,
+    TEXTS,
+    Content,
+    list_cells,
+    list_documents,
+)
 from nddup.report.write import write_report
 from nddup.settings.schema import Config
 
@@ -45,10 +60,16 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetri
     return RunMetrics.read(metrics)
 
 
-def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Content:  # noqa: ANN401 - fields of Shown
+def make_shown(
+    clusters: Sequence[Sequence[Document]],
+    *,
+    is_family: bool = False,
+    **more: Any,  # noqa: ANN401 - fields of Content
+) -> Content:
     """What a report shows of a run with these clusters, the first document of each kept, all pairs at 0.9.
 
-    Larger clusters must come first. Every document that has a text has it stored.
+    Larger clusters must come first. Every document that has a text has it stored. If there are clusters, one document
+    more is in none. `is_family`: all clusters are of one component.
     """
     ids = [sorted((document[0] for document in cluster), key=str.encode) for cluster in clusters]
     table = pa.table(
@@ -56,7 +77,7 @@ def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Content: 
             "cluster_id": [f"{number:016x}" for number in range(len(clusters))],
             "support": [100] * len(clusters),
             "size": [len(cluster) for cluster in clusters],
-            "component": [names[0] for names in ids],
+            "component": [ids[0][0] if is_family else names[0] for names in ids],
             "coverage": ["all"] * len(clusters),
             "representative": [cluster[0][0] for cluster in clusters],
             "members": ids,
@@ -94,10 +115,11 @@ def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Content: 
         },
         schema=CELLS,
     )
+    documents, nearest, memberships = documents_of(listed, cells)
     sizes = np.unique([len(cluster) for cluster in clusters], return_counts=True)
     fields: dict[str, Any] = {
         "path": "out/made",
-        "metrics": metrics_of(len(docs), len(cells), len(clusters), len(clusters)),
+        "metrics": metrics_of(len(documents), len(cells), len(clusters), sum(documents["kept"].to_pylist())),
         "clusters": table,
         "listed": listed,
         "cells": cells,
@@ -106,8 +128,55 @@ def make_shown(clusters: Sequence[Sequence[Document]], **more: Any) -> Content: 
         "resemblances": [(90, len(cells))],
         "lengths": [(100, len(docs))],
         "rejects": [],
+        "documents": documents,
+        "nearest": nearest,
+        "memberships": memberships,
+        "edges": edges_of(table),
     }
     return Content(**{**fields, **more})
+
+
+def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The documents of clusters and one without duplicates, what is nearest to each, and its clusters."""
+    rows = {row["doc_id"]: row for row in listed.to_pylist()}
+    at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
+    removed = Counter(row["duplicate_of"] for row in rows.values())
+    near: dict[str, list[str]] = {doc: [] for doc in rows}
+    for rank, first, second in zip(*(cells[name].to_pylist() for name in ("rank", "first", "second")), strict=True):
+        for one, other in ((at[rank, first], at[rank, second]), (at[rank, second], at[rank, first])):
+            near[one].append(other)
+    alone = {"doc_id": "alone", "url": "https://elsewhere.example/one/install-guide.html", "source": "other.xml",
+             "record": 9, "n_tokens": 50, "n_features": 46, "kept": True}  # fmt: skip
+    held = [
+        {**row, "stands": removed[doc], "longest": 120, "pairs": len(near.get(doc, ()))}
+        for doc, row in sorted((rows | {"alone": alone} if rows else rows).items(), key=lambda item: item[0].encode())
+    ]
+    ranks: dict[str, list[int]] = {doc: [] for doc in rows}
+    for (rank, _), doc in at.items():
+        ranks[doc].append(rank)
+    return (
+        pa.Table.from_pylist([{name: row.get(name) for name in DOCUMENTS.names} for row in held], DOCUMENTS),
+        pa.Table.from_pylist(
+            [{"doc_id": row["doc_id"], "other": other, "overlap": 180, "resemblance": 0.9}
+             for row in held for other in near.get(row["doc_id"], ())], NEAREST),
+        pa.Table.from_pylist(
+            [{"doc_id": row["doc_id"], "rank": rank, "clusters": len(ranks[row["doc_id"]])}
+             for row in held for rank in ranks.get(row["doc_id"], ())], MEMBERSHIPS),
+    )  # fmt: skip
+
+
+def edges_of(clusters: pa.Table) -> pa.Table:
+    """Every two documents of a cluster are near-duplicates."""
+    members = clusters["members"].to_pylist()
+    rows = []
+    for part, family in enumerate(find_families(clusters)):
+        sets = [set(members[rank]) for rank in family.ranks]
+        rows += [
+            {"part": part, "first": i, "second": j, "resemblance": 0.9}
+            for (i, a), (j, b) in combinations(enumerate(family.drawn), 2)
+            if any({a, b} <= one for one in sets)
+        ]
+    return pa.Table.from_pylist(rows, EDGES)
 
 
 def many_clusters(number: int) -> list[list[Document]]:

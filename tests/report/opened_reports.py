@@ -70,4 +70,4 @@ class Watched:
 
 def labels(page: Page) -> list[str]:
     """First documents of the rows on the screen, from above."""
-    return [text.strip() for text in page.locator(".rows .c-label a").all_text_contents()]
+    return [text.strip() for text in page.locator("#clusters .rows .c-label a").all_text_contents()]

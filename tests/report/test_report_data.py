@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from nddup.cli import main
 from nddup.errors import NddupError
 from nddup.opened.duck import DuckRun
-from nddup.report import data
 from nddup.report.data import chunks
 from nddup.report.folder import report_run
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather
@@ -24,7 +23,7 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder
 from tests.opened.made_runs import write_family
-from tests.report.made_reports import make_shown, many_clusters
+from tests.report.made_reports import make_shown
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 values = st.recursive(st.none() | st.booleans() | st.integers() | any_text, lambda inner: st.lists(inner, max_size=4))
@@ -175,23 +174,6 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     made = dict(chunks(gather(DuckRun(str(run)))))
     names = {path.stem for path in (run / "report" / "data").iterdir() if path.suffix == ".js"}
     assert names == made.keys()
-
-
-@pytest.mark.parametrize("characters", [1, 500, 10**9])
-def test_what_is_searched_is_every_id_and_address(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of names follow each other without a gap, whatever their size."""
-    monkeypatch.setattr(data, "NAMES_CHARACTERS", characters)
-    clusters = many_clusters(30)
-
-    made = dict(chunks(make_shown(clusters)))
-
-    named = [made[f"names-{number}"] for number in range(made["summary"]["clusters"]["name_chunks"])]
-    assert len(named) == {1: 30, 10**9: 1}.get(characters, len(named))
-    lines: list[str] = []
-    for first, of_clusters in named:
-        assert first == len(lines)
-        lines += of_clusters
-    assert lines == ["\n".join(f"{doc_id}\n{url}" for doc_id, url, _ in cluster) for cluster in clusters]
 
 
 def test_pairs_without_a_resemblance_are_counted_apart(tmp_path: Path) -> None:

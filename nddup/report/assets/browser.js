@@ -1,8 +1,7 @@
 "use strict";
-// The list of clusters: all of them are sorted and filtered, only the rows on the screen exist.
+// The list of clusters. Sets of one family overlap: only the first of each is listed until it is unfolded.
 (() => {
   const { h, count } = nddup;
-  const SPARE = 6; // rows beyond either edge of the screen
   const SORTS = {
     size: { name: "Documents", compare: (c) => (a, b) => c.size[b] - c.size[a] },
     least: { name: "Weakest pair", compare: (c) => (a, b) => known(c.least[a]) - known(c.least[b]) },
@@ -10,18 +9,21 @@
     label: { name: "First document", compare: (c) => (a, b) => (c.label[a] < c.label[b] ? -1 : c.label[a] > c.label[b] ? 1 : 0) },
     id: { name: "Cluster id", compare: (c) => (a, b) => (c.id[a] < c.id[b] ? -1 : 1) },
   };
+  const PLAIN = { query: "", source: "", site: "", size: 2, coverage: "", texts: false, fold: true, sort: "size", reverse: false };
   const known = (least) => (least < 0 ? 2000 : least);
-  const state = { query: "", least: 2, coverage: "", texts: false, sort: "size", reverse: false };
-  let data, columns, order = [], active = 0, parts = null, matching = null, searching = 0;
+  const state = { ...PLAIN };
+  const open = new Set(); // families that are unfolded
+  let data, columns, order = [], parts = null, matching = null, searched = "", turn = 0;
 
   // Columns of all clusters, from all chunks of them.
   nddup.columns = async () => {
     if (columns) return columns;
-    const { shown, each } = (await nddup.load("summary")).clusters;
+    data = await nddup.load("summary");
+    const { shown, each } = data.clusters;
     const names = Array.from({ length: Math.ceil(shown / each) }, (_, at) => `clusters-${at}`);
     const chunks = await Promise.all(names.map(nddup.load));
     const merged = {};
-    for (const name of ["id", "size", "support", "coverage", "least", "label", "kept", "texts"]) {
+    for (const name of ["id", "size", "support", "coverage", "least", "least_of", "label", "title", "longest", "kept", "texts", "family", "near", "shared"]) {
       merged[name] = chunks.flatMap((chunk) => chunk[name]);
     }
     merged.rank = new Map(merged.id.map((id, rank) => [id, rank]));
@@ -29,69 +31,125 @@
     return columns;
   };
 
-  // The first clusters, from the first chunk alone.
+  // The first clusters, from the first chunk alone; one of a family stands for it.
   nddup.largest = async (number) => {
     const { shown } = (await nddup.load("summary")).clusters;
     if (!shown) return [];
     const chunk = await nddup.load("clusters-0");
-    return chunk.id.slice(0, number).map((id, at) => ({ id, size: chunk.size[at], label: chunk.label[at] }));
+    const families = new Map();
+    const found = [];
+    chunk.id.forEach((id, at) => {
+      const family = chunk.family[at];
+      if (family >= 0 && families.has(family)) families.get(family).more += 1;
+      else {
+        const row = { id, size: chunk.size[at], label: chunk.title[at] || chunk.label[at], longest: chunk.longest[at], more: 0 };
+        found.push(row);
+        if (family >= 0) families.set(family, row);
+      }
+    });
+    return found.slice(0, number);
   };
 
-  const passes = (rank) => columns.size[rank] >= state.least
+  const passes = (rank) => columns.size[rank] >= state.size
     && (!state.coverage || columns.coverage[rank] === state.coverage)
     && (!state.texts || columns.texts[rank] > 1)
     && (!matching || matching[rank] === 1);
 
-  function arrange() {
+  // Rows: {rank, more: sets folded under it, child: whether it stands under another of its family}.
+  function fold(ranks) {
+    const families = new Map();
+    const rows = [];
+    for (const rank of ranks) {
+      const family = columns.family[rank];
+      if (family < 0) rows.push({ rank, more: 0 });
+      else if (families.has(family)) families.get(family).sets.push(rank);
+      else {
+        const first = { rank, sets: [] };
+        families.set(family, first);
+        rows.push(first);
+      }
+    }
+    return rows.flatMap(({ rank, sets = [] }) => [{ rank, more: sets.length },
+      ...(open.has(columns.family[rank]) ? sets.map((set) => ({ rank: set, more: 0, child: true })) : [])]);
+  }
+
+  const isDescending = () => ["size", "support"].includes(state.sort) !== state.reverse;
+  const address = () => nddup.stateful("#/clusters", state, PLAIN);
+
+  function refresh({ message = "", keep = false } = {}) {
+    if (!parts) return;
     const ranks = [];
     for (let rank = 0; rank < columns.id.length; rank += 1) if (passes(rank)) ranks.push(rank);
     if (state.sort !== "size") ranks.sort(SORTS[state.sort].compare(columns)); // they come by size
     if (state.reverse) ranks.reverse();
     order = ranks;
-    active = 0;
+    const rows = state.fold ? fold(ranks) : ranks.map((rank) => ({ rank, more: 0 }));
+    const folded = rows.reduce((sum, row) => sum + (row.more && !open.has(columns.family[row.rank]) ? row.more : 0), 0);
+    parts.empty.hidden = rows.length > 0 || Boolean(message);
+    const all = nddup.plural(columns.id.length, "cluster", "clusters");
+    parts.status.textContent = message || `${ranks.length === columns.id.length ? all : `${count(ranks.length)} of ${all}`}${
+      folded ? `, ${count(folded)} of them folded under one they overlap with` : ""}`;
+    parts.list.set(rows, { sort: state.sort, isDescending: isDescending(), keep });
   }
 
-  // Search ---------------------------------------------------------------------------------------------------------
-  const names = []; // of each chunk of names: its first cluster, and of each cluster ids and addresses in lower case
-
+  // Documents are gone through only where something is asked of them.
   async function search() {
-    searching += 1;
-    const mine = searching;
-    const query = state.query.trim().toLowerCase();
-    if (!query) {
-      matching = null;
-      refresh();
-      return;
-    }
-    matching = new Uint8Array(columns.id.length);
-    columns.id.forEach((id, rank) => {
-      if (id.includes(query) || columns.label[rank].toLowerCase().includes(query)) matching[rank] = 1;
-    });
-    const chunks = data.clusters.name_chunks;
-    for (let number = 0; number < chunks; number += 1) {
-      if (!names[number]) {
-        refresh(`Searching the documents: ${Math.round((100 * number) / chunks)} %`);
-        const [first, lines] = await nddup.pass(`names-${number}`);
-        if (mine !== searching) return;
-        names[number] = { first, lines: lines.map((line) => line.toLowerCase()) };
-      }
-      const { first, lines } = names[number];
-      lines.forEach((line, at) => {
-        if (line.includes(query)) matching[first + at] = 1;
-      });
+    turn += 1;
+    const mine = turn;
+    const criteria = { query: state.query, source: state.source, site: state.site, outcome: "" };
+    searched = JSON.stringify(criteria);
+    matching = null;
+    if (!nddup.asksNothing(criteria)) {
+      matching = new Uint8Array(columns.id.length);
+      const query = state.query.trim().toLowerCase();
+      if (query && !state.source && !state.site) columns.id.forEach((id, rank) => { if (id.startsWith(query)) matching[rank] = 1; });
+      refresh({ message: "Searching the documents …" });
+      const isDone = await nddup.search(criteria, (found, at) => { for (const rank of found.clusters[at]) matching[rank] = 1; },
+        (percent) => percent < 100 && refresh({ message: `Searching the documents: ${percent} %` }), () => mine !== turn);
+      if (!isDone) return;
     }
     refresh();
   }
 
+  function changed(name) {
+    if (name === "sort") state.reverse = false;
+    nddup.remember("clusters", address());
+    if (["query", "source", "site"].includes(name)) search();
+    else refresh();
+  }
+
+  function sortBy(name) {
+    state.reverse = state.sort === name ? !state.reverse : false;
+    state.sort = name;
+    parts.filters.fill();
+    nddup.remember("clusters", address());
+    refresh();
+  }
+
+  function unfold(rank) {
+    const family = columns.family[rank];
+    if (open.has(family)) open.delete(family);
+    else open.add(family);
+    refresh({ keep: true });
+  }
+
   // Rows -----------------------------------------------------------------------------------------------------------
-  function cells(rank) {
-    const size = columns.size[rank];
-    const url = `#/cluster/${columns.id[rank]}`;
+  nddup.isShort = (longest) => longest > 0 && longest < data.short.tokens;
+  const shortTag = (longest) => (nddup.isShort(longest) ? h("span", { class: "tag warn" }, "very short texts") : null);
+
+  function cells({ rank, more, child }) {
+    const title = columns.title[rank] || columns.label[rank] || columns.id[rank];
+    const isOpen = open.has(columns.family[rank]);
+    const near = columns.near[rank];
+    const shared = child && near >= 0 ? h("span", { class: "tag" }, `shares ${count(columns.shared[rank])} of ${count(columns.size[rank])} with ${columns.id[near].slice(0, 6)}…`) : null;
+    const unfolding = more ? h("button", { type: "button", tabindex: -1, class: "unfold", "aria-expanded": String(isOpen), on: { click: () => unfold(rank) } },
+      `${isOpen ? "−" : "+"} ${nddup.plural(more, "overlapping set", "overlapping sets")}`) : null;
     return [
-      h("span", { role: "gridcell", class: "c-size" }, count(size), h("span", { class: "unit" }, " documents")),
+      h("span", { role: "gridcell", class: "c-size" }, count(columns.size[rank]), h("span", { class: "unit" }, " documents")),
       h("span", { role: "gridcell", class: "c-label" },
-        h("a", { href: url, tabindex: -1 }, nddup.oneLine(columns.label[rank] || columns.id[rank])),
-        h("span", { class: "c-id" }, columns.id[rank],
+        h("a", { href: nddup.href("cluster", columns.id[rank]), tabindex: -1 }, nddup.oneLine(title, Boolean(columns.title[rank]))),
+        h("span", { class: "c-id" }, columns.title[rank] ? nddup.oneLine(columns.label[rank]) : h("span", { class: "c-address" }, columns.id[rank])),
+        h("span", { class: "c-tags" }, unfolding, shared, shortTag(columns.longest[rank]),
           columns.coverage[rank] === "all" ? null : h("span", { class: "tag" }, columns.coverage[rank]),
           columns.texts[rank] > 1 ? h("span", { class: "tag" }, "text") : null)),
       h("span", { role: "gridcell", class: "c-least" }, h("span", { class: "unit" }, "weakest "), nddup.share(columns.least[rank])),
@@ -99,157 +157,57 @@
     ];
   }
 
-  const rowHeight = () => (matchMedia("(max-width: 720px)").matches ? 84 : 56);
-
-  function paint() {
-    if (!parts || parts.view.hidden) return;
-    const height = rowHeight();
-    parts.rows.style.height = `${order.length * height}px`;
-    const top = parts.rows.getBoundingClientRect().top;
-    const first = Math.max(0, Math.floor(-top / height) - SPARE);
-    const last = Math.min(order.length, Math.ceil((innerHeight - top) / height) + SPARE);
-    const made = [];
-    for (let at = first; at < last; at += 1) {
-      const row = h("div", { role: "row", id: `row-${at}`, "aria-rowindex": at + 2, class: at === active ? "row active" : "row",
-        "aria-selected": at === active ? "true" : "false" }, cells(order[at]));
-      row.style.transform = `translateY(${at * height}px)`;
-      row.dataset.at = at;
-      made.push(row);
-    }
-    parts.rows.replaceChildren(...made);
-    const isThere = active >= first && active < last;
-    if (isThere) parts.grid.setAttribute("aria-activedescendant", `row-${active}`);
-    else parts.grid.removeAttribute("aria-activedescendant");
-  }
-
-  function refresh(message) {
-    if (!parts) return;
-    arrange();
-    parts.grid.setAttribute("aria-rowcount", order.length + 1);
-    parts.rows.hidden = order.length === 0;
-    parts.empty.hidden = order.length > 0 || Boolean(message);
-    parts.status.textContent = message || (order.length === columns.id.length
-      ? nddup.plural(order.length, "cluster", "clusters")
-      : `${count(order.length)} of ${nddup.plural(columns.id.length, "cluster", "clusters")}`);
-    for (const button of parts.sorts) {
-      const is = button.dataset.sort === state.sort;
-      button.parentElement.setAttribute("aria-sort", is ? (isDescending() ? "descending" : "ascending") : "none");
-    }
-    parts.chosen.value = state.sort;
-    paint();
-  }
-
-  const isDescending = () => ["size", "support"].includes(state.sort) !== state.reverse;
-
-  function sortBy(name) {
-    state.reverse = state.sort === name ? !state.reverse : false;
-    state.sort = name;
-    refresh();
-  }
-
-  function move(to) {
-    active = Math.max(0, Math.min(order.length - 1, to));
-    const height = rowHeight();
-    const top = parts.rows.getBoundingClientRect().top + active * height;
-    const head = document.querySelector("header.site").offsetHeight + parts.head.offsetHeight;
-    if (top < head) scrollBy(0, top - head);
-    else if (top + height > innerHeight) scrollBy(0, top + height - innerHeight);
-    paint();
-  }
-
-  function onKey(event) {
-    if (event.target !== parts.grid) return;
-    const page = Math.max(1, Math.floor(innerHeight / rowHeight()) - 3);
-    const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: order.length - 1 };
-    if (event.key in moves) {
-      event.preventDefault();
-      move(moves[event.key]);
-    } else if (event.key === "Enter" && order.length) {
-      location.hash = `#/cluster/${columns.id[order[active]]}`;
-    }
-  }
-
-  // The page -------------------------------------------------------------------------------------------------------
-  function filters() {
-    const later = (then) => {
-      let timer = 0;
-      return (event) => {
-        clearTimeout(timer);
-        timer = setTimeout(() => then(event.target), 150);
-      };
-    };
-    const coverages = [...new Set(columns.coverage)].sort();
-    const query = h("input", { type: "search", id: "query", placeholder: "Id or address", autocomplete: "off", spellcheck: "false",
-      on: { input: later((input) => {
-        state.query = input.value;
-        search();
-      }) } });
-    const least = h("input", { type: "number", id: "least", min: 2, value: 2, inputmode: "numeric",
-      on: { input: later((input) => {
-        state.least = Number(input.value) || 2;
-        refresh();
-      }) } });
-    const coverage = h("select", { id: "coverage", on: { change: (event) => {
-      state.coverage = event.target.value;
-      refresh();
-    } } }, h("option", { value: "" }, "any"), coverages.map((one) => h("option", { value: one }, one)));
-    const texts = h("input", { type: "checkbox", id: "texts", on: { change: (event) => {
-      state.texts = event.target.checked;
-      refresh();
-    } } });
-    const chosen = h("select", { id: "sort", on: { change: (event) => {
-      state.sort = event.target.value;
-      state.reverse = false;
-      refresh();
-    } } }, Object.entries(SORTS).map(([value, { name }]) => h("option", { value }, name)));
-    const label = (id, text, input, name) => h("div", { class: `field ${name || ""}` }, h("label", { for: id }, text), input);
-    return { chosen, query, form: h("div", { class: "filters card", role: "search", "aria-label": "Clusters" },
-      label("query", "Search", query, "wide"), label("least", "At least … documents", least),
-      coverages.length > 1 ? label("coverage", "Coverage", coverage) : null, label("sort", "Sort by", chosen),
-      h("div", { class: "field check" }, texts, h("label", { for: "texts" }, "with stored texts"))) };
-  }
-
-  function header() {
-    const names = [["size", "c-size"], ["label", "c-label"], ["least", "c-least"], ["support", "c-support"]];
-    const sorts = names.map(([name]) => h("button", { type: "button", "data-sort": name, on: { click: () => sortBy(name) } }, SORTS[name].name));
-    const head = h("div", { role: "row", "aria-rowindex": 1, class: "row head" },
-      sorts.map((button, at) => h("span", { role: "columnheader", class: names[at][1] }, button)));
-    return { sorts, head };
+  function save() {
+    const head = ["cluster_id", "documents", "common_features", "weakest_resemblance", "coverage", "first_document", "begins"];
+    nddup.download("clusters.csv", nddup.csv(head, order.map((rank) => [columns.id[rank], columns.size[rank], columns.support[rank],
+      columns.least[rank] < 0 ? null : columns.least[rank] / 1000, columns.coverage[rank], columns.label[rank], columns.title[rank]])));
   }
 
   nddup.views.clusters = {
     title: "Clusters",
-    async build(view, summary) {
-      data = summary;
+    async build(view) {
       await nddup.columns();
-      const { form, chosen, query } = filters();
-      const { sorts, head } = header();
-      const rows = h("div", { role: "rowgroup", class: "rows", on: { click: (event) => {
-        const row = event.target.closest("[data-at]");
-        if (row && !event.target.closest("a")) location.hash = `#/cluster/${columns.id[order[Number(row.dataset.at)]]}`;
-      } } });
-      const grid = h("div", { role: "grid", class: "grid", tabindex: 0, "aria-label": "Clusters", "aria-colcount": 4, on: { keydown: onKey } },
-        h("div", { role: "rowgroup", class: "heading" }, head), rows);
+      const { shown, all, listed_each: each } = data.clusters;
+      const { sources, sites } = data.documents;
+      const coverages = [...new Set(columns.coverage)].sort();
+      const filters = nddup.filters("clusters", "Clusters", state, changed, [
+        { name: "query", kind: "search", text: "Search", placeholder: "Words of an id, an address, a title" },
+        sources.length > 1 && { name: "source", kind: "choice", text: "Source", options: sources, placeholder: "any file" },
+        sites.length > 1 && { name: "site", kind: "choice", text: "Site", options: sites, placeholder: "any site" },
+        { name: "size", kind: "number", text: "At least … documents", least: 2 },
+        coverages.length > 1 && { name: "coverage", kind: "select", text: "Coverage", options: [["", "any"], ...coverages.map((one) => [one, one])] },
+        { name: "sort", kind: "select", text: "Sort by", options: Object.entries(SORTS).map(([value, { name }]) => [value, name]) },
+        { name: "texts", kind: "check", text: "with stored texts" },
+        data.families.shown > 0 && { name: "fold", kind: "check", text: "fold overlapping sets" },
+      ]);
+      const list = nddup.list({
+        name: "cluster-row", label: "Clusters", heights: [76, 118], sortBy, columns: [["size", SORTS.size.name, "c-size"], ["label", SORTS.label.name, "c-label"],
+          ["least", SORTS.least.name, "c-least"], ["support", SORTS.support.name, "c-support"]],
+        row: (row) => ({ cells: cells(row), style: row.child ? "child" : "" }),
+        open: ({ rank }) => { location.hash = nddup.href("cluster", columns.id[rank]); },
+        key: (event, { rank, more, child }) => {
+          const isOpen = open.has(columns.family[rank]);
+          if (!more || child || !((event.key === "ArrowRight" && !isOpen) || (event.key === "ArrowLeft" && isOpen))) return false;
+          unfold(rank);
+          return true;
+        },
+      });
       const status = h("p", { class: "status", role: "status" });
       const empty = h("p", { class: "empty" }, "No cluster is like that.");
-      parts = { view, rows, grid, status, empty, sorts, chosen, head };
-      const { shown, all, listed_each: each } = data.clusters;
+      parts = { view, list, status, empty, filters };
       view.append(h("h1", { id: "clusters-title" }, "Clusters"),
         h("p", { class: "muted" }, shown < all ? `The ${count(shown)} largest of ${count(all)}. ` : "",
-          `Of each cluster up to ${count(each)} documents are listed and searched.`),
-        form, status, grid, empty);
-      addEventListener("scroll", () => requestAnimationFrame(paint), { passive: true });
-      addEventListener("resize", () => requestAnimationFrame(paint));
-      document.addEventListener("keydown", (event) => {
-        if (event.key === "/" && !view.hidden && !["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) {
-          event.preventDefault();
-          query.focus();
-        }
-      });
-      refresh();
+          `A cluster is found by any of its documents; up to ${count(each)} are listed of each.`),
+        filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);
     },
-    show() {
-      paint();
+    async show(view, summary, { params }) {
+      Object.assign(state, nddup.stateOf(params, PLAIN));
+      if (!(state.sort in SORTS)) state.sort = PLAIN.sort;
+      parts.filters.fill();
+      nddup.remember("clusters", address());
+      const criteria = JSON.stringify({ query: state.query, source: state.source, site: state.site, outcome: "" });
+      if (criteria === searched) refresh({ keep: true });
+      else await search();
     },
   };
 })();

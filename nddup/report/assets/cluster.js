@@ -2,7 +2,6 @@
 // One cluster: its documents, how near they are to each other, two of them side by side.
 (() => {
   const { h, count } = nddup;
-  const STATES = ["kept", "same content as", "same sketch as", "near-duplicate of"];
   const FIRST = 8; // documents listed before one asks for more
   const COVERAGE = {
     all: "A maximal set: every two documents are near-duplicates, and no document can be added.",
@@ -18,16 +17,16 @@
       const [id, url, source, record, tokens, features, state, kept] = document;
       return h("tr", { class: state ? null : "is-kept" },
         h("td", { class: "number" }, from + at + 1),
-        h("th", { scope: "row" }, nddup.foreign(id, { class: "id" }), url ? h("div", null, nddup.address(url)) : null,
+        h("th", { scope: "row" }, nddup.documentLink(id, null, { class: "id" }), url ? h("div", null, nddup.address(url)) : null,
           h("div", { class: "note" }, nddup.foreign(`${source}#${record}`))),
-        h("td", { class: "fate" }, STATES[state], kept ? [" ", nddup.foreign(kept)] : null),
+        h("td", { class: "outcome" }, nddup.outcome(state, kept)),
         h("td", { class: "number" }, count(tokens), h("span", { class: "unit" }, " tokens")),
         h("td", { class: "number" }, count(features), h("span", { class: "unit" }, " features")));
     });
     body.append(...rows(0, FIRST));
     const table = h("div", { class: "scroll card", tabindex: 0, role: "region", "aria-label": "Documents of the cluster" },
       h("table", { class: "documents" }, h("caption", { class: "hidden-text" }, "Documents of the cluster"),
-        h("thead", null, h("tr", null, ["#", "Document", "Fate", "Tokens", "Features"].map((name, at) =>
+        h("thead", null, h("tr", null, ["#", "Document", "Outcome", "Tokens", "Features"].map((name, at) =>
           h("th", { scope: "col", class: [0, 3, 4].includes(at) ? "number" : null }, name)))), body));
     const more = list.length > FIRST ? h("button", { type: "button", on: { click: () => {
       body.append(...rows(FIRST, list.length));
@@ -102,42 +101,76 @@
     return found;
   }
 
-  function comparison(data, id, list, near) {
+  // The matrix, and the pair chosen in it side by side; `asked` is the pair that the address names.
+  function comparison(data, id, list, near, asked) {
     const place = h("div", { class: "card compare", "aria-live": "polite" });
     const { form, left, right } = chooser(list, (i, j) => choose(i, j));
-    const chart = matrix(Math.min(list.length, data.clusters.matrix_each), near, (i, j) => choose(i, j, true));
+    const inMatrix = Math.min(list.length, data.clusters.matrix_each);
+    const first = worst(list, near);
+    const chart = matrix(inMatrix, near, (i, j) => choose(i, j, true));
     let turn = 0;
-    async function choose(i, j, scroll) {
+    async function choose(i, j, scroll, isFirst) {
       turn += 1;
       const mine = turn;
       for (const button of chart.cells.values()) button.removeAttribute("aria-pressed");
       for (const key of [`${i},${j}`, `${j},${i}`]) if (chart.cells.has(key)) chart.cells.get(key).setAttribute("aria-pressed", "true");
       left.value = i;
       right.value = j;
+      if (!isFirst) nddup.remember("cluster", `${nddup.href("cluster", id)}?a=${i + 1}&b=${j + 1}`);
       const pair = near(i, j);
       const shown = await nddup.compare(list[i], list[j], data.shingle, pair ? pair[1] : -1);
       if (mine !== turn) return;
       place.replaceChildren(shown);
-      if (scroll) form.scrollIntoView({ block: "start" });
+      if (scroll && first) form.scrollIntoView({ block: "start" });
     }
-    const first = worst(list, near);
-    if (first) choose(first[0], first[1]);
-    const none = h("p", { class: "card" }, "The texts of this cluster are not stored. While the inputs are there, ",
-      h("code", null, `nddup report ${data.run} --cluster ${id}`), " reads them again.");
+    const [i, j] = asked;
+    if (i !== j && list[i] && list[j]) choose(i, j, false, true);
+    else if (first) choose(first[0], first[1], false, true);
+    const command = h("code", null, `nddup report ${data.run} --cluster ${id}`);
+    const none = h("p", { class: "card no-text" }, "The texts of this cluster are not stored in this report, so no two can be shown side by side. While the inputs are there, ", command, " reads them again.");
+    const which = list.length > inMatrix ? `, of the first ${inMatrix}` : "";
     return [
       h("h2", null, "How near they are to each other"),
-      h("p", { class: "muted" }, `Resemblance of every two documents in percent${list.length > data.clusters.matrix_each ? `, of the first ${data.clusters.matrix_each}` : ""}. Choose a pair to see both texts.`),
+      h("p", { class: "muted" }, `Resemblance of every two documents in percent${which}. `,
+        first ? "Choose a pair to see both texts." : "Their texts are not stored: see below."),
       chart.table, h("h2", { id: "side" }, "Side by side"), first ? [form, place] : none,
     ];
   }
 
-  async function build(view, data, id) {
+  // What is known of the weakest pair, and why if it is not.
+  function weakest(columns, rank, list) {
+    const [least, of, size] = [columns.least[rank], columns.least_of[rank], columns.size[rank]];
+    if (of === 0) return `The weakest pair has resemblance ${nddup.share(least)}. `;
+    if (of === 1) return `The weakest pair that the run lists has resemblance ${nddup.share(least)}; not every two documents here are a listed pair. `;
+    if (size > list.length) return `The weakest pair is not computed: the report lists ${count(list.length)} of the ${count(size)} documents. `;
+    return "The run has no estimate of resemblance for the pairs here. ";
+  }
+
+  function aboutShort(data, longest) {
+    if (!nddup.isShort(longest)) return null;
+    return h("p", { class: "card hint" }, h("b", null, "Very short texts. "), `No document here has more than ${nddup.plural(longest, "token", "tokens")}: such pages share a message or an empty form, `
+      + "rather than content. ", h("code", null, `--set input.min_tokens=${longest + 1}`), ` leaves them out (it is ${count(data.short.min_tokens)} in this run); they are then listed among the rejects as `, h("code", null, "short"), ".");
+  }
+
+  async function aboutFamily(data, columns, rank) {
+    const place = columns.family[rank];
+    if (place < 0) return null;
+    const { each } = data.families;
+    const family = (await nddup.load(`families-${Math.floor(place / each)}`))[place % each];
+    const near = columns.near[rank];
+    return h("p", { class: "card hint" }, h("b", null, `One of ${count(family.ranks.length)} overlapping sets. `),
+      near >= 0 ? [`It shares ${count(columns.shared[rank])} of its ${count(columns.size[rank])} documents with `,
+        h("a", { href: nddup.href("cluster", columns.id[near]) }, `a set of ${count(columns.size[near])}`), ". "] : null,
+      h("a", { href: nddup.href("family", columns.id[family.ranks[0]]) }, `See the family of ${nddup.plural(family.documents, "document", "documents")} and its graph`), ".");
+  }
+
+  async function build(view, data, { parts: [id], params }) {
     const columns = await nddup.columns();
     const rank = columns.rank.get(id);
-    const back = h("p", { class: "back" }, h("a", { href: "#/clusters" }, "← All clusters"));
+    const back = nddup.back("clusters", "← All clusters");
     if (rank === undefined) {
       view.replaceChildren(back, h("h1", { id: "cluster-title" }, "No such cluster"),
-        h("p", null, nddup.foreign(id), " is not a cluster of this report."));
+        h("p", null, nddup.foreign(id || ""), " is not a cluster of this report."));
       return;
     }
     const each = data.clusters.members_each;
@@ -146,13 +179,16 @@
     const near = pairsOf(flat);
     const coverage = columns.coverage[rank];
     const size = columns.size[rank];
+    const asked = ["a", "b"].map((name) => Number(params.get(name)) - 1);
+    const family = await aboutFamily(data, columns, rank);
+    const title = columns.title[rank] || columns.label[rank];
     view.replaceChildren(back,
       h("h1", { id: "cluster-title" }, `${count(size)} documents`, h("span", { class: "hidden-text" }, " in cluster"), h("code", { class: "cluster-id" }, id)),
-      h("p", { class: "lead" }, `All share ${nddup.plural(columns.support[rank], "feature", "features")}. `,
-        columns.least[rank] >= 0 ? `The weakest pair has resemblance ${nddup.share(columns.least[rank])}. ` : "",
-        COVERAGE[coverage] || coverage),
+      h("p", { class: "begins" }, nddup.foreign(title)),
+      h("p", { class: "lead" }, `All share ${nddup.plural(columns.support[rank], "feature", "features")}. `, weakest(columns, rank, list), COVERAGE[coverage] || coverage),
+      ...[aboutShort(data, columns.longest[rank]), family].filter(Boolean),
       h("p", { class: "muted" }, "Component ", nddup.foreign(component), size > list.length ? `. The first ${count(list.length)} documents are listed.` : ""),
-      ...documents(list).filter(Boolean), ...comparison(data, id, list, near).flat());
+      ...documents(list).filter(Boolean), ...comparison(data, id, list, near, asked).flat());
   }
 
   nddup.views.cluster = { title: "Cluster", build: async () => {}, show: build };

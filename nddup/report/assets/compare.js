@@ -30,9 +30,47 @@
     return found;
   }
 
-  function samePassage(side, from, to) {
-    if (to - from <= LONG) return [slice(side, from, to)];
-    return [slice(side, from, from + ENDS), h("span", { class: "left-out" }, ` … `), slice(side, to - ENDS, to)];
+  // What the comparison leaves aside: how a token is written, and what stands between it and the next.
+  const written = (side, at) => side.text.slice(side.starts[at], side.ends[at]);
+  const between = (side, at) => side.text.slice(at < 0 ? 0 : side.ends[at], at + 1 < side.starts.length ? side.starts[at + 1] : side.text.length);
+  const gap = (side, at) => between(side, at).replace(/\s+/g, " ").trim();
+  const clean = (text) => text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
+
+  // Tokens from..to of one side, equal to as many of the other: pieces that differ all the same are marked as not compared.
+  function passage(side, from, to, other, start) {
+    const found = [];
+    let plain = "";
+    const add = (text, isOther) => {
+      if (!isOther || !text.trim()) plain += clean(text);
+      else {
+        found.push(plain, h("span", { class: "uncompared" }, clean(text)));
+        plain = "";
+      }
+    };
+    if (from === 0) add(between(side, -1).trimStart(), start === 0 && gap(side, -1) !== gap(other, -1));
+    for (let at = from; at < to; at += 1) {
+      const twin = start + at - from;
+      add(written(side, at), written(side, at) !== written(other, twin));
+      add(between(side, at), gap(side, at) !== gap(other, twin) && (at + 1 < to || at + 1 === side.words.length));
+    }
+    return [...found, plain];
+  }
+
+  // Places of equal passages that are not written alike.
+  function countUncompared({ a, b, steps }) {
+    let places = 0;
+    for (const step of steps.filter(({ same }) => same)) {
+      for (let at = step.a[0]; at < step.a[1]; at += 1) {
+        const twin = step.b[0] + at - step.a[0];
+        if (written(a, at) !== written(b, twin) || (at + 1 < step.a[1] && gap(a, at) !== gap(b, twin))) places += 1;
+      }
+    }
+    return places;
+  }
+
+  function samePassage(side, [from, to], other, [start, end]) {
+    if (to - from <= LONG) return passage(side, from, to, other, start);
+    return [passage(side, from, from + ENDS, other, start), h("span", { class: "left-out" }, ` … `), passage(side, to - ENDS, to, other, end - ENDS)];
   }
 
   // Steps as rows: a long equal passage by itself, all between two of them together.
@@ -49,25 +87,25 @@
 
   function sameRow({ a, b }, step) {
     const size = step.a[1] - step.a[0];
-    const cells = [h("div", { class: "cell" }, samePassage(a, ...step.a)), h("div", { class: "cell twin" }, samePassage(b, ...step.b))];
+    const cells = [h("div", { class: "cell" }, samePassage(a, step.a, b, step.b)), h("div", { class: "cell twin" }, samePassage(b, step.b, a, step.a))];
     const row = h("div", { class: "pair-row same" }, cells);
     if (size <= LONG) return [row];
     const more = h("button", { type: "button", class: "quiet more", on: { click: () => {
-      cells[0].replaceChildren(slice(a, ...step.a));
-      cells[1].replaceChildren(slice(b, ...step.b));
+      cells[0].replaceChildren(...passage(a, ...step.a, b, step.b[0]));
+      cells[1].replaceChildren(...passage(b, ...step.b, a, step.a[0]));
       more.remove();
     } } }, `Show all ${count(size)} equal words`);
     return [row, more];
   }
 
   function differingRow({ a, b }, steps) {
-    const cell = (side, key) => {
-      const parts = steps.map((step) => (step.same ? h("span", { class: "same" }, slice(side, ...step[key])) : marked(side, ...step[key])));
+    const cell = (side, key, other, twin) => {
+      const parts = steps.map((step) => (step.same ? h("span", { class: "same" }, passage(side, ...step[key], other, step[twin][0])) : marked(side, ...step[key])));
       const isEmpty = steps.every((step) => step[key][0] === step[key][1]);
       return h("div", { class: "cell" }, h("span", { class: "hidden-text" }, `Differs, in ${key.toUpperCase()}: `),
         isEmpty ? h("span", { class: "muted" }, "nothing here") : parts);
     };
-    return h("div", { class: "pair-row differs" }, cell(a, "a"), cell(b, "b"));
+    return h("div", { class: "pair-row differs" }, cell(a, "a", b, "b"), cell(b, "b", a, "a"));
   }
 
   function said(found, { length }, estimate) {
@@ -75,12 +113,15 @@
       + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
     if (estimate >= 0) parts.push(`the sketches say ${nddup.share(estimate)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
-    return `${parts.join("; ")}.`;
+    const places = countUncompared(found);
+    const aside = places ? ` Punctuation and letter case are not compared: ${nddup.plural(places, "place differs", "places differ")} only in these.` : " Punctuation and letter case are not compared.";
+    return `${parts.join("; ")}.${aside}`;
   }
 
   const legend = () => h("p", { class: "legend", "aria-hidden": "true" },
     h("span", { class: "sample same" }, "in both"), h("span", { class: "sample" }, h("mark", { class: "only" }, "only here")),
-    h("span", { class: "sample" }, h("span", { class: "moved" }, "elsewhere in the other")));
+    h("span", { class: "sample" }, h("span", { class: "moved" }, "elsewhere in the other")),
+    h("span", { class: "sample" }, h("span", { class: "uncompared" }, "punctuation or case, not compared")));
 
   async function textOf(document) {
     if (document[8] < 0) return null;

@@ -1,7 +1,7 @@
 "use strict";
 // Chunks of data, each a script of this folder: a page from disk may not fetch. `nddup.load("members-3")` gives a promise.
 (() => {
-  const KEPT = { members: 16, texts: 12 }; // chunks held of each kind; all of the others
+  const KEPT = { members: 16, texts: 12, nearest: 12, families: 12 }; // chunks held of each kind; all of the others
   const waiting = new Map();
   const held = new Map();
   const pathOf = (name) => {
@@ -53,7 +53,4 @@
     promise.catch(() => held.delete(name));
     return promise;
   };
-
-  // Loaded, used and not held: for reading through everything.
-  nddup.pass = (name) => held.get(name) || waiting.get(name) || request(name);
 })();

@@ -27,19 +27,33 @@
     nddup.table({ caption: title, hideCaption: true, head: ["Name", "Value"],
       rows: list.map(([name, value]) => [h("code", null, name), value === null ? h("span", { class: "muted" }, "unset") : nddup.foreign(String(value))]) }));
 
-  nddup.views.details = {
+  // Settings: those that differ from the default first, and marked.
+  function settings(list) {
+    const changed = list.filter((one) => one.length > 2);
+    const value = (text) => (text === null ? h("span", { class: "muted" }, "unset") : nddup.foreign(text));
+    const row = ([name, is, plain], at, all) => [h("code", null, name), value(is), all === changed ? value(plain) : h("span", { class: "muted" }, "default")];
+    return h("div", { class: "card" }, h("h2", null, "Settings"),
+      changed.length ? [h("h3", null, `${nddup.plural(changed.length, "setting differs", "settings differ")} from the default`),
+        h("div", { class: "changed" }, nddup.table({ caption: "Settings that differ from the default", hideCaption: true, head: ["Name", "Value", "Default"], rows: changed.map(row) }))]
+        : h("p", null, "All settings have their default values."),
+      h("details", null, h("summary", null, `The ${count(list.length - changed.length)} settings with their default values`),
+        nddup.table({ caption: "Settings with their default values", hideCaption: true, head: ["Name", "Value", ""], rows: list.filter((one) => one.length === 2).map(row) })));
+  }
+
+  nddup.views.run = {
     title: "Run",
     async build(view, data) {
       const reasons = data.rejects.reasons;
-      view.append(h("h1", { id: "details-title" }, "The run"), stages(data.stages),
+      view.append(h("h1", { id: "run-title" }, "The run"), stages(data.stages),
         h("div", { class: "charts" }, reasons.length ? nddup.histogram({ title: "Rejects by reason", labels: reasons.map(([reason]) => reason),
           counts: reasons.map(([, number]) => number), x: "reason", y: "records" }) : null),
         rejects(data.rejects),
         data.skipped.length ? h("div", { class: "card" }, h("h2", null, "Files not read"),
           nddup.table({ caption: "Files not read", hideCaption: true, head: ["File", "Why"], rows: data.skipped.map(([path, why]) => [nddup.foreign(path), why]) })) : "",
-        pairs("Settings", data.settings), pairs("Versions", data.versions));
+        settings(data.settings), pairs("Versions", data.versions));
     },
-    show() {
+    show() {},
+    shown() {
       nddup.draw();
     },
   };

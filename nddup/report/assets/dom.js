@@ -34,10 +34,10 @@
   // A foreign text, kept from turning the direction of what stands beside it.
   nddup.foreign = (text, properties) => h("bdi", properties, text);
 
-  // A foreign text on one line; what does not fit is left out before its end, which tells most.
+  // A foreign text on one line; what does not fit of an address is left out before its end, which tells most.
   const TAIL = 28;
-  nddup.oneLine = (text) => h("bdi", { class: "one-line", title: text },
-    h("span", { class: "start" }, text.slice(0, -TAIL)), h("span", { class: "end" }, text.slice(-TAIL)));
+  nddup.oneLine = (text, fromStart) => (fromStart ? h("bdi", { class: "one-line", title: text }, h("span", { class: "start" }, text)) : h("bdi", { class: "one-line", title: text },
+    h("span", { class: "start" }, text.slice(0, -TAIL)), h("span", { class: "end" }, text.slice(-TAIL))));
 
   // An address as a link, if it is one of the web; anything else stays text.
   nddup.address = (url) => {

@@ -2,45 +2,51 @@
 // Which view is shown: the part of the address after #.
 (async () => {
   const opening = document.getElementById("opening");
+  const VIEWS = ["overview", "clusters", "cluster", "family", "documents", "document", "compare", "quality", "run"];
+  const UNDER = { cluster: "clusters", family: "clusters", document: "documents", compare: "documents" }; // in the navigation
   const built = new Map();
   const scrolled = new Map();
-  let data = null, current = null;
+  let data = null, current = null, turn = 0;
 
   const fail = (error) => {
     opening.hidden = false;
     opening.textContent = `The report cannot be shown: ${error.message}`;
   };
-
-  function target() {
-    const [, name, id] = decodeURIComponent(location.hash).split("/");
-    const names = { clusters: "clusters", cluster: "cluster", quality: "quality", run: "details" };
-    return [names[name] || "overview", id];
-  }
+  const nameOf = ({ name }) => (VIEWS.includes(name) ? name : "overview");
 
   async function route() {
-    const [name, id] = target();
+    turn += 1;
+    const mine = turn;
+    const target = nddup.target();
+    const name = nameOf(target);
     const view = document.getElementById(name);
-    if (current) scrolled.set(current, scrollY);
+    if (current) scrolled.set(current.hash, scrollY);
     if (!built.has(name)) built.set(name, nddup.views[name].build(view, data));
     await built.get(name);
-    if (target()[0] !== name) return;
-    if (name === "cluster") await nddup.views.cluster.show(view, data, id);
+    if (mine !== turn) return;
+    const isNew = view.hidden;
+    if (isNew && ["clusters", "documents"].includes(name)) reveal(name, view); // a list measures its place
+    await nddup.views[name].show(view, data, target);
+    if (mine !== turn) return;
+    reveal(name, view);
+    if (isNew || !["clusters", "documents"].includes(name)) scrollTo(0, ["clusters", "documents"].includes(name) ? scrolled.get(location.hash) || 0 : 0);
+    if (nddup.views[name].shown) nddup.views[name].shown();
+    if (current && isNew) document.getElementById("main").focus({ preventScroll: true });
+    current = { hash: location.hash };
+  }
+
+  function reveal(name, view) {
     for (const other of document.querySelectorAll(".view")) other.hidden = other !== view;
     for (const link of document.querySelectorAll("nav a")) {
-      const is = link.dataset.view === name || (name === "cluster" && link.dataset.view === "clusters");
-      if (is) link.setAttribute("aria-current", "page");
+      if (link.dataset.view === (UNDER[name] || name)) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     document.title = `${nddup.views[name].title} · nddup`;
-    if (name !== "cluster") nddup.views[name].show();
-    scrollTo(0, name === "clusters" ? scrolled.get(name) || 0 : 0);
-    if (current) document.getElementById("main").focus({ preventScroll: true });
-    current = name;
   }
 
   try {
     data = await nddup.load("summary");
-    document.getElementById("run").textContent = data.run;
+    document.getElementById("run-path").textContent = data.run;
     await route();
     opening.hidden = true;
     document.documentElement.dataset.ready = "";

@@ -27,10 +27,32 @@
         h("span", { class: "note" }, note)))));
   }
 
+  // The words of the terminal, explained where they stand.
+  const MEANS = {
+    "records read": "A record is one document as a file holds it: a page, a line, an element.",
+    rejected: "Records that became no document, each with its reason: see Run.",
+    documents: "Records with an id and a text. Two documents have the same text “as far as the sketch sees” when the samples taken of their shingles are equal.",
+    "near-duplicate pairs": "Two documents that share at least so much of their shingles, runs of consecutive words.",
+    clusters: "Sets in which every two documents are near-duplicates and to which none can be added. Two sets may overlap; sets that do lie in one component.",
+    "false in components": "Not part of the result: pairs that are no near-duplicates, but that would be called so if everything connected through others (a component) were taken for one group.",
+    kept: "The documents to keep: one of each group of near-duplicates, and every unique one.",
+    removed: "The documents to drop. Each is a near-duplicate of a kept one, which is named beside it.",
+    "distinct sketches": "Documents with equal sketches count once here.",
+  };
+  const explained = (name) => (MEANS[name]
+    ? h("details", { class: "what" }, h("summary", null, name), h("p", null, MEANS[name])) : name);
+
   function numbers(lines) {
     return h("dl", { class: "numbers" }, lines.map(([name, number, note]) =>
-      h("div", null, h("dt", null, name), h("dd", null, h("span", { class: "big" }, count(number)),
+      h("div", null, h("dt", null, explained(name)), h("dd", null, h("span", { class: "big" }, count(number)),
         note ? h("span", { class: "note" }, note) : null))));
+  }
+
+  function short({ short: { tokens, clusters, largest, min_tokens: least } }) {
+    if (!clusters) return null;
+    return h("p", { class: "card hint" }, h("b", null, `${nddup.plural(clusters, "cluster holds", "clusters hold")} only very short texts`),
+      `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: mostly messages and empty forms rather than content. `,
+      h("code", null, `--set input.min_tokens=${tokens}`), ` leaves such documents out; in this run it is ${count(least)}.`);
   }
 
   function histograms(data) {
@@ -50,9 +72,9 @@
     const { shown, all } = data.clusters;
     const found = [...data.notes];
     if (shown < all) found.push(`the ${count(shown)} largest of ${count(all)} clusters are listed here`);
-    return h("div", { class: "card" }, h("h2", null, "Left out, cut, covered, led"), found.length
+    return h("div", { class: "card" }, h("h2", null, "Limits that took effect"), found.length
       ? h("ul", { class: "remarks" }, found.map((note) => h("li", null, note)))
-      : h("p", null, "Nothing was left out, cut or replaced: every pair and every maximal set is there."));
+      : h("p", null, "None: nothing was skipped, cut or replaced. Every near-duplicate pair and every maximal set is in the result."));
   }
 
   function first(data, list) {
@@ -60,19 +82,21 @@
     if (!rows.length) return null;
     return h("div", { class: "card" }, h("h2", null, "Largest clusters"),
       h("ol", { class: "largest" }, rows.map((row) => h("li", null,
-        h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label)),
-        h("span", { class: "note" }, `${count(row.size)} documents`)))),
-      h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`)));
+        h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label, true)),
+        h("span", { class: "note" }, `${count(row.size)} documents`, row.more ? `, and ${nddup.plural(row.more, "set", "sets")} that overlap${row.more === 1 ? "s" : ""} with it` : "",
+          row.longest > 0 && row.longest < data.short.tokens ? h("span", { class: "tag warn" }, "very short texts") : null)))),
+      h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed documents")));
   }
 
   nddup.views.overview = {
     title: "Overview",
     async build(view, data) {
       const list = await nddup.largest(5);
-      view.append(h("div", { class: "hero" }, statement(data)), numbers(data.headline), funnel(data.funnel),
+      view.append(h("div", { class: "hero" }, statement(data)), numbers(data.headline), short(data) || "", funnel(data.funnel),
         histograms(data), h("div", { class: "two" }, first(data, list), remarks(data)));
     },
-    show() {
+    show() {},
+    shown() {
       nddup.draw();
     },
   };

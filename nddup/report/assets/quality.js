@@ -74,7 +74,8 @@
       view.append(h("h1", { id: "quality-title" }, "Quality"),
         ...[evaluation(data.evaluation), components(data.components, data.mode)].flat().filter(Boolean));
     },
-    show() {
+    show() {},
+    shown() {
       nddup.draw();
     },
   };

@@ -1,0 +1,22 @@
+"use strict";
+// What is shown, as a file of comma-separated values.
+(() => {
+  // A spreadsheet takes a text that begins so for a formula; documents may be hostile.
+  const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+  const cell = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = safe(String(value));
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  nddup.csv = (head, rows) => `${[head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
+
+  nddup.download = (name, text) => {
+    const url = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" }));
+    const link = nddup.h("a", { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  };
+})();

@@ -1,0 +1,120 @@
+"use strict";
+// The list of documents: kept, removed and unique ones, each with what became of it.
+(() => {
+  const { h, count } = nddup;
+  const SORTS = {
+    id: { name: "Id", compare: null }, // they come so
+    tokens: { name: "Tokens", compare: (a, b) => b.tokens - a.tokens },
+    pairs: { name: "Near-duplicates", compare: (a, b) => b.pairs - a.pairs },
+    stands: { name: "Stands for", compare: (a, b) => b.stands - a.stands },
+    url: { name: "Address", compare: (a, b) => ((a.url || "") < (b.url || "") ? -1 : 1) },
+  };
+  const PLAIN = { query: "", source: "", site: "", outcome: "", sort: "id", reverse: false };
+  const state = { ...PLAIN };
+  let data, parts = null, found = [], searched = null, turn = 0;
+
+  const address = () => nddup.stateful("#/documents", state, PLAIN);
+  const isDescending = () => ["tokens", "pairs", "stands"].includes(state.sort) !== state.reverse;
+
+  function refresh(message) {
+    const rows = [...found];
+    if (SORTS[state.sort].compare) rows.sort(SORTS[state.sort].compare);
+    if (state.reverse) rows.reverse();
+    const all = nddup.plural(data.documents.shown, "document", "documents");
+    parts.status.textContent = message || (rows.length === data.documents.shown ? all : `${count(rows.length)} of ${all}`);
+    parts.empty.hidden = rows.length > 0 || Boolean(message);
+    parts.rows = rows;
+    parts.list.set(rows, { sort: state.sort, isDescending: isDescending() });
+  }
+
+  async function search() {
+    turn += 1;
+    const mine = turn;
+    const criteria = { query: state.query, source: state.source, site: state.site, outcome: state.outcome };
+    searched = JSON.stringify(criteria);
+    const next = [];
+    const isDone = await nddup.search(criteria, (columns, at) => next.push(nddup.documentOf(columns, at)),
+      (percent) => { if (percent < 100) parts.status.textContent = `Searching the documents: ${percent} %`; }, () => mine !== turn);
+    if (!isDone) return;
+    found = next;
+    refresh();
+  }
+
+  function changed(name) {
+    if (name === "sort") state.reverse = false;
+    nddup.remember("documents", address());
+    if (name === "sort") refresh();
+    else search();
+  }
+
+  function sortBy(name) {
+    state.reverse = state.sort === name ? !state.reverse : false;
+    state.sort = name;
+    parts.filters.fill();
+    nddup.remember("documents", address());
+    refresh();
+  }
+
+  function outcome(document) {
+    if (document.state) return [h("span", { class: "chip removed" }, "removed"), h("span", { class: "note" }, " for ", nddup.documentLink(document.of, document.of, { tabindex: -1 }))];
+    if (!document.pairs && !document.stands) return [h("span", { class: "chip" }, "unique")];
+    return [h("span", { class: "chip kept" }, "kept"), document.stands ? h("span", { class: "note" }, ` for ${nddup.plural(document.stands, "other", "others")}`) : null];
+  }
+
+  function cells(document) {
+    return [
+      h("span", { role: "gridcell", class: "c-label" }, nddup.documentLink(document.id, null, { tabindex: -1, class: "c-name" }),
+        h("span", { class: "c-id" }, document.title ? nddup.foreign(document.title, { class: "c-address c-title" }) : null,
+          nddup.oneLine(document.url || `${document.source}#${document.record}`))),
+      h("span", { role: "gridcell", class: "c-outcome" }, outcome(document)),
+      h("span", { role: "gridcell", class: "c-support" }, count(document.pairs), h("span", { class: "unit" }, " near")),
+      h("span", { role: "gridcell", class: "c-support" }, count(document.tokens), h("span", { class: "unit" }, " tokens")),
+    ];
+  }
+
+  async function save() {
+    const columns = await nddup.columns();
+    const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "stands_for", "near_duplicates", "clusters"];
+    nddup.download("documents.csv", nddup.csv(head, parts.rows.map((one) => [one.id, one.url, one.source, one.record, one.tokens, nddup.outcomeOf(one),
+      one.of, one.stands, one.pairs, one.clusters.map((rank) => columns.id[rank]).join(" ")])));
+  }
+
+  nddup.views.documents = {
+    title: "Documents",
+    async build(view, summary) {
+      data = summary;
+      const { shown, all, sources, sites } = data.documents;
+      const filters = nddup.filters("documents", "Documents", state, changed, [
+        { name: "query", kind: "search", text: "Search", placeholder: "Words of an id, an address, a title" },
+        sources.length > 1 && { name: "source", kind: "choice", text: "Source", options: sources, placeholder: "any file" },
+        sites.length > 1 && { name: "site", kind: "choice", text: "Site", options: sites, placeholder: "any site" },
+        { name: "outcome", kind: "select", text: "Outcome", options: [["", "any"], ...Object.entries(nddup.outcomes)] },
+        { name: "sort", kind: "select", text: "Sort by", options: Object.entries(SORTS).map(([value, { name }]) => [value, name]) },
+      ]);
+      const list = nddup.list({
+        name: "document-row", label: "Documents", heights: [76, 118], sortBy,
+        columns: [["id", "Document", "c-label"], [null, "Outcome", "c-outcome"], ["pairs", "Near-duplicates", "c-support"], ["tokens", "Tokens", "c-support"]],
+        row: (document) => ({ cells: cells(document) }),
+        open: (document) => { location.hash = nddup.href("document", document.id); },
+      });
+      const status = h("p", { class: "status", role: "status" });
+      const empty = h("p", { class: "empty" }, "No document is like that.");
+      parts = { list, status, empty, filters, rows: [] };
+      view.append(h("h1", { id: "documents-title" }, "Documents"),
+        h("p", { class: "muted" }, shown < all
+          ? `${count(shown)} of the ${count(all)} documents of the run, those of clusters first. nddup show RUN --doc ID tells of any other.`
+          : "Every document of the run. All words of a search must be in its id, its address, its file or its first words."),
+        filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);
+    },
+    async show(view, summary, { params }) {
+      Object.assign(state, nddup.stateOf(params, PLAIN));
+      if (!(state.sort in SORTS)) state.sort = PLAIN.sort;
+      if (!(state.outcome in nddup.outcomes)) state.outcome = "";
+      parts.filters.fill();
+      nddup.remember("documents", address());
+      const criteria = JSON.stringify({ query: state.query, source: state.source, site: state.site, outcome: state.outcome });
+      if (criteria === searched) refresh();
+      else await search();
+    },
+  };
+})();

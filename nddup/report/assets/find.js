@@ -1,0 +1,104 @@
+"use strict";
+// All documents of the report, in chunks ordered by id: found by id, or gone through word by word.
+(() => {
+  const OUTCOMES = {
+    kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
+    equal: "removed: same sketch", near: "removed: near-duplicate",
+  };
+  const STATES = ["kept", "exact", "equal", "near"];
+  const SITE = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:@]+)/i;
+
+  nddup.outcomes = OUTCOMES;
+  nddup.siteOf = (url) => (url && SITE.exec(url) ? SITE.exec(url)[1].toLowerCase() : "");
+
+  const readable = (url) => {
+    try {
+      return decodeURIComponent(url);
+    } catch {
+      return "";
+    }
+  };
+
+  async function chunk(number) {
+    const columns = await nddup.load(`documents-${number}`);
+    if (!columns.texts) {
+      columns.sites = columns.url.map(nddup.siteOf);
+      columns.texts = columns.id.map((id, at) => [id, columns.url[at] || "", columns.url[at] && columns.url[at].includes("%") ? readable(columns.url[at]) : "",
+        columns.sources[columns.source[at]], columns.title[at]].join("\n").toLowerCase());
+    }
+    return columns;
+  }
+
+  // One document with everything that the list knows of it.
+  const one = (columns, at) => ({
+    id: columns.id[at], url: columns.url[at], source: columns.sources[columns.source[at]], record: columns.record[at],
+    tokens: columns.tokens[at], features: columns.features[at], state: columns.state[at], of: columns.duplicate_of[at],
+    stands: columns.stands[at], longest: columns.longest[at], pairs: columns.pairs[at], title: columns.title[at],
+    text: columns.text[at], clusters: columns.clusters[at], inAll: columns.in[at],
+  });
+  nddup.outcomeOf = ({ state, pairs, stands }) => (state ? STATES[state] : pairs || stands ? "kept" : "unique");
+
+  // Ids are in the order of their UTF-8 bytes, which is that of their characters, halves of pairs last.
+  const rank = (unit) => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit);
+  function before(a, b) {
+    for (let at = 0; at < a.length && at < b.length; at += 1) {
+      if (a.charCodeAt(at) !== b.charCodeAt(at)) return rank(a.charCodeAt(at)) < rank(b.charCodeAt(at));
+    }
+    return a.length < b.length;
+  }
+
+  function last(ids, id) { // the last that is not after id
+    let low = 0, high = ids.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (before(id, ids[middle])) high = middle;
+      else low = middle + 1;
+    }
+    return low - 1;
+  }
+
+  // A document, the number of its chunk and its row there; null if the report does not hold it.
+  nddup.find = async (id) => {
+    const { firsts } = (await nddup.load("summary")).documents;
+    const number = last(firsts, id);
+    if (number < 0) return null;
+    const columns = await chunk(number);
+    const at = last(columns.id, id);
+    return columns.id[at] === id ? { ...one(columns, at), number, at } : null;
+  };
+
+  // Whether a document is asked for: every word in its id, address, file or first words; the rest by its own filter.
+  function asked({ query, source, site, outcome }) {
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const [file, host] = [source.trim().toLowerCase(), site.trim().toLowerCase()];
+    const isAll = !words.length && !file && !host && !outcome;
+    const passes = (columns, at) => words.every((word) => columns.texts[at].includes(word))
+      && (!file || columns.sources[columns.source[at]].toLowerCase().includes(file))
+      && (!host || columns.sites[at].includes(host))
+      && (!outcome || ofOutcome(columns, at) === outcome || (outcome === "removed" && columns.state[at] > 0));
+    return { isAll, passes };
+  }
+  const ofOutcome = (columns, at) => (columns.state[at] ? STATES[columns.state[at]] : columns.pairs[at] || columns.stands[at] ? "kept" : "unique");
+
+  // Goes through all documents; `visit(columns, row)` for those asked for. False if `isStale()` says to stop.
+  nddup.search = async (criteria, visit, progress, isStale) => {
+    const { firsts } = (await nddup.load("summary")).documents;
+    const { passes } = asked(criteria);
+    for (let number = 0; number < firsts.length; number += 1) {
+      const columns = await chunk(number);
+      if (isStale()) return false;
+      for (let at = 0; at < columns.id.length; at += 1) if (passes(columns, at)) visit(columns, at);
+      progress(Math.round((100 * (number + 1)) / firsts.length));
+    }
+    return true;
+  };
+  nddup.asksNothing = (criteria) => asked(criteria).isAll;
+  nddup.documentOf = one;
+
+  // The address of the page of a document.
+  nddup.documentLink = (id, text, properties) => nddup.h("a", { href: nddup.href("document", id), ...properties }, nddup.foreign(text || id));
+
+  // The words for what became of a document; a removed one links to the kept one.
+  const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of"];
+  nddup.outcome = (state, of) => (state ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "kept");
+})();

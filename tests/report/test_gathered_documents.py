@@ -1,0 +1,162 @@
+"""What a report says of documents, large clusters and families, against the tables of the run."""
+
+import json
+from itertools import combinations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from nddup.opened.duck import DuckRun
+from nddup.opened.spark import SparkRun
+from nddup.report import ask_documents
+from nddup.report.data import chunks
+from nddup.report.families import Family, find_families, find_nearest_sets
+from nddup.report.gather import gather
+from nddup.report.shown import Content
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.report.made_reports import make_shown
+
+WORDS = [f"w{number}" for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run: 30 texts in a chain, each like its neighbours, two equal ones, one alone and 26 very short ones."""
+    folder = tmp_path_factory.mktemp("documents")
+    texts = {f"c{number:02}": " ".join([*WORDS[number:], *WORDS[:number]][: 60 - number]) for number in range(30)}
+    texts |= {"same": texts["c03"], "alone": " ".join(f"{word}z" for word in WORDS)}
+    texts |= {f"s{number:02}": "loading searching no matches" for number in range(26)}
+    lines = [json.dumps({"id": name, "url": f"http://x.org/{name}", "text": text}) for name, text in texts.items()]
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    run_locally([str(folder / "a.jsonl")], str(folder / "run"), build_config({}, origin="test"))
+    return str(folder / "run")
+
+
+def test_documents_are_told_as_the_tables_do(finished: str) -> None:
+    """Outcomes, documents removed in favour of each, near-duplicates, the nearest of them, clusters: row by row."""
+    run = DuckRun(finished)
+    tables = {
+        name: pq.read_table(f"{finished}/{name}").to_pylist() for name in ("documents", "pairs", "keep", "members")
+    }
+
+    shown = gather(run)
+
+    tokens = {row["doc_id"]: row["n_tokens"] for row in tables["documents"]}
+    near: dict[str, list[tuple[float, int, str]]] = {doc: [] for doc in tokens}
+    for row in tables["pairs"]:
+        near[row["doc_a"]].append((-row["resemblance"], -row["overlap"], row["doc_b"]))
+        near[row["doc_b"]].append((-row["resemblance"], -row["overlap"], row["doc_a"]))
+    stands = {doc: [tokens[row["doc_id"]] for row in tables["keep"] if row["duplicate_of"] == doc] for doc in tokens}
+    assert shown.documents["doc_id"].to_pylist() == sorted(tokens)
+    for row in shown.documents.to_pylist():
+        doc = row["doc_id"]
+        assert (row["stands"], row["longest"]) == (len(stands[doc]), max(stands[doc], default=None))
+        assert row["pairs"] == len(near[doc])
+    assert shown.nearest is not None
+    assert [(row["doc_id"], row["other"]) for row in shown.nearest.to_pylist()] == [
+        (doc, other) for doc in sorted(tokens) for _, _, other in sorted(near[doc])[:8]
+    ]
+    ranks = {cluster: rank for rank, cluster in enumerate(shown.clusters["cluster_id"].to_pylist())}
+    held = sorted((row["doc_id"], ranks[row["cluster_id"]]) for row in tables["members"])
+    assert [(row["doc_id"], row["rank"]) for row in shown.memberships.to_pylist()] == held
+
+
+def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
+    """Beyond the matrix too: the lowest resemblance of all pairs, which the page then calls the weakest."""
+    run = DuckRun(finished)
+    shown = gather(run)
+    largest = shown.clusters.slice(0, 1).to_pylist()[0]
+    members = set(largest["members"])
+    pairs = run.sql("SELECT doc_a, doc_b, resemblance FROM pairs").to_pylist()
+    inside = [row["resemblance"] for row in pairs if {row["doc_a"], row["doc_b"]} <= members]
+
+    columns = dict(chunks(shown))["clusters-0"]
+
+    assert largest["size"] == 26 > shown.matrix_each
+    assert (columns["least"][0], columns["least_of"][0]) == (int(min(inside) * 1_000), 0)
+    assert columns["longest"][0] == 4
+
+
+def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
+    """Nodes are the documents of overlapping clusters, edges the pairs of the table among them."""
+    run = DuckRun(finished)
+    shown = gather(run)
+    pairs = {(row["doc_a"], row["doc_b"]) for row in run.sql("SELECT doc_a, doc_b FROM pairs").to_pylist()}
+
+    made = dict(chunks(shown))["families-0"]
+
+    assert len(made) == len(find_families(shown.clusters)) >= 1
+    for family in made:
+        nodes = [node[0] for node in family["nodes"]]
+        edges = family["edges"]
+        drawn = {tuple(sorted((nodes[edges[at]], nodes[edges[at + 1]]))) for at in range(0, len(edges), 3)}
+        assert drawn == {pair for pair in combinations(sorted(nodes), 2) if pair in pairs}
+        for rank, place in zip(family["ranks"], range(len(family["ranks"])), strict=True):
+            members = shown.clusters["members"][rank].as_py()
+            assert sorted(members) == sorted(node[0] for node in family["nodes"] if place in node[3])
+
+
+def test_a_report_of_spark_says_the_same(finished: str, spark: SparkSession) -> None:
+    """Every table of the content is that which the embedded engine gives."""
+    local, on_spark = gather(DuckRun(finished)), gather(SparkRun(spark, finished))
+
+    for name in ("documents", "nearest", "memberships", "weakest", "edges", "listed", "cells", "clusters"):
+        assert getattr(local, name).to_pylist() == getattr(on_spark, name).to_pylist(), name
+
+
+def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer documents than the run has, those of clusters stay; too many pairs leave out the nearest."""
+    listed = set(gather(DuckRun(finished)).listed["doc_id"].to_pylist())
+    monkeypatch.setattr(ask_documents, "MOST_DOCUMENTS", len(listed))
+    monkeypatch.setattr(ask_documents, "MOST_PAIRS", 1)
+
+    shown = gather(DuckRun(finished))
+
+    assert set(shown.documents["doc_id"].to_pylist()) == listed
+    assert shown.nearest is None
+    assert dict(chunks(shown))["nearest-0"] is None
+    assert dict(chunks(shown))["summary"]["documents"]["all"] == len(listed) + 1
+
+
+@given(sets=st.lists(st.sets(st.sampled_from("abcdef"), min_size=2).map(sorted), max_size=8))
+def test_sets_are_compared_with_all_before_them(sets: list[list[str]]) -> None:
+    """The earlier set that shares most, by comparing every two; none where nothing is shared."""
+    found = find_nearest_sets([Family("a", range(len(sets)), 6, [])], sets)
+
+    for rank, members in enumerate(sets):
+        shared = [(len({*members} & {*sets[other]}), -other) for other in range(rank)]
+        most = max(shared, default=(0, 0))
+        assert found.get(rank) == ((-most[1], most[0]) if most[0] else None)
+
+
+def test_settings_that_differ_and_short_texts_are_told() -> None:
+    """A changed setting comes with its default, others without; clusters of short texts are counted."""
+    shown = make_shown([[("a", None, ""), ("b", None, "")]])
+    shown.metrics.settings["pairs"]["threshold"] = 0.5
+
+    summary = dict(chunks(_with_tokens(shown, 4)))["summary"]
+
+    assert [one for one in summary["settings"] if len(one) > 2] == [["pairs.threshold", "0.5", "0.8"]]
+    assert summary["short"] == {"tokens": 20, "clusters": 1, "largest": 2, "min_tokens": 0}
+
+
+def _with_tokens(shown: Content, tokens: int) -> Content:
+    place = shown.listed.column_names.index("n_tokens")
+    listed = shown.listed.set_column(place, "n_tokens", pa.array([tokens] * len(shown.listed), pa.int32()))
+    return Content(**{**vars(shown), "listed": listed})
+
+
+def test_sites_and_sources_are_counted() -> None:
+    """Most first; a port or a login is no part of a site."""
+    urls = ["http://a.example/1", "https://me:pw@A.example:81/2", "mailto:x"]
+    shown = make_shown([[(str(number), url, "") for number, url in enumerate(urls)]])
+
+    found = dict(chunks(shown))["summary"]["documents"]
+
+    assert found["sites"] == [["a.example", 2], ["elsewhere.example", 1]]
+    assert found["sources"] == [["pages.xml", 3], ["other.xml", 1]]
