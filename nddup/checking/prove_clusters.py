@@ -2,19 +2,21 @@
 
     clusters, members  --PLACED-->      placed      the nodes (distinct sketches) of each cluster
     placed             --PARTIAL-->     violations  sketches of which a cluster holds some documents only
-    sketches, sets     --extend-->      added       what could be added to a chosen cluster
+    beside, sets       --extend-->      added       what could be added to a chosen cluster
     truth, placed      --UNCOVERED-->   violations  near-duplicates that no cluster holds together
 
 The conditions of the chosen clusters are proved by `describe_wrong`, from `cluster_proofs.prove_clusters`.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from nddup.checking.prove_pairs import RECOUNTED
 from nddup.checking.violations import Violations
 from nddup.table_types import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
@@ -24,8 +26,18 @@ Batches = Iterator[pa.RecordBatch]
 JOINT = ("all", "pairs", "documents")
 """Values of `coverage` that promise near-duplicates only, and enough features common to all."""
 
-MAXIMAL = "coverage IN ('all', 'pairs')"
-"""Where it promises maximal sets, and every pair in one."""
+MAXIMAL = ("all", "pairs")
+"""Those that promise maximal sets, and every pair in one."""
+
+BESIDE = replace(RECOUNTED, name="beside", meaning="A near-duplicate of the first node of a chosen cluster.")
+
+NEAR_FIRSTS = "SELECT r.* FROM recounted AS r SEMI JOIN firsts AS f ON r.probe = f.node"
+"""BESIDE, where the near-duplicates of all nodes were recounted."""
+
+SKETCHES_BESIDE = """
+    SELECT b.probe AS first, s.node, s.sketch FROM beside AS b JOIN sketches AS s ON b.other = s.node
+"""
+"""What `extend` reads."""
 
 ADDED = working("added", "node string, cluster_id string", "A sketch that could be added to a cluster.")
 
@@ -106,19 +118,28 @@ def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -
 
 
 def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> Batches:
-    """ADDED: the nodes, of ALL distinct sketches (node, sketch), that could be added to one of the sets."""
+    """ADDED: the nodes that could be added to one of the sets, of all that are near to a first member.
+
+    Args:
+        batches: first (such a member), node, sketch (of the node).
+        names: of `sets.nodes`.
+        cluster_ids: of the sets.
+        sets: of which none has an extension, if the clusters are maximal.
+        rule: what a near-duplicate is.
+    """
     known = {name: i for i, name in enumerate(names)}
     for batch in batches:
         nodes = batch.column("node").to_pylist()
         places = np.array([known.get(node, -1) for node in nodes], np.int64)
-        found = find_extensions(sketch_rows(batch.column("sketch")), places, sets, rule).tolist()
+        firsts = np.array([known[first] for first in batch.column("first").to_pylist()], np.int64)
+        found = find_extensions(sketch_rows(batch.column("sketch")), places, firsts, sets, rule).tolist()
         columns = [[nodes[row] for row, _ in found], [cluster_ids[of] for _, of in found]]
         yield ADDED.batch([pa.array(column, pa.string()) for column in columns])
 
 
 PARTIAL = Violations(
     f"""
-    SELECT cluster_id, held, n, node FROM placed WHERE node IS NULL OR ({MAXIMAL} AND held <> n)
+    SELECT cluster_id, held, n, node FROM placed WHERE node IS NULL OR (coverage IN {MAXIMAL} AND held <> n)
     """,  # noqa: S608 - the text above
     "{cluster_id}: {held} of {n} documents with the sketch of {node}",
 )
@@ -146,7 +167,7 @@ def extensible(*, is_cut: bool) -> Violations:
     in `pairs` breaks it.
     """
     promised = f"""
-        SELECT cluster_id, node FROM added SEMI JOIN (SELECT cluster_id FROM placed WHERE {MAXIMAL}) AS p
+        SELECT cluster_id, node FROM added SEMI JOIN (SELECT cluster_id FROM placed WHERE coverage IN {MAXIMAL}) AS p
         USING (cluster_id)
     """  # noqa: S608 - the text above
     paired = f"""

@@ -104,7 +104,7 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Carry the action out."""
-    from nddup.local.reading.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     spare_pandas()
     spare_blas()

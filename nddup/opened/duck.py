@@ -147,11 +147,10 @@ class DuckTables(FinishedRun):
         columns = ", ".join(f"{_name(column.name)} {_TYPES[column.type]}" for column in table.columns)
         self._database.execute(f"CREATE TABLE {_name(table.name)} ({columns})")
         self._kept.append(f"TABLE {_name(table.name)}")
-        for batch in batches:
-            if len(batch):
-                self._database.register("given", pa.Table.from_batches([batch]))
-                self._database.execute(f"INSERT INTO {_name(table.name)} BY NAME FROM given")
-                self._database.unregister("given")
+        for some in _together(batches):
+            self._database.register("given", pa.Table.from_batches(some))
+            self._database.execute(f"INSERT INTO {_name(table.name)} BY NAME FROM given")
+            self._database.unregister("given")
 
     @contextmanager
     def _reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
@@ -225,6 +224,20 @@ def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches with some `BATCH_ROWS` rows together: a statement costs more than a small batch."""
+    some: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        some.append(batch)
+        rows += len(batch)
+        if rows >= BATCH_ROWS:
+            yield some
+            some, rows = [], 0
+    if rows:
+        yield some
 
 
 def _read_chunks(file: Path) -> Iterator[str]:

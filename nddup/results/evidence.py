@@ -6,7 +6,7 @@ A table is made when it is first asked for, and then only once, under its name; 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ from nddup.checking.prove_clusters import Claim
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole
 from nddup.results.promised import Promised
-from nddup.verifying.cluster_proofs import Members, Sets
+from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
+from nddup.verifying.definitions import gather
 from nddup.verifying.near_pairs import Probes
 
 PROBES = 20_000
@@ -37,12 +38,18 @@ MEMBERS = 50_000
 
 
 class Chosen(NamedTuple):
-    """Clusters whose conditions are proved: their ids, the names of their nodes, what they are, what is wrong."""
+    """Clusters whose conditions are proved."""
 
     cluster_ids: list[str]
     names: list[str]
+    """Of their nodes."""
+
     sets: Sets
+    firsts: list[int]
+    """The places of the first nodes of those that promise to be maximal."""
+
     problems: list[str]
+    """What is wrong with them."""
 
 
 class Evidence:
@@ -117,24 +124,28 @@ class Evidence:
         number = sample_size(self.clusters, self.totals[0])
         self.see("placed", "sketches")
         self.run.keep("held", prove_clusters.hold(number))
-        rows = self.run.sql(prove_clusters.choose(MEMBERS)).to_pylist()
-        claims = [claim for claim, _ in groupby(rows, key=_claim)]
-        ends = np.cumsum([0, *(len(list(members)) for _, members in groupby(rows, key=_claim))])
+        rows = self.run.sql(prove_clusters.choose(MEMBERS))
+        said = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
+        sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(said)]
+        claims, ends = [claim for claim, _ in sizes], np.cumsum([0, *(size for _, size in sizes)])
 
-        names = sorted({row["node"] for row in rows})
+        nodes_of = rows["node"].to_pylist()
+        names = sorted(set(nodes_of))
         wanted = pa.table({"node": pa.array(names, pa.string())})
         text = "SELECT /*+ BROADCAST(w) */ s.node, s.sketch, s.level FROM sketches AS s JOIN wanted AS w ON s.node = w.node"  # noqa: E501
         found, sketches = prove_pairs.gather_probes(self.run.sql(text, wanted=wanted))
         order = {name: i for i, name in enumerate(found)}
 
         nodes = sketches._replace(levels=None)
-        places = np.array([order[row["node"]] for row in rows], np.int64)
+        places = np.array([order[node] for node in nodes_of], np.int64)
         members = Members(ends.astype(np.int64), places)
         proved = prove(nodes, members, self.promised.rule)
         bounds = np.maximum(proved.bounds, self.promised.support)
         problems = prove_clusters.describe_wrong(claims, proved, bounds)
-        sets = Sets(nodes, members, Probes(proved.joints), bounds)
-        return Chosen([claim.cluster_id for claim in claims], found, sets, problems)
+        sets = prepare_sets(nodes, members, proved.joints, bounds)
+        is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
+        firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()
+        return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
 
     @property
     def amount(self) -> str:
@@ -145,10 +156,6 @@ class Evidence:
         """Free what was kept."""
         self.run.forget()
         self._made.clear()
-
-
-def _claim(row: Mapping[str, Any]) -> Claim:
-    return Claim(row["cluster_id"], row["support"], row["coverage"])
 
 
 def _mark(evidence: Evidence) -> None:
@@ -206,10 +213,24 @@ def _expect(evidence: Evidence) -> None:
     )
 
 
+def _look_beside(evidence: Evidence) -> None:
+    """What is near to the first nodes of the chosen clusters: recounted already, unless only a sample was."""
+    names, rows = [evidence.chosen.names[place] for place in evidence.chosen.firsts], evidence.chosen.sets.nodes
+    if len(evidence.probes[0]) == evidence.totals[0]:
+        evidence.see("recounted")
+        evidence.run.put("firsts", pa.table({"node": pa.array(names, pa.string())}))
+        evidence.run.keep("beside", prove_clusters.NEAR_FIRSTS, is_wide=True)
+        return
+
+    probes = Probes(gather([rows.row(place) for place in evidence.chosen.firsts]))
+    kernel = prove_pairs.recounter(names, probes, evidence.promised.rule)
+    evidence.run.transform(prove_clusters.BESIDE, prove_pairs.UNLEVELLED, kernel)
+
+
 def _extend(evidence: Evidence) -> None:
     chosen = evidence.chosen
     kernel = prove_clusters.extender(chosen.names, chosen.cluster_ids, chosen.sets, evidence.promised.rule)
-    evidence.run.transform(prove_clusters.ADDED, "SELECT node, sketch FROM sketches WHERE size > 0", kernel)
+    evidence.run.transform(prove_clusters.ADDED, prove_clusters.SKETCHES_BESIDE, kernel)
 
 
 def _tell_leaders(evidence: Evidence) -> None:
@@ -255,7 +276,8 @@ MADE: dict[str, Made] = {
     "placed": (("docs",), _asked("placed", prove_clusters.PLACED)),
     "by_leaders": (("placed",), _tell_leaders),
     "chosen": ((), _put_chosen),
-    "added": ((), _extend),
+    "beside": (("sketches",), _look_beside),
+    "added": (("beside",), _extend),
     "recounted_members": ((), _recount_members),
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
     "keeping": (("docs",), _asked("keeping", prove_keep.KEEPING)),

@@ -34,7 +34,7 @@ from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.reading import scan
-from nddup.verifying.cluster_proofs import Members, Sets, find_extensions, prove_clusters
+from nddup.verifying.cluster_proofs import Members, find_extensions, prepare_sets, prove_clusters
 from nddup.verifying.connected import label_parts
 from nddup.verifying.definitions import Rows, Rule, Sample, compare_all
 from nddup.verifying.estimates import USED, estimate_pairs
@@ -104,7 +104,7 @@ def _run_checks(rows: Rows) -> None:
     find_near(read_only, Checked(read_only), rule, places)
     members = Members(np.array([0, 2], np.int64), places)
     proved = prove_clusters(read_only, members, rule)
-    find_extensions(read_only, places, Sets(read_only, members, Checked(proved.joints), proved.bounds), rule)
+    find_extensions(read_only, places, places, prepare_sets(read_only, members, proved.joints, proved.bounds), rule)
     label_parts(places, places, 2)
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.verifying.definitions import Rows, Rule, bound_of, judge
-from nddup.verifying.near_pairs import Index, Probes, count_overlaps
+from nddup.verifying.definitions import Rows, Rule, bound_of, compare, judge
 
 
 class Members(NamedTuple):
@@ -87,31 +86,51 @@ def _prove_clusters(
 
 
 class Sets(NamedTuple):
-    """Proved sets of sketches: their places in `nodes`, the features each shares, the support each must have."""
+    """Proved sets of sketches, and what tells which of them a sketch may extend."""
 
     nodes: Rows
     members: Members
-    joints: Probes
+    """The places of each set in `nodes`, none empty."""
+
+    joints: Rows
+    """The features that each set shares."""
+
     bounds: NDArray[np.int64]
+    """The support that each must have, (n,)."""
+
+    begun: Members
+    """Of each node the sets whose first member it is."""
 
 
-def find_extensions(batch: Rows, places: NDArray[np.int64], sets: Sets, rule: Rule) -> NDArray[np.int64]:
+def prepare_sets(nodes: Rows, members: Members, joints: Rows, bounds: NDArray[np.int64]) -> Sets:
+    """Sets as `find_extensions` takes them, see `Sets`."""
+    firsts = members.places[members.offsets[:-1]]
+    order = np.argsort(firsts, kind="stable")
+    begun = Members(np.searchsorted(firsts[order], np.arange(len(nodes.offsets))), order)
+    return Sets(nodes, members, joints, bounds, begun)
+
+
+def find_extensions(
+    batch: Rows, places: NDArray[np.int64], firsts: NDArray[np.int64], sets: Sets, rule: Rule
+) -> NDArray[np.int64]:
     """The sketches that could be added to a set: near to all its members, and keeping the joint support.
 
     Args:
-        batch: n sketches.
+        batch: n sketches, each near to a first member of a set; levels are not looked at.
         places: where each is in `sets.nodes`, -1 where it is not; (n,).
+        firsts: where the first member that it is near to is in `sets.nodes`; (n,).
         sets: what `prove_clusters` said of each set.
         rule: the definition.
 
     Returns:
-        (place in the batch, set) of each, (k, 2); none means that every set is maximal as far as this batch goes.
+        (place in the batch, set) of each, (k, 2). A set is maximal if it has none of all sketches near to its first
+        member: who could be added is near to every member.
 
-    Cost: a step for each feature of a sketch and each set whose members share it; a merge a member where the support
-        is kept.
+    Cost: for each sketch and each set that begins with its first member, a merge a member and one more.
     """
-    nodes = sets.nodes.offsets, sets.nodes.ids
-    return _extend(batch.offsets, batch.ids, places, *nodes, *sets.members, sets.joints.index, sets.bounds, rule)
+    own, nodes = (batch.offsets, batch.ids), (sets.nodes.offsets, sets.nodes.ids)
+    joints = sets.joints.offsets, sets.joints.ids
+    return _extend(*own, places, firsts, *nodes, *sets.members, *joints, sets.bounds, *sets.begun, rule)
 
 
 @compiled
@@ -119,27 +138,23 @@ def _extend(
     offsets: NDArray[np.int64],
     ids: NDArray[np.uint64],
     places: NDArray[np.int64],
+    firsts: NDArray[np.int64],
     node_offsets: NDArray[np.int64],
     node_ids: NDArray[np.uint64],
     starts: NDArray[np.int64],
     members: NDArray[np.int64],
-    joints: Index,
+    joint_offsets: NDArray[np.int64],
+    joint_ids: NDArray[np.uint64],
     bounds: NDArray[np.int64],
+    begun_starts: NDArray[np.int64],
+    begun: NDArray[np.int64],
     rule: Rule,
 ) -> NDArray[np.int64]:
-    counts, touched = np.zeros(len(bounds), np.int32), np.empty(len(bounds), np.int32)
     found, k = np.empty((16, 2), np.int64), 0
-    for row in range(len(offsets) - 1):
+    for row in range(len(places)):
         sketch = ids[offsets[row] : offsets[row + 1]]
         own = bound_of(len(sketch), rule)
-        for t in range(count_overlaps(sketch, joints, -1, counts, touched)):
-            # The overlap of a sketch with the joint features is the support that the set would keep with it.
-            s = touched[t]
-            overlap = counts[s]
-            counts[s] = 0
-            if overlap < max(bounds[s], own):
-                continue
-
+        for s in begun[begun_starts[firsts[row]] : begun_starts[firsts[row] + 1]]:
             is_addable = True
             for member in members[starts[s] : starts[s + 1]]:
                 other = node_ids[node_offsets[member] : node_offsets[member + 1]]
@@ -147,6 +162,11 @@ def _extend(
                     is_addable = False
                     break
             if not is_addable:
+                continue
+
+            # The overlap of a sketch with the joint features is the support that the set would keep with it.
+            joint = joint_ids[joint_offsets[s] : joint_offsets[s + 1]]
+            if compare(sketch, joint, rule.sample, np.uint64(0))[0] < max(bounds[s], own):
                 continue
 
             if k == len(found):

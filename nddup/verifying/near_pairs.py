@@ -22,6 +22,9 @@ from nddup.verifying.definitions import Rows, Rule, bound_of, judge
 FOUND = 7
 """Numbers of a pair that the kernel gives back: place in the batch, probe, and what `compare` measures."""
 
+BLOCK = 64
+"""Overlaps that are looked at together."""
+
 
 class Near(NamedTuple):
     """Near-duplicate pairs of a sketch of a batch and a probe, one array for each number; each (k,)."""
@@ -110,34 +113,45 @@ def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[n
 
 @compiled
 def count_overlaps(
-    sketch: NDArray[np.uint64], index: Index, after: int, counts: NDArray[np.int32], touched: NDArray[np.int32]
+    sketch: NDArray[np.uint64], index: Index, after: int, least: int, counts: NDArray[np.int32], met: NDArray[np.int32]
 ) -> int:
-    """Overlaps of a sketch with every probe that shares a feature with it.
+    """Overlaps of a sketch with every probe, as far as they reach a least one.
 
     Args:
         sketch: its ids.
         index: of the probes.
         after: the probes up to this one are left out; -1: none is.
-        counts: zeros; the overlap with each probe after the call, (p,).
-        touched: takes the probes whose count is no longer 0, (p,).
+        least: the overlap from which a probe is told, at least 1.
+        counts: zeros, before and after the call; (p,).
+        met: takes the probes and their overlaps, (p, 2).
 
     Returns:
-        How many were touched.
+        How many probes are told.
 
-    Cost: a binary search a feature, a step a holder.
+    Cost: a binary search a feature, a step a holder; then a look at every count, several at once.
     """
-    n = 0
     for id_ in sketch:
         at = np.searchsorted(index.features, id_)
         if at < len(index.features) and index.features[at] == id_:
-            for i in range(index.starts[at + 1] - 1, index.starts[at] - 1, -1):
-                probe = index.holders[i]
-                if probe <= after:
-                    break
-                if counts[probe] == 0:
-                    touched[n] = probe
-                    n += 1
-                counts[probe] += 1
+            holders = index.holders[index.starts[at] : index.starts[at + 1]]
+            for probe in holders[np.searchsorted(holders, after, side="right") :]:
+                counts[np.uint32(probe)] += 1  # no test for a negative place
+
+    # No step asks whether a probe is new: the counts are looked at afterwards, a block at a time.
+    n = 0
+    for low in range(max(after, 0) // BLOCK * BLOCK, len(counts), BLOCK):
+        block = counts[low : low + BLOCK]
+        most = np.int32(0)
+        for count in block:
+            most = max(most, count)
+        if most == 0:
+            continue
+
+        for place in range(len(block) if most >= least else 0):
+            if block[place] >= least:
+                met[n, 0], met[n, 1] = low + place, block[place]
+                n += 1
+        block[:] = 0
     return n
 
 
@@ -156,7 +170,7 @@ def _find_near(
 ) -> NDArray[np.int64]:
     """The near pairs, (k, `FOUND`): place in the batch, probe, and what is measured."""
     probes = len(probe_offsets) - 1
-    counts, touched = np.zeros(probes, np.int32), np.empty(probes, np.int32)
+    counts, met = np.zeros(probes, np.int32), np.empty((probes, 2), np.int32)
     found, k = np.empty((64, FOUND), np.int64), 0
 
     # A pair is left unmeasured only if its overlap is too small for its sizes. At a common modulus, for containment and
@@ -165,10 +179,12 @@ def _find_near(
 
     for row in range(len(offsets) - 1):
         sketch = ids[offsets[row] : offsets[row + 1]]
-        for t in range(count_overlaps(sketch, index, after[row], counts, touched)):
-            probe = touched[t]
-            overlap = counts[probe]
-            counts[probe] = 0
+
+        # Of this sketch and any other the larger one is at least as large.
+        size = len(sketch) if is_plain else 1
+        least = bound_of(min(size, rule.sample.size) if rule.is_resemblance else size, rule)
+        for t in range(count_overlaps(sketch, index, after[row], least, counts, met)):
+            probe, overlap = met[t, 0], met[t, 1]
             other = probe_ids[probe_offsets[probe] : probe_offsets[probe + 1]]
 
             larger = max(len(sketch), len(other)) if is_plain else 1
