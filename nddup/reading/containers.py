@@ -17,7 +17,6 @@ from nddup.reading.charsets import canonical_charset, decode_content
 from nddup.reading.csv_rows import read_csv
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.parquet_rows import read_parquet
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import cut_warc, parse_warc
 from nddup.reading.xml_structure import table_format
@@ -180,6 +179,8 @@ def read_container(
     """
     kind = head.format.kind
     if kind == "parquet":
+        from nddup.reading.parquet_rows import read_parquet  # noqa: PLC0415 - most collections have no Parquet
+
         yield from read_parquet(raw, head, limit=limit, max_record=max_record)
         return
 

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nddup.opened.finished_run import FinishedRun
 from nddup.storage.machine import is_local, is_submitted
-from nddup.storage.run_folder import RunFolder
 
-if TYPE_CHECKING:  # what reads lists takes long to load, and `show` has none
+if TYPE_CHECKING:  # what reads runs and lists takes long to load: `inspect` opens no run, and `show` no list
+    from nddup.opened.finished_run import FinishedRun
     from nddup.results.reference_file import Files, ReferenceFile
+    from nddup.storage.run_folder import RunFolder
 
 
 class Opened(NamedTuple):
     """A finished run, and what a command that reads it needs of the same engine."""
 
-    run: FinishedRun
+    run: "FinishedRun"
 
-    folder: RunFolder
+    folder: "RunFolder"
     """Of the run, for what the command writes into it."""
 
     files: "Files"
@@ -84,6 +84,7 @@ def open_here(path: str) -> Opened:
     """Open a run of this machine in this process."""
     from nddup.opened.duck import DuckRun  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
+    from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a reader of Arrow
         from nddup.local.evaluating import list_tables  # noqa: PLC0415 - not for `show`

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError, NddupError
 from nddup.reading.detect import keys_of
@@ -171,4 +170,6 @@ def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:
     """The columns of a Parquet file, from its end: the metadata, their length in 4 bytes, and PAR1."""
     (size,) = struct.unpack("<I", reader.read_part(file.path, file.size - 8, 4))
     tail = reader.read_part(file.path, max(0, file.size - 8 - size), size + 8)
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for Parquet
+
     return pq.read_schema(io.BytesIO(b"PAR1" + tail))

@@ -1,9 +1,12 @@
 """How a record becomes text, and the text a sketch. The rules travel to the workers with their consumers."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nddup.reading.records import Markup, Part, PlainText, Record, read_text
-from nddup.sketching.recipe import Recipe
+
+if TYPE_CHECKING:  # `inspect` reads texts and makes no sketches
+    from nddup.sketching.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class SketchRule:
     documents are one node only if their token sequences are equal, so these get a fingerprint too.
     """
 
-    recipe: Recipe
+    recipe: "Recipe"
     text: TextRule
     min_tokens: int = 0
     left_out: bytes = b""

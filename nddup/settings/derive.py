@@ -6,7 +6,7 @@ A setting that the chosen kind does not use is refused, so that nobody believes 
 import os
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel
 
@@ -18,10 +18,11 @@ from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.lsh_bands import Bands, choose_bands
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.minhash import DATASKETCH_SEEDS
-from nddup.sketching.recipe import Recipe
-from nddup.sketching.words.lexicon import LexiconRule
-from nddup.sketching.words.word_sketches import Kind as WordKind
-from nddup.sketching.words.word_sketches import WordRule
+
+if TYPE_CHECKING:  # what makes sketches takes long to load, and a command that only reads a run makes none
+    from nddup.sketching.recipe import Recipe
+    from nddup.sketching.words.word_sketches import Kind as WordKind
+    from nddup.sketching.words.word_sketches import WordRule
 
 RABIN_BITS: Final = 40
 MODULUS: Final = 25
@@ -47,8 +48,10 @@ def kind_of(sketch: SketchConfig) -> Kind:
     return kind if sketch.tagged else replace(kind, estimate="whole")
 
 
-def recipe_of(config: Config) -> Recipe:
+def recipe_of(config: Config) -> "Recipe":
     """How a text becomes a sketch."""
+    from nddup.sketching.recipe import Recipe  # noqa: PLC0415
+
     sketch, shingle = config.sketch, config.shingle
     return Recipe(
         kind=sketch.kind,
@@ -67,10 +70,13 @@ def recipe_of(config: Config) -> Recipe:
     )
 
 
-def words_of(config: Config) -> WordRule | None:
+def words_of(config: Config) -> "WordRule | None":
     """How texts become sketches of words; None for a kind of shingles."""
     if not KINDS[config.sketch.kind].is_of_words:
         return None
+
+    from nddup.sketching.words.lexicon import LexiconRule  # noqa: PLC0415
+    from nddup.sketching.words.word_sketches import WordRule  # noqa: PLC0415
 
     given = config.lexicon
     lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
