@@ -6,6 +6,7 @@ broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
 
 import argparse
 import difflib
+import gc
 import os
 import re
 import sys
@@ -27,6 +28,9 @@ MEANT = {
     "jobs": "local.processes", "ngram": "shingle.length", "num-perm": "sketch.size",
 }  # fmt: skip
 """Options of other programs, and the setting that does the same here."""
+COLLECTED_AFTER = 50_000
+"""Objects made until cycles among the young ones are looked for. What the libraries make while they load stays for
+good, and at Python's 700 a tenth of the time of a short command is spent on looking at it."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -99,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line without the program; None: those of this process.
     """
     options = build_parser().parse_args(arguments)
+    gc.set_threshold(COLLECTED_AFTER)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would look through every package for some
     try:
         return COMMANDS[options.command].execute(options)
     except NddupError as error:

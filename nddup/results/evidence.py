@@ -3,7 +3,7 @@
 A table is made when it is first asked for, and then only once, under its name; `Evidence.forget` frees it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import groupby
 from typing import NamedTuple
