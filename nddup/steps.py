@@ -16,6 +16,7 @@ PATIENCE = 0.7
 
 REFRESH_SECONDS = 0.3
 BAR = 24
+"""Characters of a bar."""
 
 
 def bar(finished: float, total: float) -> str:

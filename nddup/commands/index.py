@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nddup.commands.options import add_parser, positive
 from nddup.errors import ConfigError, OutputError
+from nddup.steps import Steps
 
 EPILOG = """actions:
   create REPO      an empty repository: recipe, measure, threshold and policy are fixed
@@ -102,20 +103,44 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND} if anything is found")
 
 
+class Answer(NamedTuple):
+    """What an action prints, its exit status, and a line for standard error."""
+
+    text: str
+    status: int = 0
+    said: str = ""
+
+
 def execute(options: argparse.Namespace) -> int:
     """Carry the action out."""
     from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     spare_pandas()
     spare_blas()
-    acting: dict[str, Callable[[argparse.Namespace], int]] = {
+    acting: dict[str, Callable[[argparse.Namespace, Steps], Answer]] = {
         "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
     }  # fmt: skip
-    return acting[options.action](options)
+    with Steps(f"index {options.action}", 3) as steps:
+        answer = acting[options.action](options, steps)
+    sys.stdout.write(answer.text)
+    sys.stderr.write(answer.said)
+    return answer.status
 
 
-def _create(options: argparse.Namespace) -> int:
+def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
+    """The repository; what its workers do is shown as a part of the step DOING."""
+    import nddup.repository  # noqa: PLC0415
+
+    steps.begin("open the repository")
+    repository = nddup.repository.open(options.repo)
+    repository.progress = lambda name, done, whole: steps.far(done, whole)  # noqa: ARG005
+    steps.begin(doing)
+    return repository
+
+
+def _create(options: argparse.Namespace, steps: Steps) -> Answer:
+    steps.begin("make the repository")
     from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
@@ -127,8 +152,7 @@ def _create(options: argparse.Namespace) -> int:
         config, mode=options.mode, store=options.store, lowest=_number(options.lowest), texts=options.texts
     )
     Repository.create(options.repo, identity)
-    sys.stdout.write(f"{options.repo}: version 1, no documents\n")
-    return 0
+    return Answer(f"{options.repo}: version 1, no documents\n")
 
 
 def _number(text: str | None) -> int | float | None:
@@ -140,19 +164,15 @@ def _number(text: str | None) -> int | float | None:
         raise ConfigError(f"--lowest {text}: expected a number such as 0.6") from None
 
 
-def _grow(options: argparse.Namespace) -> int:
-    import nddup.repository  # noqa: PLC0415
+def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.tell import tell_written  # noqa: PLC0415
 
-    written = nddup.repository.open(options.repo).add(
-        options.inputs, replace=options.replace, id_prefix=options.id_prefix
-    )
-    sys.stdout.write(tell_written(options.repo, written))
-    return 0
+    repository = _open(options, steps, "read the batch and compare it")
+    written = repository.add(options.inputs, replace=options.replace, id_prefix=options.id_prefix)
+    return Answer(tell_written(options.repo, written))
 
 
-def _remove(options: argparse.Namespace) -> int:
-    import nddup.repository  # noqa: PLC0415
+def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.tell import tell_written  # noqa: PLC0415
 
     try:
@@ -160,13 +180,12 @@ def _remove(options: argparse.Namespace) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--ids {options.ids}: cannot be read ({error})") from error
     ids = [line for line in text.split("\n") if line]
-    written, unknown = nddup.repository.open(options.repo).remove([line.removesuffix("\r") for line in ids])
-    sys.stdout.write(tell_written(options.repo, written))
-    sys.stdout.writelines(f"unknown: {doc_id}\n" for doc_id in unknown)
-    return 0
+    repository = _open(options, steps, "remove the documents")
+    written, unknown = repository.remove([line.removesuffix("\r") for line in ids])
+    return Answer(tell_written(options.repo, written) + "".join(f"unknown: {doc_id}\n" for doc_id in unknown))
 
 
-def _query(options: argparse.Namespace) -> int:
+def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     import nddup.repository  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
     from nddup.repository.tell import write_matches  # noqa: PLC0415
@@ -175,13 +194,13 @@ def _query(options: argparse.Namespace) -> int:
         raise OutputError(f"--output {options.output}: exists already; give another folder")
     bands = _bands(options.bands)
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
-    repositories = [nddup.repository.open(path) for path in (options.repo, *options.also)]
+    first = _open(options, steps, "read the documents and look for them")
+    repositories = [first, *map(nddup.repository.open, options.also)]
     found = [repository.query_files(options.inputs, ask) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
-    sys.stdout.write(spell_matches(matches, bands=bool(bands), several=bool(options.also)))
-    if found[0][1]:
-        sys.stderr.write(f"{found[0][1]} records could not be read\n")
-    return FOUND if options.exit_code and is_found(matches) else 0
+    text = spell_matches(matches, bands=bool(bands), several=bool(options.also))
+    status = FOUND if options.exit_code and is_found(matches) else 0
+    return Answer(text, status, f"{found[0][1]} records could not be read\n" if found[0][1] else "")
 
 
 def _bands(text: str | None) -> list[int | float]:
@@ -200,35 +219,29 @@ def _versions(text: str | None) -> tuple[int, int] | None:
     return int(low), int(high if dots else low)
 
 
-def _tables(options: argparse.Namespace) -> int:
+def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
     import nddup.repository  # noqa: PLC0415
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
 
+    steps.begin("write the tables")
     metrics = nddup.repository.open(options.repo, options.version).write_tables(options.output)
-    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output))
-    return 0
+    return Answer(summarise(RunMetrics.read(metrics), options.output))
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.tell import tell_history  # noqa: PLC0415
 
-    sys.stdout.write(tell_history(options.repo))
-    return 0
+    del steps  # it reads a few small files
+    return Answer(tell_history(options.repo))
 
 
-def _check(options: argparse.Namespace) -> int:
-    import nddup.repository  # noqa: PLC0415
-
-    proofs = nddup.repository.open(options.repo).check()
-    sys.stdout.writelines(proof.text() for proof in proofs)
-    return 0 if all(proof.holds for proof in proofs) else 1
+def _check(options: argparse.Namespace, steps: Steps) -> Answer:
+    proofs = _open(options, steps, "prove what it promises").check()
+    return Answer("".join(proof.text() for proof in proofs), 0 if all(proof.holds for proof in proofs) else 1)
 
 
-def _compact(options: argparse.Namespace) -> int:
-    import nddup.repository  # noqa: PLC0415
-
-    done = nddup.repository.open(options.repo).compact(days=options.days)
+def _compact(options: argparse.Namespace, steps: Steps) -> Answer:
+    done = _open(options, steps, "merge").compact(days=options.days)
     made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"
-    sys.stdout.write(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n")
-    return 0
+    return Answer(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n")

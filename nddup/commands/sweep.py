@@ -7,6 +7,7 @@ from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import ConfigError
+from nddup.steps import Steps
 
 EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
   shingle.length: [3, 5, 10]
@@ -46,23 +47,25 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the combinations, print the table, and plot it if the output is on this machine."""
-    from nddup.settings.load import load_config  # noqa: PLC0415
+    with Steps("sweep", 2) as steps:
+        from nddup.settings.load import load_config  # noqa: PLC0415
 
-    # Runs that are removed need no texts and no report, for nobody opens them.
-    unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
-    base = load_config(options.config, [*options.assignments, *unseen])
-    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        # Runs that are removed need no texts and no report, for nobody opens them.
+        unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
+        base = load_config(options.config, [*options.assignments, *unseen])
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
-    spare_pandas()
-    spare_blas()
-    from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
-    from nddup.results.sweep import Engines, run_sweep  # noqa: PLC0415
-    from nddup.results.sweep_grid import read_grid, read_text, spell_table  # noqa: PLC0415
-    from nddup.run.progress import start_logging  # noqa: PLC0415
+        spare_pandas()
+        spare_blas()
+        from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
+        from nddup.results.sweep import Engines, run_sweep  # noqa: PLC0415
+        from nddup.results.sweep_grid import read_grid, read_text, spell_table  # noqa: PLC0415
+        from nddup.run.progress import start_logging  # noqa: PLC0415
 
-    points = read_grid(read_text(options.grid), origin=options.grid, base=base)
-    start_logging()
-    engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
+        points = read_grid(read_text(options.grid), origin=options.grid, base=base)
+        start_logging()
+        steps.begin("open the folders")
+        engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
     run_sweep(engines, points, keeps_runs=options.keep_runs, resume=options.resume)
     sys.stdout.write("\n".join([*spell_table(points), f"\n  {options.output}/sweep.csv", ""]))
     if Path(options.output).is_dir():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from nddup.local.reading.workers import Workers
+from nddup.local.reading.workers import Progress, Workers
 from nddup.repository.given_inputs import Inputs
 from nddup.repository.identity import Identity
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
@@ -39,6 +39,7 @@ class Repository:
             OutputError: if there is none, it has another layout, or sketches made here would not compare with its own.
         """
         self._repo = Path(local_path(path))
+        self.progress: Progress | None = None
         commit = read_commit(self._repo, version)
         self._identity = Identity.read(commit.repository, repo=str(self._repo))
         self.snapshot = Snapshot(self._repo, commit, self._identity)
@@ -67,7 +68,7 @@ class Repository:
 
     def workers(self) -> Workers:
         """Threads and processes as the settings say."""
-        return Workers(processes_of(self._identity.config))
+        return Workers(processes_of(self._identity.config), progress=self.progress)
 
     def add(self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None) -> "Written":
         """Add a batch: one version; none where nothing of it is new.

@@ -1,11 +1,14 @@
-"""What is seen while a run is checked: each promise as it is proved; on a terminal a bar that names the step."""
+"""What is seen while a run is checked: each promise as it is proved, and meanwhile the step.
+
+Only the standard library is imported, so that the line is there before anything else is loaded.
+"""
 
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-from nddup.steps import REFRESH_SECONDS, bar
+from nddup.steps import PATIENCE, REFRESH_SECONDS, bar
 
 if TYPE_CHECKING:
     from nddup.results.check import Finding
@@ -14,50 +17,56 @@ CLEAR = "\r\033[K"
 
 
 class CheckProgress:
-    """Writes findings to standard output, and the bar to standard error while it is a terminal.
+    """Writes findings to standard output; to standard error a bar that names the step.
+
+    Where standard error is no terminal, a step that lasts longer than `PATIENCE` is named once in a line instead.
 
     As a context: the bar is there from the start, and is gone at the end.
     """
 
     def __init__(self) -> None:
         self._step, self._done, self._of = "open the run", 0, 1
-        self._started = time.monotonic()
+        self._started = self._began = time.monotonic()
+        self._said = ""
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._watcher = threading.Thread(target=self._watch, daemon=True) if sys.stderr.isatty() else None
+        self._is_terminal = sys.stderr.isatty()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        """Show the bar."""
-        if self._watcher is not None:
-            self._watcher.start()
+        """Begin to watch the time."""
+        self._watcher.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
+        """Remove the bar."""
         self._ended.set()
-        if self._watcher is not None:
-            self._watcher.join()
+        self._watcher.join()
+        self._clear()
 
     def begin(self, step: str, done: int, of: int) -> None:
         """A step begins; so many of so many are done."""
-        self._step, self._done, self._of = f"check {step}", done, of
+        self._step, self._done, self._of, self._began = f"check {step}", done, of, time.monotonic()
 
     def tell(self, finding: "Finding") -> None:
         """A promise was looked at."""
         with self._lock:
-            if self._watcher is not None:
-                sys.stderr.write(CLEAR)
-                sys.stderr.flush()
+            self._clear()
             sys.stdout.write(f"{finding.line()}\n")
             sys.stdout.flush()
 
+    def _clear(self) -> None:
+        if self._is_terminal:
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+
     def _watch(self) -> None:
-        while True:
+        while not self._ended.wait(REFRESH_SECONDS):
             with self._lock:
-                seconds = time.monotonic() - self._started
-                sys.stderr.write(f"{CLEAR}  {bar(self._done, self._of)} {seconds:6.1f} s  {self._step}")
+                if self._is_terminal:
+                    seconds = time.monotonic() - self._started
+                    sys.stderr.write(f"{CLEAR}  {bar(self._done, self._of)} {seconds:6.1f} s  {self._step}")
+                elif self._step != self._said and time.monotonic() - self._began >= PATIENCE:
+                    self._said = self._step
+                    sys.stderr.write(f"nddup check: {self._step}\n")
                 sys.stderr.flush()
-            if self._ended.wait(REFRESH_SECONDS):
-                sys.stderr.write(CLEAR)
-                sys.stderr.flush()
-                return

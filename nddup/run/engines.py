@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from nddup.errors import ConfigError
@@ -77,7 +78,8 @@ def estimate_memory(inputs: Sequence[str]) -> int:
     while waiting:
         path = waiting.pop()
         if os.path.isdir(path):  # noqa: PTH112 - thousands of files, each only looked at
-            waiting += [entry.path for entry in os.scandir(path)]
+            with suppress(PermissionError):  # reading the inputs says so
+                waiting += [entry.path for entry in os.scandir(path)]
         elif os.path.exists(path):  # noqa: PTH110
             suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122
             needed += os.stat(path).st_size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])  # noqa: PTH116

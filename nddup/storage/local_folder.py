@@ -1,5 +1,6 @@
 """The tables of a run's folder as Arrow tables: how the embedded engine reads and writes them."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from nddup.errors import OutputError
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.tables import table_called
@@ -85,10 +87,14 @@ class LocalFolder(RunFolder):
         strings = [field.name for field in declared if field.type == pa.string()]
         form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings}
         told(0, len(table))
-        with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
-            for low in range(0, max(len(table), 1), ROWS):
-                file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
-                told(min(low + ROWS, len(table)), len(table))
+        try:
+            with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
+                for low in range(0, max(len(table), 1), ROWS):
+                    file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
+                    told(min(low + ROWS, len(table)), len(table))
+        except OSError as error:  # Arrow's own words name no file
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
 
     def read(self, name: str) -> pa.Table:
         """A table of the folder, whole, its columns as they are declared."""

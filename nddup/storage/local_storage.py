@@ -85,8 +85,11 @@ class LocalStorage:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
-        return Path(local_path(path)).exists()
+        """Whether a file or folder is there. Raises ConfigError where that may not be known."""
+        try:
+            return Path(local_path(path)).exists()
+        except PermissionError as error:
+            raise ConfigError(f"{path}: cannot be opened ({_reason(error)})") from error
 
     def is_within(self, path: str, folder: str) -> bool:
         """Whether a path is a folder or lies in it."""

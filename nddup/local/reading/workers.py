@@ -20,6 +20,9 @@ from nddup.local.reading.scan import Task, list_tasks, scan_here, scan_texts, sp
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 
+FULL = "No space left on device"
+"""What the system says where a disk is full: that of the output, not the one of the files that were read."""
+
 DIED = "the worker process ended; it may have had too little memory"
 
 T = TypeVar("T")
@@ -170,6 +173,8 @@ def _receive(connection: Connection, task: Task) -> None:
 
 
 def _failed(task: Task, error: str) -> NddupError:
+    if FULL in error:
+        return NddupError(f"what was read cannot be kept for the next step ({FULL}); free some, and --resume the run")
     names = task.names
     more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
     return NddupError(f"{names[0]}{more}: cannot be read ({error})")
