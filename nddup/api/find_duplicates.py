@@ -94,6 +94,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         run = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
         kept = pages[pages["url"].isin(run.keep.query("kept")["doc_id"])]
     """
+    if not isinstance(df, pa.Table) and not hasattr(df, "columns"):
+        raise _no_table(df)
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
     for column in (id, text):
         if column not in names:
@@ -152,10 +154,15 @@ def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
         values = [df[name].map(str, na_action="ignore") for name in columns]
         table = pa.table([pa.array(value, pa.string(), from_pandas=True) for value in values], names=columns)
     else:
-        raise ConfigError(
-            f"find_duplicates: expected a table of Spark, pandas, Polars or Arrow, got {type(df).__name__}"
-        )
+        raise _no_table(df)
     return pa.table([table[name].cast(pa.string()) for name in columns], names=columns)
+
+
+def _no_table(given: object) -> ConfigError:
+    way = "; of a file, `nddup run` finds them, and nddup.open reads the result" if isinstance(given, str) else ""
+    return ConfigError(
+        f"find_duplicates: expected a table of Spark, pandas, Polars or Arrow, got {type(given).__name__}{way}"
+    )
 
 
 def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401

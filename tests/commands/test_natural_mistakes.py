@@ -22,52 +22,29 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("odd/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
 
 
-AS_SETTING = "a setting is given as --set pairs.threshold=0.9"
-MISTAKES = {
-    "a key that is not there": (
-        ["--set", "input.id=nope"],
-        "input.id=nope: no record at the start of any file has it; news.jsonl has url, text, meta.by",
-    ),
-    "an object as text": (
-        ["--set", "input.content=meta"],
-        "input.content=meta: no record at the start of any file has it; news.jsonl has url, text, meta.by",
-    ),
-    "per cent": (
-        ["--set", "pairs.threshold=80"],
-        "--set: pairs.threshold: an integer (80) is a count, which needs measure overlap; for a share write 0.8",
-    ),
-    "a setting as an option": (
-        ["--threshold", "0.9"],
-        f"unrecognized arguments: --threshold 0.9; {AS_SETTING} (see nddup run --help)",
-    ),
-    "an option of nobody": (["--fast"], "unrecognized arguments: --fast (see nddup run --help)"),
-}
+def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its keys are named."""
+    assert main(["run", "news.jsonl", "--output", "out", "--set", "input.content=meta"]) == 2
 
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_one_line_says_what_to_do(
-    mistake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is started, nothing is written."""
-    arguments, said = MISTAKES[mistake]
-    command = ["run", "news.jsonl", "--output", "out", *arguments]
-    monkeypatch.setattr("sys.argv", ["nddup", *command])
-    try:
-        status = main(command)
-    except SystemExit as left:
-        status = int(str(left.code))
-
-    assert status == 2
+    said = "input.content=meta: no record at the start of any file has it; news.jsonl has url, text, meta.by"
     assert capsys.readouterr() == ("", f"nddup: {said}\n")
     assert not Path("out").exists()
 
 
-def test_wildcards_that_the_shell_left(capsys: pytest.CaptureFixture[str]) -> None:
-    """Quoted, they are names of files."""
-    assert main(["run", "in/*.jsonl", "--output", "out"]) == 2
+def test_the_first_reject_of_each_reason_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that nobody has to open a table to learn why; likewise that nothing is left."""
+    Path("bad.csv").write_text("id,text\n1,a b c\n2,a,b\n3,c,d\n1,d e f\n", encoding="utf-8")
+    Path("none.csv").write_text("id,text\n2,a,b\n", encoding="utf-8")
 
-    said = "no such file or folder; wildcards are taken literally: leave out the quotes, or name the folder"
-    assert capsys.readouterr() == ("", f"nddup: INPUT in/*.jsonl: {said}\n")
+    assert main(["run", "bad.csv", "--output", "out", "--set", "output.report=false"]) == 0
+    some = capsys.readouterr().out
+    assert main(["run", "none.csv", "--output", "none", "--set", "output.report=false"]) == 0
+    none = capsys.readouterr().out
+
+    assert "  note: first malformed: bad.csv#2: 3 fields, expected 2\n" in some
+    assert "  note: first repeated id: bad.csv#4: first seen as record 1 of bad.csv\n" in some
+    assert "no record became a document" not in some
+    assert "  note: no record became a document; `nddup inspect INPUT` shows how each file is read\n" in none
 
 
 def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java.heard import HOW, heard, why_not_started
+from nddup.run.java.heard import HOW, REFUSED, heard, why_not_started
 from nddup.run.java.installed import Java
 from nddup.run.java.options import DEFAULTS, SHORT_LIVED, SMALL_BYTES, give_way, is_small, join_options, users_options
 from nddup.run.session import LOCAL, SMALL, _options_of_new
@@ -65,6 +65,18 @@ def test_a_java_that_cannot_do_says_how_to_get_one(java: Java | None, said: str)
             "deepest",
         ),
         (EXITED, [], str(EXITED)),
+        (
+            RuntimeError(
+                f"{CALLED}: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
+            ),
+            [],
+            REFUSED,
+        ),
+        (
+            RuntimeError("Cannot call methods on a stopped SparkContext."),
+            ["a word", "12:00:01 ERROR StandaloneSchedulerBackend: All masters are unresponsive! Giving up."],
+            "All masters are unresponsive! Giving up.",
+        ),
     ],
 )
 def test_the_deepest_cause_is_told_and_nothing_of_java(error: Exception, lines: list[str], said: str) -> None:

@@ -15,6 +15,7 @@ USUAL = ("WARNING: Using incubator modules",)
 """Said at every start, before any option or logger of Java could silence it: it is not passed on."""
 
 HOW = f"install Java {OLDEST} or newer (Debian: apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME to it"
+REFUSED = "the master did not accept the application within a minute; is it a Spark master, and of this version?"
 STDERR = 2
 
 _EXCEPTION = re.compile(r"^(?:Exception in thread \"[^\"]*\" )?(?:[a-z]\w*\.)+(?:\w+\$)*[A-Z]\w*(?:Exception|Error): ")
@@ -93,6 +94,9 @@ def why_not_started(error: BaseException, said: list[str], java: Java | None) ->
         said: what Java said on standard error meanwhile.
         java: the Java that was to run; None if there is none.
     """
+    logged = [line for line in said if _LOGGED.match(line.strip())]
+    if "stopped SparkContext" in str(error):  # it says what cannot be done any more, and not why
+        return f"Spark did not start: {_plain(logged[0]) if logged else REFUSED}"
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return f"Spark did not start: {_plain(reason_of(error))}"
 

@@ -1,0 +1,65 @@
+"""What `find_duplicates` shows: on a terminal, in a notebook, in a log; and nothing where it is told to be quiet."""
+
+import logging
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import nddup
+from nddup.run.progress import CLEAR, logger
+
+PAGES = pd.DataFrame({"id": ["a", "b"], "text": ["one two three four five six", "seven eight nine ten eleven twelve"]})
+STAGES = ["sketch", "pairs", "clusters", "keep"]
+
+
+def stages_of(said: str) -> list[str]:
+    """The first words of the lines that stay."""
+    return [line.split()[0] for line in said.replace(CLEAR, "\n").splitlines() if line.split()[2:3] == ["s"]]
+
+
+def test_a_terminal_and_a_notebook_get_a_line_for_each_stage(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook knows no codes of a terminal."""
+    notebook: Any = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr.isatty", lambda: True)
+        nddup.find_duplicates(PAGES)
+        terminal = capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "IPython", notebook)
+        nddup.find_duplicates(PAGES)
+        shown = capsys.readouterr().err
+        nddup.find_duplicates(PAGES, progress=False)
+        quiet = capsys.readouterr().err
+
+    assert stages_of(terminal) == STAGES
+    assert stages_of(shown.replace("\r", "\n")) == STAGES
+    assert "\033" in terminal
+    assert "\033" not in shown
+    assert quiet == ""
+
+
+def test_elsewhere_the_program_decides(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log lines of the level INFO, where it listens; on request, standard error."""
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    nddup.find_duplicates(PAGES)
+    unheard = [record.name for record in caplog.records]
+    with caplog.at_level(logging.INFO, "nddup"):
+        nddup.find_duplicates(PAGES)
+    heard = [record.getMessage().split()[0] for record in caplog.records]
+    silent = capsys.readouterr().err
+
+    monkeypatch.setattr(logger, "hasHandlers", lambda: False)
+    nddup.find_duplicates(PAGES, progress=True)
+
+    assert unheard == []
+    assert heard == STAGES
+    assert silent == ""
+    assert [line.split()[2] for line in capsys.readouterr().err.splitlines()] == STAGES

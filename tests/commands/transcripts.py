@@ -1,0 +1,51 @@
+"""What a command printed, with its times made equal."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from nddup.cli import main
+from tests.places import ROOT
+
+
+class Transcript(NamedTuple):
+    """The exit status of a command, and every line that it printed."""
+
+    status: int
+    out: list[str]
+    err: list[str]
+
+
+def record(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Transcript:
+    """Run a command in this process; lines of progress, which depend on the machine's speed, are left out."""
+    monkeypatch.setattr("sys.argv", ["nddup", *arguments])
+    monkeypatch.setattr("nddup.steps.PATIENCE", 1e9)
+    capsys.readouterr()
+    try:
+        status = main(list(arguments))
+    except SystemExit as left:
+        status = int(str(left.code))
+    printed = capsys.readouterr()
+    return Transcript(status, normalised(printed.out), normalised(printed.err))
+
+
+def record_apart(folder: Path, *arguments: str, **environment: str) -> Transcript:
+    """Run a command in a process of its own, as a shell does."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+    err = [line for line in normalised(done.stderr) if not line.startswith(f"nddup {arguments[0]}: ")]
+    return Transcript(done.returncode, normalised(done.stdout), err)
+
+
+def normalised(text: str) -> list[str]:
+    """Its lines, with the time of day and seconds as `TIME` and `0.0 s`."""
+    text = re.sub(r"^\d\d:\d\d:\d\d ", "TIME ", text, flags=re.MULTILINE)
+    return re.sub(r" +\d+\.\d s", " 0.0 s", text).splitlines()

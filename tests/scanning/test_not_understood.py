@@ -1,0 +1,103 @@
+"""Files that people give and that are no collection: one line says what each is, and what to do."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.errors import ConfigError
+from nddup.scanning.collection import find_files
+from nddup.settings.load import load_config
+from nddup.storage.local_storage import LocalStorage
+
+ROWS = [{"id": str(row), "text": f"text {row}"} for row in range(3)]
+A_LINE = "JSON lines are read, a document a line: jq -c"
+
+
+def archive() -> bytes:
+    """A tar archive of one page, which would pass for a page."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        page = b"<html><body>a page</body></html>"
+        info = tarfile.TarInfo("page.html")
+        info.size = len(page)
+        tar.addfile(info, io.BytesIO(page))
+    return file.getvalue()
+
+
+def parquet(**columns: list[object]) -> bytes:
+    """A table of these columns."""
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+FILES: dict[str, tuple[bytes, str]] = {
+    "array.json": (json.dumps(ROWS).encode(), f"a JSON array; {A_LINE} '.[]' FILE > FILE.jsonl"),
+    "lines.json": (json.dumps(ROWS, indent=1).encode(), f"a JSON array; {A_LINE} '.[]' FILE > FILE.jsonl"),
+    "spread.json": (
+        json.dumps(ROWS[0], indent=1).encode(), f"no line at its start is a JSON object; {A_LINE} . FILE > FILE.jsonl"
+    ),
+    "nested.jsonl": (
+        b'{"key": "a", "article": {"by": "b", "words": "c"}}',
+        "cannot tell which key holds the text (seen: key, article.by, article.words); set input.content and input.id",
+    ),
+    "headless.csv": (
+        b"7,2026-01-02," + b"word " * 20 + b"\n",
+        f"cannot tell which column is the text; there are 7, 2026-01-02, {'word ' * 8}… (the first row must name the"
+        " columns); set input.content",
+    ),
+    "odd.parquet": (parquet(key=[1], words=["a"]), "cannot tell which column is the text; there are key, words; set"
+                    " input.content"),
+    "letter.docx": (b"PK\3\4\0\0", "binary: a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or"
+                    " CSV"),
+    "paper.pdf": (b"%PDF-1.7\n\0", "binary: a PDF; convert it to text first"),
+    "pages.tar": (archive(), "binary: a tar archive; unpack it first"),
+    "logo.bin": (b"\1\2\0", "binary, of no format that nddup reads"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_alone_is_refused(name: str, tmp_path: Path) -> None:
+    """Before anything is written."""
+    content, said = FILES[name]
+    (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(ConfigError) as refused:
+        find_files(LocalStorage(), [str(tmp_path / name)], load_config().input)
+
+    assert str(refused.value) == f"{tmp_path / name}: {said}"
+
+
+def test_an_empty_table_is_a_reject(tmp_path: Path) -> None:
+    """As every empty file; nothing is said of columns."""
+    (tmp_path / "empty.csv").touch()
+
+    found = find_files(LocalStorage(), [str(tmp_path)], load_config().input)
+
+    assert found.unread == (("empty.csv", "no records", "the file is empty"),)
+
+
+def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> None:
+    """It is a reject, which the summary names."""
+    (tmp_path / "a.parquet").write_bytes(FILES["odd.parquet"][0])
+    (tmp_path / "b.parquet").write_bytes(parquet(id=["a"], text=["b"]))
+
+    assert len(find_files(LocalStorage(), [str(tmp_path)], load_config().input).files) == 2
+
+
+def test_blanks_around_the_names_of_columns_are_nothing(tmp_path: Path) -> None:
+    """`title + body` is `title+body`; a comma is told from it."""
+    (tmp_path / "a.csv").write_text("id,title,body\n1,a,b\n", encoding="utf-8")
+    spaced = load_config(None, ["input.content=title + body"]).input
+    comma = load_config(None, ["input.content=title,body"]).input
+
+    [(_, head)] = find_files(LocalStorage(), [str(tmp_path)], spaced).files
+
+    assert head.format.content == ("title", "body")
+    with pytest.raises(ConfigError, match=r"no column title,body; .*; several are joined by \+, as title\+body$"):
+        find_files(LocalStorage(), [str(tmp_path)], comma)
