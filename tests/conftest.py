@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
+from nddup import steps
 from nddup.run.session import start_session
 from tests.places import SHARED
 
@@ -30,6 +31,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if os.environ.get("NDDUP_REQUIRE_SHARED") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patience() -> Iterator[None]:
+    """No command tells how it goes on, however slow the machine: what it prints is compared with what it should."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "PATIENCE", float("inf"))
+        yield
 
 
 @pytest.fixture(scope="session")

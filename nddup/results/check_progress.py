@@ -8,7 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-from nddup.steps import PATIENCE, REFRESH_SECONDS, bar
+from nddup import steps
+from nddup.steps import REFRESH_SECONDS, bar
 
 if TYPE_CHECKING:
     from nddup.results.check import Finding
@@ -19,7 +20,7 @@ CLEAR = "\r\033[K"
 class CheckProgress:
     """Writes findings to standard output; to standard error a bar that names the step.
 
-    Where standard error is no terminal, a step that lasts longer than `PATIENCE` is named once in a line instead.
+    Where standard error is no terminal, a step that lasts longer than `steps.PATIENCE` is named once in a line instead.
 
     As a context: the bar is there from the start, and is gone at the end.
     """
@@ -66,7 +67,7 @@ class CheckProgress:
                 if self._is_terminal:
                     seconds = time.monotonic() - self._started
                     sys.stderr.write(f"{CLEAR}  {bar(self._done, self._of)} {seconds:6.1f} s  {self._step}")
-                elif self._step != self._said and time.monotonic() - self._began >= PATIENCE:
+                elif self._step != self._said and time.monotonic() - self._began >= steps.PATIENCE:
                     self._said = self._step
                     sys.stderr.write(f"nddup check: {self._step}\n")
                 sys.stderr.flush()
