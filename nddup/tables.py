@@ -38,6 +38,11 @@ DOCUMENTS = Table(
         Column("group", "string", "smallest id of the documents with the same sketch; with `pairs.confirm` and text"),
         Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
+        Column(
+            "policy",
+            "array<string>",
+            "the values of the columns of `keep.policy` that are read from the record, in their order; else null",
+        ),
     ),
 )
 

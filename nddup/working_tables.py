@@ -42,8 +42,7 @@ RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
     " n_replaced int, content_fingerprint binary, token_fingerprint binary, sketch_fingerprint binary,"
-    " sketch array<long>,"
-    " signature array<long>, reason string, detail string, excerpt string",
+    " sketch array<long>, signature array<long>, policy array<string>, reason string, detail string, excerpt string",
     "One row a record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
     " `n_replaced` the undecodable places of its text. `token_fingerprint` is null where texts confirm no pairs;"
     " else `sketch_fingerprint` is the same: documents collapse by it.",

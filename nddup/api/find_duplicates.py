@@ -13,6 +13,7 @@ from nddup.local.memory import Memory
 from nddup.local.pairing import prune
 from nddup.local.reading.given_texts import number_texts
 from nddup.local.reading.workers import Workers
+from nddup.matching.preference import DERIVED
 from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.engines import memory_of
@@ -107,6 +108,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
     config = build_config(nested, origin="find_duplicates")
+    if any(not column.is_derived for column in config.keep.order.columns) or config.keep.prefer:
+        raise ConfigError(f"find_duplicates: columns of keep.policy are {', '.join(DERIVED)}; a table has no sources")
     if config.input.limit is not None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 

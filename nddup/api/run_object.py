@@ -123,7 +123,7 @@ class Run:
         Raises:
             ConfigError: if there is none of this id.
         """
-        return find_document(self._ask, doc_id, policy=self.settings.keep.policy)
+        return find_document(self._ask, doc_id, policy=str(self.settings.keep.policy))
 
     def explain_pair(self, first: str, second: str) -> "PairVerdict":
         """Why two documents are, or are not, near-duplicates: what they share, the bound, and a verdict.

@@ -9,12 +9,13 @@
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from nddup.checking.ranks import RANKS, rank_by
 from nddup.checking.violations import Violations
 from nddup.table_types import working
 from nddup.verifying.definitions import Rows, sketch_rows
@@ -33,24 +34,23 @@ MARKED = working(
     " the smaller first.",
 )
 
-RANKS = {
-    "longest": "-d.n_tokens",
-    "first-id": "0",
-    "first": "d.doc_key",
-    "shortest-url": "coalesce(length(d.url), 4611686018427387904)",
-}
-"""The rank of a document under each keep policy."""
 
+def list_documents(policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False) -> str:
+    """What `mark` reads.
 
-def list_documents(policy: str, *, by_text: bool = False) -> str:
-    """What `mark` reads; `sequence` tells equal texts, where texts confirm pairs."""
+    Args:
+        policy: `keep.policy`, a word or columns.
+        prefer: `keep.prefer`.
+        by_text: texts confirm pairs: `sequence` tells equal texts.
+    """
+    rank = RANKS[policy] if isinstance(policy, str) and not prefer else rank_by(policy, prefer)
     sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
     return f"""
         SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
-               CAST({RANKS[policy]} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
+               CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
                {sequence} AS sequence
         FROM documents AS d
-    """  # noqa: S608 - one of `RANKS`
+    """  # noqa: S608 - of `RANKS`, or made here
 
 
 def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:

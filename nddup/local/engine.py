@@ -121,7 +121,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     """
     plan = Plan(config)
     workers.tell("collapse", 0, len(documents))
-    nodes = name_nodes(documents, policy=config.keep.policy, levels=plan.levels)
+    nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels)
     distinct = nodes.distinct
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
     rule, large = plan.matching, np.empty(0, np.int32)

@@ -35,6 +35,8 @@ MACROS = (
     "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
     "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
     "CREATE MACRO explode(list) AS unnest(list)",
+    "CREATE MACRO element_at(list, place) AS list_extract(list, place)",
+    "CREATE MACRO regexp_like(text, pattern) AS regexp_matches(text, pattern)",
     "CREATE MACRO sha2(text, bits) AS sha256(text)",
     "CREATE MACRO shiftright(number, bits) AS number >> bits",
 )

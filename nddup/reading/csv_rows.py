@@ -57,6 +57,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
         elif columns is None:
             columns = [column.strip() for column in row]
             places = [columns.index(name) for name in head.format.content if name in columns]
+            policy_at = [_place(columns, name) for name in head.format.policy]
             id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
         elif len(row) != len(columns):
             yield Reject("malformed", f"{len(row)} fields, expected {len(columns)}", _excerpt("|".join(row[:99])))
@@ -65,7 +66,8 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             row = [field.replace(MARK, "\ufffd") for field in row] if replaced else row  # noqa: PLW2901
             doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
             content = [(row[at], head.format.is_markup) for at in places]
-            yield make_record(doc_id, url, content, replaced=replaced)
+            policy = tuple(row[at] if at is not None else None for at in policy_at)
+            yield make_record(doc_id, url, content, replaced=replaced, policy=policy)
 
     if lines.stopped:
         yield Reject(lines.stopped.reason, str(lines.stopped), "")

@@ -126,6 +126,7 @@ class Format:
         is_markup: True for HTML, False for plain text, None to test each document.
         may_encode_url: whether the URL may be base64 without an attribute that says so.
         has_own_charset: whether the encoding of the content is not that of the file.
+        policy: paths of the values that the keep policy orders documents by.
         deleted: a record in which this path matches is rejected.
         roots: names of root elements by which a file of such records is recognised.
     """
@@ -140,6 +141,7 @@ class Format:
     is_markup: bool | None = None
     may_encode_url: bool = False
     has_own_charset: bool = False
+    policy: tuple[str, ...] = ()
     deleted: str | None = None
     roots: tuple[str, ...] = ()
 
@@ -147,7 +149,7 @@ class Format:
     def fields(self) -> tuple[str, ...]:
         """All paths of the format."""
         single = (path for path in (self.id, self.url, self.deleted) if path)
-        return (*single, *self.title, *self.content)
+        return (*single, *self.title, *self.content, *self.policy)
 
 
 _DECLARED = (

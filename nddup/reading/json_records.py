@@ -40,7 +40,8 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
             fields.append(value)
     if not fields:
         return Reject("no content", f"no text at {' or '.join(declared.content)}", start, doc_id)
-    return make_record(doc_id, url, fields, start=start)
+    policy = tuple(_scalar(_reach(row, path)) for path in declared.policy)
+    return make_record(doc_id, url, fields, start=start, policy=policy)
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
@@ -66,6 +67,11 @@ def _reach(row: dict[str, Any], path: str) -> object:
     for key in [path] if path in row else path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def _scalar(value: object) -> str | None:
+    """A text, a number as written, true or false; None for anything else."""
+    return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
 
 
 def _strings(value: object) -> list[str]:

@@ -35,6 +35,7 @@ class Record:
         is_markup: True for HTML, False for plain text, None if the text must be tested; one value for all fields, or
             one for each.
         charset: of the fields that are bytes, from an HTTP header.
+        policy: the values at the paths `policy` of the format, None where missing.
         replaced: number of U+FFFD in the record that stand for bytes that the file's encoding could not decode.
     """
 
@@ -44,6 +45,7 @@ class Record:
     is_markup: bool | tuple[bool | None, ...] | None
     charset: str | None = None
     replaced: int = 0
+    policy: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ def make_record(
     charset: str | None = None,
     start: str = "",
     replaced: int = 0,
+    policy: tuple[str | None, ...] = (),
 ) -> Record | Reject:
     r"""Make a record from its parts.
 
@@ -75,13 +78,14 @@ def make_record(
         charset: label from an HTTP header.
         start: excerpt for a reject.
         replaced: as in `Record`.
+        policy: likewise.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.
 
     Example:
         >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
-        Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0)
+        Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0, policy=())
     """
     doc_id = _CONTROLS.sub(" ", doc_id).strip() if doc_id else None
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
@@ -91,7 +95,7 @@ def make_record(
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
-    return Record(doc_id or None, url or None, values, is_markup, charset, replaced)
+    return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy)
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:

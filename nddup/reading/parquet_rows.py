@@ -87,7 +87,8 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
     """The format with its columns, and their names, the id first."""
     schema = file.schema_arrow
     declared = table_format(declared, schema.names)
-    names = list(dict.fromkeys(name for name in (declared.id, declared.url, *declared.content) if name))
+    wanted = (declared.id, declared.url, *declared.content, *(name for name in declared.policy if name in schema.names))
+    names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
         if schema.names.count(name) > 1:
             raise FormatError(f"{schema.names.count(name)} columns of the name {name}")
@@ -170,7 +171,8 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
     start = str(fields[0][:EXCERPT_LENGTH])
     if sum(map(len, fields)) > max_record:
         return Reject("too large", "more than input.max_record", start, doc_id)
-    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields], start=start)
+    policy = tuple(_text(values, name) for name in declared.policy)
+    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields], start=start, policy=policy)
 
 
 def _value(scalar: pa.Scalar) -> Value | None:

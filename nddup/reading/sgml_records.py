@@ -8,6 +8,7 @@ with markup. A title inside the content is not taken twice.
 
 import re
 from bisect import bisect_left
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
@@ -106,8 +107,12 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
     spans = scanner.scan(body)
     doc_id = _first_text(body, spans, head.format.id)
     if spans.get(_HEADER):
-        return _parse_page(body, spans[_HEADER][0], doc_id, is_last=is_last)
-    return _parse_fields(body, spans, head.format, doc_id, is_last=is_last)
+        made = _parse_page(body, spans[_HEADER][0], doc_id, is_last=is_last)
+    else:
+        made = _parse_fields(body, spans, head.format, doc_id, is_last=is_last)
+    if not head.format.policy or isinstance(made, Reject):
+        return made
+    return replace(made, policy=tuple(_first_text(body, spans, path) for path in head.format.policy))
 
 
 def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool) -> Record | Reject:

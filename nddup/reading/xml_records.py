@@ -55,7 +55,9 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
     if isinstance(found, tuple):
         return Reject(*found, start, doc_id)
     url = _first_text(element, declared.url)
-    return make_record(doc_id, _plain_url(url) if url and declared.may_encode_url else url, found, start=start)
+    url = _plain_url(url) if url and declared.may_encode_url else url
+    policy = tuple(_first_text(element, path) for path in declared.policy)
+    return make_record(doc_id, url, found, start=start, policy=policy)
 
 
 def _content(element: etree._Element, declared: Format, *, is_last: bool) -> list[Field] | tuple[str, str]:

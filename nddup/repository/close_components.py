@@ -19,6 +19,7 @@ from nddup.local.pairing.expand import expand
 from nddup.local.pairing.large_components import settle_families
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
+from nddup.matching.preference import Order
 from nddup.mining.components import label_components
 from nddup.repository.identity import Identity
 from nddup.repository.segments.layout import EDGES
@@ -118,15 +119,15 @@ def _with_groups(scope: Scope) -> pa.Table:
 
 def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
     """The documents by the keep policy; of a frozen repository what was kept comes first, then by version."""
-    policy, levels = identity.config.keep.policy, identity.plan.levels
-    nodes = name_nodes(documents, policy=policy, levels=levels)
+    order, levels = identity.config.keep.order, identity.plan.levels
+    nodes = name_nodes(documents, order=order, levels=levels)
     if identity.mode == "rebuild":
         return nodes
-    order = np.lexsort((nodes.turns, scope.versions, ~scope.was_kept))
-    turns = np.empty(len(order), np.int64)
-    turns[order] = np.arange(len(order))
+    by_turn = np.lexsort((nodes.turns, scope.versions, ~scope.was_kept))
+    turns = np.empty(len(by_turn), np.int64)
+    turns[by_turn] = np.arange(len(by_turn))
     at = documents.schema.get_field_index("doc_key")
-    return name_nodes(documents.set_column(at, "doc_key", pa.array(turns)), policy="first", levels=levels)
+    return name_nodes(documents.set_column(at, "doc_key", pa.array(turns)), order=Order("first"), levels=levels)
 
 
 def _as_matches(scope: Scope, nodes: Nodes) -> Matches:

@@ -169,6 +169,8 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
     if pairs.confirm != "none":
         raise ConfigError("pairs.confirm: a repository stores sketches, not the texts that would confirm their pairs")
+    if config.keep.order.columns or config.keep.prefer:
+        raise ConfigError("keep.policy and keep.prefer: columns and sources are not stored; give a policy of one word")
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
     if mode == "frozen" and pairs.measure == "containment":

@@ -132,6 +132,7 @@ def stored_documents(snapshot: Snapshot, keys: NDArray[np.int64]) -> pa.Table:
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
     whole = whole.append_column("token_fingerprint", pa.nulls(len(rows), pa.binary()))
+    whole = whole.append_column("policy", pa.nulls(len(whole), pa.list_(pa.string())))
     return whole.select(RUN_DOCUMENTS.names).cast(RUN_DOCUMENTS.arrow)
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from nddup.local import outputs
 from nddup.local.clustering.false_components import count_false_components
 from nddup.local.pairing.collapse import name_nodes
+from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
 from nddup.opened.duck import DuckRun
 from nddup.report.folder import report_run
@@ -54,7 +55,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     """What `metrics.json` says of tables that were made in several versions."""
     identity = snapshot.identity
     rows = {name: len(table) for name, table in tables.items()}
-    nodes = name_nodes(tables["documents"], policy="first-id", levels=identity.plan.levels)
+    nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
     counts = nodes.counts(identity.plan.threshold.least_size)
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
     clusters, coverage = tables["clusters"], tables["clusters"]["coverage"]

@@ -161,7 +161,8 @@ class Evidence:
 def _mark(evidence: Evidence) -> None:
     promised = evidence.promised
     kernel = prove_documents.marker(promised.form, levels=promised.levels, is_contained=promised.rule.is_containment)
-    text = prove_documents.list_documents(promised.config.keep.policy, by_text=promised.by_text)
+    keep = promised.config.keep
+    text = prove_documents.list_documents(keep.policy, keep.prefer or (), by_text=promised.by_text)
     evidence.run.transform(prove_documents.MARKED, text, kernel)
 
 

@@ -1,7 +1,10 @@
-"""The files that a run reads: those of its inputs, up to `input.limit`."""
+"""The files that a run reads: those of its inputs, up to `input.limit`, with the columns of the keep policy."""
 
-from nddup.scanning.collection import Collection, Files, find_files
+from dataclasses import replace
+
+from nddup.scanning.collection import Collection, Files, Group, find_files
 from nddup.scanning.first_of_collection import limit_collection
+from nddup.scanning.first_records import require_policy
 from nddup.settings.scan_rules import limits_of
 from nddup.settings.schema import Config
 
@@ -10,8 +13,20 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
     """As `find_files`; with `input.limit` the files that hold the first so many records.
 
     Raises:
-        ConfigError: as `find_files`.
+        ConfigError: as `find_files`; for a column of `keep.policy` that no record has.
         NddupError: if the first records are to be counted, and a file cannot be read.
     """
     found, most = find_files(files, inputs, config.input), config.input.limit
+    paths = tuple(column.path for column in config.keep.order.columns if not column.is_derived)
+    if paths:
+        found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
+        require_policy(files, found.files, paths)
     return found if most is None else limit_collection(files, found, most, limits_of(config))
+
+
+def _with_policy(group: Group, paths: tuple[str, ...]) -> Group:
+    """A group whose records are read with these values; in XML and TREC a name is an element or an attribute."""
+    form = group.head.format
+    if form.kind in ("xml", "sgml"):
+        paths = tuple(path if set(path) & set("@/|.") else f"{path}|@{path}" for path in paths)
+    return replace(group, head=replace(group.head, format=replace(form, policy=paths)))

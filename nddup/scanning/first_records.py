@@ -7,7 +7,7 @@ suggest_id       the field that could be the id, where none was found
 
 import io
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Protocol
@@ -100,6 +100,33 @@ def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]],
             return
     if refused:
         raise ConfigError(refused)
+
+
+def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str]) -> None:
+    """Refuse a column of the keep policy that no record at the start of any file has.
+
+    Args:
+        reader: opens the files.
+        files: each with its head, whose format has the paths of the columns.
+        paths: the columns, as the user wrote them.
+
+    Raises:
+        ConfigError: it names the column, a file, and the fields that its first record has.
+    """
+    waiting, seen = dict.fromkeys(range(len(paths))), ""
+    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_PATHS), FILES):
+        fields = fields_of(reader, file, head)
+        if head.format.kind == "parquet":
+            found = {at for at in waiting if paths[at] in fields}
+        else:
+            records = [one for one in read_first(reader, file, head) if isinstance(one, Record)]
+            found = {at for at in waiting if any(one.policy[at] is not None for one in records)}
+        waiting = {at: None for at in waiting if at not in found}
+        seen = seen or f"; {file.source} has {', '.join(fields) or 'none'}"
+        if not waiting:
+            return
+    path = paths[next(iter(waiting))]
+    raise ConfigError(f"keep.policy: {path}: no record at the start of any file has it{seen}")
 
 
 def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:

@@ -38,6 +38,7 @@ class _Row(NamedTuple):
     url: str | None
     content_fingerprint: bytes | None
     n_replaced: int
+    policy: tuple[str | None, ...] | None
     reason: str | None
     detail: str
     excerpt: str
@@ -80,10 +81,21 @@ def sketch_texts(texts: list[str], rule: SketchRule) -> Sketches:
 def _row_of(one: Found, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
-        return _Row(*place, record.doc_id, None, None, 0, record.reason, record.detail, record.excerpt, "")
+        return _Row(*place, record.doc_id, None, None, 0, None, record.reason, record.detail, record.excerpt, "")
 
     text, replaced = rule.text.read(record)
-    return _Row(*place, record.doc_id, record.url, content_fingerprint(record), replaced, None, "", "", text)
+    return _Row(
+        *place,
+        record.doc_id,
+        record.url,
+        content_fingerprint(record),
+        replaced,
+        record.policy or None,
+        None,
+        "",
+        "",
+        text,
+    )
 
 
 def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Row]:

@@ -120,7 +120,8 @@ class ClustersSettings(TypedDict, total=False):
 class KeepSettings(TypedDict, total=False):
     """Which of several near-duplicates stays."""
 
-    policy: Literal["longest", "first-id", "first", "shortest-url"]
+    policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str]
+    prefer: list[str] | None
 
 
 class LocalSettings(TypedDict, total=False):

@@ -6,6 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from nddup.settings.against_schema import AgainstConfig
+from nddup.settings.keep_schema import KeepConfig
 from nddup.settings.output_schema import LocalConfig, OutputConfig
 from nddup.settings.section import Section
 from nddup.settings.sizes import MOST_BYTES, parse_size
@@ -256,14 +257,6 @@ class ClustersConfig(Section):
         if self.support is not None and self.mode in ("partition", "components", "none"):
             raise ValueError(f"support needs mode all or cover: sets of mode {self.mode} are not mined")
         return self
-
-
-class KeepConfig(Section):
-    """Which of several near-duplicates stays."""
-
-    policy: Literal["longest", "first-id", "first", "shortest-url"] = Field(
-        "longest", description="which document is preferred"
-    )
 
 
 class Config(Section):

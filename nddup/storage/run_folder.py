@@ -16,7 +16,7 @@ takes the tables of an earlier attempt whose fingerprint is the one it would giv
 A resumed run first removes all `OUTPUTS`, also those of `report` and `evaluate`, unless the folder holds its finished
 result. At its end it removes the tables that it neither found nor made.
 
-Nothing relies on renaming. A table counts from the moment when its note is there, written after its last file, whole,
+A table counts from the moment when its note is there, written after its last file, whole,
 and naming every file of it with its size; a note that cannot be read, or files that differ from it, count as nothing.
 """
 
@@ -49,8 +49,7 @@ OUTPUTS = frozenset(
 TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json"])
 """Those that the run itself writes, before its marker."""
 
-LAYOUT = 1
-"""Version of the folder's layout."""
+LAYOUT = 1  # version of the folder's layout
 
 
 class RunFolder:
@@ -161,10 +160,9 @@ class RunFolder:
         self._storage.remove(self._place(name))
 
     def begin_apart(self, name: str) -> str:
-        """The path at which something is written that is put in its place as a whole; nothing is there."""
-        self.clear(name)
-        apart = self._at(f"{STAGES}/{name}")
-        self._storage.remove(apart)
+        """Where something is written that `put` puts in its place as a whole; nothing is there."""
+        for path in (self._place(name), apart := self._at(f"{STAGES}/{name}")):
+            self._storage.remove(path)
         return apart
 
     def put(self, name: str) -> None:

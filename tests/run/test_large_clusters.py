@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.checking import prove_documents
+from nddup.matching.preference import Order
 from nddup.matching.threshold import Threshold
 from nddup.opened.duck import DuckRun
 from nddup.report.gather import gather
@@ -218,7 +219,7 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
     )
     threshold = Threshold("overlap", 7, 10, is_count=False, size=20)
     plans = [
-        name_nodes(documents, policy="longest"),
+        name_nodes(documents, order=Order("longest")),
         expand(matches, nodes, threshold=threshold, expand_limit=10),
         list_kept(nodes, graph, least_size=1),
         name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),

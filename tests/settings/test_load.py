@@ -82,11 +82,18 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "max_nodes": 2_000_000,
             "support": None,
         },
-        "keep": {"policy": "longest"},
+        "keep": {"policy": "longest", "prefer": None},
         "engine": "auto",
         "local": {"memory": None, "processes": None},
         "against": {"max_document_frequency": 1_000, "min_shingles": 5},
-        "output": {"kept": "none", "context": False, "report": True, "texts": 2_000, "texts_read": 4 << 30},
+        "output": {
+            "kept": "none",
+            "tagged": "none",
+            "context": False,
+            "report": True,
+            "texts": 2_000,
+            "texts_read": 4 << 30,
+        },
         "spark": {},
     }
 

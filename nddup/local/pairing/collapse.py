@@ -4,6 +4,8 @@ records   --collapse-->       documents, rejects
 documents --name_nodes-->     nodes: arrays, a document named by its place in DOCUMENTS
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
+from nddup.matching.preference import Order, order_key, values_of
 from nddup.sketching.recipe import level_of
 from nddup.tables import DOCUMENTS, REJECTS
 
@@ -125,12 +128,12 @@ def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
     return Collapsed(_with_groups(documents), pa.concat_tables(rejects))
 
 
-def name_nodes(documents: pa.Table, *, policy: str, levels: int = 0) -> Nodes:
+def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
     """The documents as arrays, by the keep policy.
 
     Args:
         documents: DOCUMENTS.
-        policy: `longest`, `first-id`, `first` or `shortest-url`.
+        order: which document comes first.
         levels: s of sketches whose modulus varies, else 0.
     """
     n = len(documents)
@@ -141,7 +144,7 @@ def name_nodes(documents: pa.Table, *, policy: str, levels: int = 0) -> Nodes:
     groups = _places_of(documents["group"], documents["doc_id"])
     n_features = documents["n_features"].to_numpy()
     turns = np.empty(n, np.int32)
-    by_turn = np.lexsort((names, _preference(documents, policy)))
+    by_turn = np.lexsort((names, _preference(documents, order), _sources(documents, order.prefer)))
     turns[by_turn] = np.arange(n, dtype=np.int32)
 
     # Of the documents of a node the last to be written stays: in the order of the policy from its end, the first.
@@ -248,13 +251,46 @@ def _with_groups(documents: pa.Table) -> pa.Table:
     return documents.append_column("group", grouped).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
 
 
-def _preference(documents: pa.Table, policy: str) -> NDArray[np.int64]:
+def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
     """Smaller for a document that comes first, (n,)."""
-    if policy == "longest":
+    if order.columns:
+        return _rank_keys(documents, order)
+    if order.policy == "longest":
         return np.asarray(-documents["n_tokens"].to_numpy().astype(np.int64))
-    if policy == "first":
+    if order.policy == "first":
         return np.asarray(documents["doc_key"].to_numpy())
-    if policy == "shortest-url":
-        lengths = pc.utf8_length(documents["url"]).cast(pa.int64())
-        return np.asarray(pc.fill_null(lengths, NO_URL).to_numpy())
+    if order.policy == "shortest-url":
+        return np.asarray(pc.fill_null(_url_lengths(documents), NO_URL).to_numpy())
     return np.zeros(len(documents), np.int64)
+
+
+def _url_lengths(documents: pa.Table) -> pa.ChunkedArray:
+    return pc.utf8_length(documents["url"]).cast(pa.int64())
+
+
+def _rank_keys(documents: pa.Table, order: Order) -> NDArray[np.int64]:
+    """The place of each document by the columns of the policy; equal values have equal places."""
+    derived = (documents["n_tokens"], _url_lengths(documents), documents["doc_id"], documents["doc_key"])
+    rows = zip(*(column.to_pylist() for column in (*derived, documents["policy"])), strict=True)
+    keys = pa.array([order_key(values_of(order.columns, row[:-1], row[-1] or ()), order.columns) for row in rows],
+                    pa.large_binary())  # fmt: skip
+    by_key = pc.array_sort_indices(keys)
+    in_order = keys.take(by_key)
+    places = np.zeros(len(keys), np.int64)
+    places[1:] = np.cumsum(np.asarray(pc.not_equal(in_order[1:], in_order[:-1]))) if len(keys) > 1 else 0
+    ranks = np.empty(len(keys), np.int64)
+    ranks[np.asarray(by_key)] = places
+    return ranks
+
+
+def _sources(documents: pa.Table, prefer: Sequence[str]) -> NDArray[np.int64]:
+    """The number of the first glob that the source of each document matches; of none, how many there are."""
+    if not prefer:
+        return np.zeros(len(documents), np.int64)
+    encoded = one_chunk(documents["source"]).dictionary_encode()
+    globs = [re.compile(glob) for glob in prefer]
+    places = [
+        next((at for at, glob in enumerate(globs) if glob.match(source)), len(globs))
+        for source in encoded.dictionary.to_pylist()
+    ]
+    return np.asarray(np.array(places, np.int64)[np.asarray(encoded.indices)])

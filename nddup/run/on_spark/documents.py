@@ -112,7 +112,7 @@ def take_documents(job: Job, documents: DataFrame) -> Documents:
 def _name_nodes(job: Job, documents: Saved) -> Documents:
     """The documents with their nodes: one a distinct sketch, in the order of the policy."""
     is_large = documents.rows >= heavy_keys.HEAVY
-    named = collapse.name_nodes(documents.table, policy=job.config.keep.policy, levels=job.levels, is_large=is_large)
+    named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, is_large=is_large)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
     sizes, unpaired = documents.counts, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)

@@ -7,9 +7,13 @@ Most records may have the same text, or the same id (an empty page, `null`). So 
 and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for such a group.
 """
 
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.matching.preference import Order, order_key, values_of
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
@@ -138,21 +142,25 @@ def level(size: int) -> Column:
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
 
-def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: bool = True) -> DataFrame:
+def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large: bool = True) -> DataFrame:
     """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
 
     Args:
         documents: all documents.
-        policy: the keep policy, as in `keep.policy`.
+        order: which document comes first.
         levels: s of sketches whose modulus varies with the document's length, else 0.
         is_large: whether there are enough documents for one group to be heavy (`heavy_keys`).
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
-    Shuffles:  two, on group: of counts, and of the rows where the groups of several are too many to broadcast.
-    Actions:   none.
+    Shuffles:  two, on group: of counts, and of the rows where the groups of several are too many to broadcast; by
+        columns or preferred sources one more, of narrow rows, by range.
+    Actions:   none; Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="pairs")
+    turns = _preference(order.policy)
+    if order.columns or order.prefer:
+        documents, turns = _number_in_order(documents, order), F.col("turn")
     own_key = F.when(F.col("doc_id") == F.col("group"), F.col("doc_key"))
     groups = (
         documents.groupBy("group")
@@ -167,7 +175,7 @@ def name_nodes(documents: DataFrame, *, policy: str, levels: int = 0, is_large: 
         "group",
         F.size("sketch").alias("size"),
         (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
-        _preference(policy).alias("policy"),
+        turns.alias("policy"),
         "content_fingerprint",
     )
 
@@ -243,4 +251,37 @@ def _preference(policy: str) -> Column:
         "first": F.col("doc_key"),
         "shortest-url": F.coalesce(F.length("url").cast("long"), no_url),
     }
-    return by_policy[policy]
+    return by_policy.get(policy, F.lit(0).cast("long"))
+
+
+def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
+    """The columns that nodes are made of, and `turn`, which ascends in an order of columns or preferred sources."""
+    narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint"]
+    source = F.lit(len(order.prefer))
+    for place, glob in reversed(list(enumerate(order.prefer))):
+        source = F.when(F.col("source").rlike(glob), place).otherwise(source)
+    keyed = documents.withColumn("from", source)
+    if order.columns:
+        derived = [F.col("n_tokens"), F.length("url"), F.col("doc_id"), F.col("doc_key")]
+        values = F.array(*(column.cast("string") for column in derived))
+        keyed = keyed.withColumn("key", _key_of(order)(values, "policy"))
+    else:
+        keyed = keyed.withColumn("key", _preference(order.policy))
+    return (
+        keyed.select(*narrow, "from", "key")
+        .sort("from", "key", "doc_id")
+        .withColumn("turn", F.monotonically_increasing_id())
+    )
+
+
+def _key_of(order: Order) -> Callable[..., Column]:
+    """The key of a document by the columns of the policy, from its derived values and those that were read."""
+
+    def keys(derived: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        for own, read in derived:
+            rows = zip(own.to_pylist(), read.to_pylist(), strict=True)
+            found = [order_key(values_of(order.columns, a, b or ()), order.columns) for a, b in rows]
+            yield pa.array(found, pa.binary())
+
+    made: Callable[..., Column] = F.arrow_udf(keys, "binary")  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,164 @@
+"""Which document comes first: the columns of a keep policy, and keys that order documents as they say.
+
+    parse_column   `-score:number` -> PolicyColumn
+    order_key      values of a document -> bytes; the smaller come first, compared byte by byte
+
+A column orders numbers by their value, however long they are written, and other texts by their bytes. Without a type
+numbers come before texts; of type `number` any other text is unparsable, of type `text` a number is a text. Missing
+values, blank ones too, come last, in either direction, and so do unparsable ones.
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final, Literal, NamedTuple
+
+DERIVED: Final = ("length", "url_length", "id", "first")
+"""Columns that need not be in the input: tokens, characters of the address, the id, the order of the collection."""
+
+NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+_COLUMN = re.compile(r"(-?)(.+?)(?::(number|text))?")
+_EXPONENTS: Final = 1 << 31
+_INVERTED: Final = bytes(range(255, -1, -1))
+_PRESENT, _MISSING = b"\1", b"\2"
+_NUMBER, _TEXT = b"\1", b"\2"
+
+
+class PolicyColumn(NamedTuple):
+    """A column of a policy: its path, whether greater values come first, and what its values are."""
+
+    path: str
+    is_descending: bool
+    type: Literal["number", "text"] | None
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it is made of a document's own columns, not read from its record."""
+        return self.path in DERIVED
+
+
+def parse_column(text: str) -> PolicyColumn:
+    """Read a column of `keep.policy`.
+
+    Raises:
+        ValueError: if it has no name.
+
+    Example:
+        >>> parse_column("-score:number"), parse_column("dc:date")
+        (PolicyColumn(path='score', is_descending=True, type='number'), PolicyColumn(path='dc:date', is_descending=False, type=None))
+    """  # noqa: E501 - what it shows
+    found = _COLUMN.fullmatch(text.strip())
+    if found is None or not found[2].strip():
+        raise ValueError(f"expected a column such as -score:number or date, got {text!r}")
+    return PolicyColumn(found[2].strip(), bool(found[1]), found[3])  # type: ignore[arg-type]
+
+
+def read_columns(policy: object) -> tuple[PolicyColumn, ...]:
+    """The columns of `keep.policy`; none of a policy that is a word."""
+    return tuple(map(parse_column, policy)) if isinstance(policy, list) else ()
+
+
+def is_unparsable(value: str | None, column: PolicyColumn) -> bool:
+    """Whether a value is there that is not of the column's type."""
+    return column.type == "number" and bool(value and value.strip()) and NUMBER.fullmatch((value or "").strip()) is None
+
+
+def order_key(values: Sequence[str | None], columns: Sequence[PolicyColumn]) -> bytes:
+    """The key of a document: of two documents the one with the smaller key comes first.
+
+    Args:
+        values: of each column, None where missing.
+        columns: of the policy.
+
+    Example:
+        >>> columns = [parse_column("-score:number")]
+        >>> sorted(["2", "10", "x", None, "1e1", "-3"], key=lambda value: order_key([value], columns))
+        ['10', '1e1', '2', '-3', 'x', None]
+    """
+    return b"".join(_key(value, column) for value, column in zip(values, columns, strict=True))
+
+
+def _key(value: str | None, column: PolicyColumn) -> bytes:
+    text = (value or "").strip()
+    if not text or is_unparsable(text, column):
+        return _MISSING
+    is_number = column.type != "text" and NUMBER.fullmatch(text) is not None
+    key = _number_key(Decimal(text)) if is_number else _text_key(text)
+    return _PRESENT + (_NUMBER if is_number else _TEXT) + (key.translate(_INVERTED) if column.is_descending else key)
+
+
+def _text_key(text: str) -> bytes:
+    """Bytes that are ordered as the text is, and of which none begins another."""
+    return text.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\xff") + b"\0\0"
+
+
+def _number_key(number: Decimal) -> bytes:
+    """Bytes that are ordered as numbers are: the sign, the place of the first digit, the digits."""
+    if not number:
+        return b"\x80"
+    digits = "".join(map(str, number.as_tuple().digits)).lstrip("0").rstrip("0")
+    size = (number.adjusted() + _EXPONENTS).to_bytes(4, "big") + digits.encode() + b"\0"
+    return b"\x81" + size if number > 0 else b"\x7f" + size.translate(_INVERTED)
+
+
+class Order(NamedTuple):
+    """Which document comes first: the source that is preferred, then the policy, then the id.
+
+    Attributes:
+        policy: a word of `keep.policy`; empty where there are columns.
+        columns: of the policy.
+        prefer: globs of sources, as regular expressions; a document of an earlier one comes first.
+    """
+
+    policy: str = "longest"
+    columns: tuple[PolicyColumn, ...] = ()
+    prefer: tuple[str, ...] = ()
+
+
+def read_glob(glob: str) -> str:
+    """A glob as a regular expression that Python, Java and SQL engines read alike; `*` also matches `/`.
+
+    Raises:
+        ValueError: for signs that are read differently.
+
+    Example:
+        >>> read_glob("clean/*.jsonl?")
+        '^(?s:clean/.*[.]jsonl.)$'
+    """
+    if not glob or set("\\^'\n") & set(glob):
+        raise ValueError(f"expected a glob of a source such as clean/*, without \\ ^ and quotes, got {glob!r}")
+    parts = re.split(r"(\[!?[^\]]+\]|[*?])", glob)
+    spelled = {"*": ".*", "?": "."}
+    found = [
+        part.replace("[!", "[^", 1)
+        if at % 2 and part[0] == "["
+        else spelled.get(part, "")
+        if at % 2
+        else "".join(f"[{c}]" if c in ".+(){}|$[]" else c for c in part)
+        for at, part in enumerate(parts)
+    ]
+    return f"^(?s:{''.join(found)})$"
+
+
+def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:
+    """The order that the settings `keep` describe."""
+    columns = read_columns(policy)
+    return Order("" if columns else str(policy), columns, tuple(map(read_glob, prefer or ())))
+
+
+def values_of(
+    columns: Sequence[PolicyColumn], derived: Sequence[object], read: Sequence[str | None]
+) -> list[str | None]:
+    """The values of a document, column by column.
+
+    Args:
+        columns: of the policy.
+        derived: those of `DERIVED`, in that order.
+        read: the values of the columns that are read from the record, in order.
+    """
+    rest = iter(read)
+    own = dict(zip(DERIVED, derived, strict=True))
+    return [
+        (None if own[one.path] is None else str(own[one.path])) if one.is_derived else next(rest, None)
+        for one in columns
+    ]

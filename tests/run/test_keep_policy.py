@@ -1,0 +1,183 @@
+"""`keep.policy` by columns and `keep.prefer`, against a plain sort in Python; `check` proves the promise under them."""
+
+import json
+import random
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.errors import ConfigError
+from nddup.matching.preference import order_key, parse_column
+from nddup.opened.duck import DuckRun
+from nddup.results.check import check_run
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config, load_config
+
+VALUES: list[Any] = [
+    None, "", "n/a", "0.5", 0.5, 12, -3, "1e3", "99999999999999999999.5", "99999999999999999999.25", "-0", "x", "Ж",
+    "007", "x\x00y", "2020-01-02", "2019-12-31", "  8 ", "+4", "1_000", "inf", "0.0000000001", "-1e-5", True,
+]  # fmt: skip
+POLICIES = [
+    ["-score:number", "date", "id"],
+    ["score"],
+    ["-score"],
+    ["date:text", "-score:number"],
+    ["-date:text", "-length"],
+    ["url_length", "score:number"],
+]
+PREFER = ["clean/*", "*[12].jsonl"]
+
+
+def as_text(value: Any) -> str | None:  # noqa: ANN401
+    """A value as the record holds it, None where it is missing or blank."""
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.strip() or None
+
+
+def number(text: str) -> Decimal | None:
+    """A decimal of plain digits."""
+    if "_" in text:
+        return None
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+def compare(a: dict[str, Any], b: dict[str, Any], policy: list[str], prefer: list[str]) -> int:
+    """Which of two documents comes first, told column by column; negative for the first one."""
+    places = [next((at for at, glob in enumerate(prefer) if fnmatchcase(row["source"], glob)), 99) for row in (a, b)]
+    if places[0] != places[1]:
+        return places[0] - places[1]
+    for column in policy:
+        name, _, kind = column.removeprefix("-").partition(":")
+        sides = []
+        for row in (a, b):
+            text = as_text(row[name])
+            value = number(text) if text is not None and kind != "text" else None
+            sides.append((2, None) if text is None or (kind == "number" and value is None)
+                         else (0, value) if value is not None else (1, text.encode()))  # fmt: skip
+        if sides[0][0] != sides[1][0]:
+            return int(sides[0][0] - sides[1][0])
+        if sides[0][1] != sides[1][1]:
+            first = -1 if sides[0][1] < sides[1][1] else 1  # type: ignore[operator]
+            return -first if column.startswith("-") else first
+    return -1 if a["id"].encode() < b["id"].encode() else 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_keys_are_in_the_order_of_a_plain_sort(seed: int) -> None:
+    """Random values under random columns: sorted by key they are as the definition sorts them."""
+    draw = random.Random(seed)  # noqa: S311 - values
+    policy = [draw.choice(["", "-"]) + name + draw.choice(["", ":number", ":text"]) for name in ("a", "b")]
+    rows = [{"id": f"{at:03}", "source": "s", "a": draw.choice(VALUES), "b": draw.choice(VALUES)} for at in range(80)]
+    columns = [parse_column(column) for column in policy]
+
+    by_key = sorted(rows, key=lambda row: (order_key([as_text(row["a"]), as_text(row["b"])], columns), row["id"]))
+    assert by_key == sorted(rows, key=cmp_to_key(lambda a, b: compare(a, b, policy, [])))
+
+
+def write_collection(folder: Path, seed: int) -> list[dict[str, Any]]:
+    """Families of equal texts over three files, with a score and a date each; the rows."""
+    draw, found = random.Random(seed), []  # noqa: S311 - values
+    for file in ("clean/0.jsonl", "raw1.jsonl", "raw3.jsonl"):
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for line in range(40):
+            family = draw.randrange(12)
+            words = [f"family{family}word{word}" for word in range(20)] + ["more"] * (line % 2)
+            row = {"id": f"{file}{line}", "url": "http://x/" + "a" * draw.randrange(5), "text": " ".join(words)}
+            row |= {"score": draw.choice(VALUES), "date": draw.choice(VALUES)}
+            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+            found.append(row | {"source": file, "length": len(words), "url_length": len(row["url"])})
+        path.write_text("".join(lines))
+    return found
+
+
+def kept_by(rows: list[dict[str, Any]], folder: Path, policy: list[str], prefer: list[str]) -> set[str]:
+    """The lexicographically first maximal independent set of the pairs of a run, by its definition."""
+    pairs = pq.read_table(folder / "pairs").to_pylist()
+    near: dict[str, set[str]] = {}
+    for pair in pairs:
+        near.setdefault(pair["doc_a"], set()).add(pair["doc_b"])
+        near.setdefault(pair["doc_b"], set()).add(pair["doc_a"])
+    kept: set[str] = set()
+    for row in sorted(rows, key=cmp_to_key(lambda a, b: compare(a, b, policy, prefer))):
+        if not near.get(row["id"], set()) & kept:
+            kept.add(row["id"])
+    return kept
+
+
+@pytest.mark.parametrize("prefer", [[], PREFER], ids=["any", "prefer"])
+@pytest.mark.parametrize("policy", POLICIES, ids=",".join)
+def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str], tmp_path: Path) -> None:
+    """The keep-list by its definition; `check` finds the promise kept; the values stand in the documents."""
+    rows = write_collection(tmp_path / "in", len(policy))
+    keep = {"policy": policy, "prefer": prefer or None}
+    config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "in")], str(tmp_path / "out"), config)
+
+    found = {row["doc_id"] for row in pq.read_table(tmp_path / "out" / "keep").to_pylist() if row["kept"]}
+    assert found == kept_by(rows, tmp_path / "out", policy, prefer)
+    assert 10 < len(found) < 60
+    report = check_run(DuckRun(str(tmp_path / "out")), steps=["members", "keep"])
+    assert report.is_sound, report.text()
+    read = [column for column in policy if column.strip("-").partition(":")[0] in ("score", "date")]
+    documents = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
+    name = read[0].strip("-").partition(":")[0]
+    assert all(as_text(documents[row["id"]][0]) == as_text(row[name]) for row in rows)
+
+
+@pytest.mark.spark
+def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """Both engines, row for row."""
+    write_collection(tmp_path / "in", 3)
+    keep = {"policy": POLICIES[0], "prefer": PREFER}
+    config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
+    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
+
+    for table in ("keep", "members", "documents"):
+        both = [sorted(map(repr, pq.read_table(tmp_path / at / table).to_pylist())) for at in ("local", "spark")]
+        assert both[0] == both[1], table
+
+
+def test_columns_of_every_format(tmp_path: Path) -> None:
+    """A column of CSV, of Parquet, an attribute and an element of XML, an element of TREC."""
+    (tmp_path / "a.csv").write_text("id,text,score\n1,some words,3\n")
+    pq.write_table(pa.table({"id": ["2"], "text": ["other words"], "score": [2.5]}), tmp_path / "b.parquet")
+    (tmp_path / "c.xml").write_text("<docs><doc score='1'><id>3</id><text>a b</text></doc></docs>")
+    (tmp_path / "d.xml").write_text("<docs><doc><id>4</id><text>c d</text><score> 7 </score></doc></docs>")
+    (tmp_path / "e.trec").write_text("<DOC><DOCNO>5</DOCNO><SCORE>9</SCORE><TEXT>e f</TEXT></DOC>\n")
+    config = build_config({"keep": {"policy": ["-score"]}, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path)], str(tmp_path / "out"), config)
+
+    found = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
+    assert found == {"1": ["3"], "2": ["2.5"], "3": ["1"], "4": ["7"], "5": ["9"]}
+
+
+def test_a_wrong_column_is_one_line(tmp_path: Path) -> None:
+    """It names the column and what is there; nothing is written."""
+    (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "some words", "score": 2}\n')
+    config = build_config({"keep": {"policy": ["-scores"]}}, origin="test")
+
+    with pytest.raises(ConfigError, match=r"keep\.policy: scores: no record .* a\.jsonl has id, text, score"):
+        run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "out"), config)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match=r"keep\.policy"):
+        build_config({"keep": {"policy": []}}, origin="test")
+    with pytest.raises(ConfigError, match=r"keep\.prefer"):
+        build_config({"keep": {"prefer": ["a^b"]}}, origin="test")
+    assert load_config(None, ["keep.policy=[-score:number, date]"]).keep.policy == ["-score:number", "date"]
