@@ -14,7 +14,7 @@ MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent
 STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.name == "spark"]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
-PURE = {"reading", "sketching", "scanning", "matching", "mining", "verifying"}
+PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "redaction", "metrics", "steps", "start_up"}
 WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "steps": set(),
     "start_up": set(),
     "reading": GROUND,
+    "rewriting": GROUND | {"reading"},
     "sketching": GROUND,
     "scanning": GROUND | {"reading", "sketching", "tables"},
     "matching": GROUND,
@@ -40,11 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": GROUND | {"matching", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
-    "spark.reading": {"scanning", "spark"},
+    "spark.reading": {"scanning", "rewriting", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
-    "local": {"settings", "scanning", "mining", "verifying"},
+    "local": {"settings", "scanning", "rewriting", "mining", "verifying"},
     "storage": GROUND | {"sketching", "scanning", "spark"},
     "opened": GROUND | {"tables", "storage"},
     "opened.spark": {"opened", "spark", "storage"},

@@ -19,7 +19,7 @@ from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
-from nddup.rewriting.rewrite_file import UNREAD_IN_WARC, Stored, rewrite_file
+from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, Limits
@@ -190,12 +190,7 @@ class RewrittenFile:
         low, high = self.rows
         with pa.memory_map(self.verdicts) as source:
             rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
-            if self.is_tagging:
-                return Verdicts(high - low, tags=rows.select(list(NAMES)), may_go_on=self.is_first)
-            stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
-            if self.head.format.kind == "warc":
-                stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
-            return Verdicts(high - low, stays=np.asarray(stays), may_go_on=self.is_first)
+            return judge(rows, self.head.format.kind, is_tagging=self.is_tagging, may_go_on=self.is_first)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
         """Write the file, its folders with it; a page or a text of no bytes is none."""

@@ -1,5 +1,6 @@
 """One file of a collection written again, whatever its format: the door of this room.
 
+    judge          what the run says of its records -> verdicts
     rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
 
 XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
@@ -10,13 +11,17 @@ pages and texts         here: the file is the record, so it is written as it is,
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.rewriting.chunk_files import rewrite_chunks
 from nddup.rewriting.csv_file import rewrite_csv
 from nddup.rewriting.packing import line_end_of, pack
 from nddup.rewriting.parquet_file import rewrite_parquet
-from nddup.rewriting.verdicts import Reader, RewriteError, Verdicts
+from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Verdicts
 from nddup.rewriting.warc_file import rewrite_warc
 
 UNTAGGED = {"html": "a page", "text": "a text"}
@@ -32,6 +37,23 @@ class Stored(NamedTuple):
     compression: str
     most: int
     max_record: int
+
+
+def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool) -> Verdicts:
+    """The verdicts on the records of a file.
+
+    Args:
+        rows: `nddup_kept` …, `reason`: of each record its tags, or why it was rejected; in its order.
+        kind: of the format. Of a WARC stays what is no document.
+        is_tagging: whether every record is written, with its tags.
+        may_go_on: as of `Verdicts`.
+    """
+    if is_tagging:
+        return Verdicts(len(rows), tags=rows.select(list(NAMES)), may_go_on=may_go_on)
+    stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
+    if kind == "warc":
+        stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
+    return Verdicts(len(rows), stays=np.asarray(stays, np.bool_), may_go_on=may_go_on)
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:

@@ -20,9 +20,11 @@ from nddup.run.on_spark.listings import write_context, write_duplicates
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.report_texts import store_texts
 from nddup.run.on_spark.state import Job
+from nddup.run.on_spark.written_again import require_no_pages, write_again_once
 from nddup.run.progress import LogFormat, say
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import settings_of
+from nddup.run.written_again import require_taggable
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import derive
@@ -74,6 +76,8 @@ def run_job(  # noqa: PLR0913 - what the command line takes
 
     # What can be refused is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)
+    require_taggable(source, config)
+    require_no_pages(source, config)
     paths = [storage.full_path(path) for path in inputs]
     if config.lexicon.saved is not None:
         take_saved(spark, config.lexicon.saved, derive.words_of(config))
@@ -100,6 +104,7 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     if job.config.output.context:
         write_context(folder, found.sketched.documents)
     write_kept_once(job, folder, found)
+    write_again_once(job, folder, source, found)
     with job.stage("texts", TextsMetrics) as stage:
         texts = store_texts(job, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")

@@ -77,6 +77,7 @@ PAIR_EDGES = schema_of(working_tables.PAIR_EDGES)
 STARS = schema_of(working_tables.STARS)
 REMOVED = schema_of(working_tables.REMOVED)
 SETS = schema_of(working_tables.SETS)
+VERDICTS = schema_of(working_tables.VERDICTS)
 NAMED = schema_of(working_tables.NAMED)
 
 

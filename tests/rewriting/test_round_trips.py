@@ -1,5 +1,7 @@
 """Files written again, kept and tagged: every byte of them is known, and they are read back."""
 
+import csv
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from lxml import etree
 
+from nddup.rewriting.verdicts import NAMES
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from tests.rewriting.written_shards import FORMS, lay_out, shards, write_shards
+from tests.rewriting.written_shards import FORMS, lay_out, shards, write_parquet, write_shards
 
 BOTH = {"kept": "as-input", "tagged": "as-input"}
 
@@ -78,3 +83,92 @@ def test_both_are_read_back(name: str, tmp_path: Path) -> None:
     assert not removed(tmp_path / "kept")
     reasons = [[row["reason"] for row in rows(tmp_path / at, "rejects")] for at in read]
     assert reasons[0] == reasons[1] == reasons[2]
+
+
+def test_parquet_has_all_columns(tmp_path: Path) -> None:
+    """Rows, columns, types and order are those of the input; the tags are four columns more; null of a reject."""
+    names = write_parquet(tmp_path / "in")
+    run(tmp_path / "in", tmp_path / "out")
+
+    gone, keep = removed(tmp_path / "out"), {row["doc_id"]: row for row in rows(tmp_path / "out", "keep")}
+    for shard in shards():
+        before, kept, tagged = (
+            pq.ParquetFile(tmp_path / at / f"{shard}.parquet") for at in ("in", "out/kept", "out/tagged")
+        )
+        assert kept.schema_arrow == before.schema_arrow
+        assert tagged.schema_arrow.names == [*names, *NAMES]
+        assert kept.metadata.row_group(0).column(0).compression == "ZSTD"
+        whole = before.read().to_pylist()
+        assert kept.read().to_pylist() == [row for row in whole if row["id"] not in gone]
+        found = tagged.read()
+        assert found.select(names).to_pylist() == whole
+        for row in found.to_pylist():
+            assert (row["nddup_kept"], row["nddup_duplicate_of"]) == (
+                keep[row["id"]]["kept"],
+                keep[row["id"]]["duplicate_of"],
+            )
+
+
+def test_the_tags_are_what_the_tables_say(tmp_path: Path) -> None:
+    """Copies add up to the documents, and a cluster is the smallest that holds the kept one."""
+    run(write_shards(FORMS["jsonl"], tmp_path / "in"), tmp_path / "out")
+
+    keep = {row["doc_id"]: row for row in rows(tmp_path / "out", "keep")}
+    clusters: dict[str, set[str]] = {}
+    for row in rows(tmp_path / "out", "members"):
+        clusters.setdefault(row["doc_id"], set()).add(row["cluster_id"])
+    tagged = [
+        json.loads(line) for shard in shards() for line in (tmp_path / "out" / "tagged" / f"{shard}.jsonl").open()
+    ]
+    assert sum(row["nddup_copies"] or 0 for row in tagged) == len(keep) == len(tagged)
+    for row in tagged:
+        stays = keep[row["id"]]
+        target = stays["duplicate_of"] or row["id"]
+        copies = 1 + sum(other["duplicate_of"] == row["id"] for other in keep.values())
+        assert row["nddup_kept"] == stays["kept"]
+        assert row["nddup_cluster"] == min(clusters.get(target, {None}), key=str)
+        assert row["nddup_copies"] == (copies if stays["kept"] else None)
+
+
+@pytest.mark.parametrize("name", ["xml", "xml.cp1251", "rows", "warc", "warc.gz", "csv"])
+def test_other_libraries_read_both(name: str, tmp_path: Path) -> None:
+    """Whole files: XML by lxml's strict parser, WARC by FastWARC, CSV by Python's; the tags are where they are said."""
+    form = FORMS[name]
+    run(write_shards(form, tmp_path / "in"), tmp_path / "out")
+    gone = removed(tmp_path / "out")
+    for at in ("kept", "tagged"):
+        found: dict[str, str | None] = {}
+        for shard in shards():
+            path = tmp_path / "out" / at / f"{shard}.{form.ending}"
+            found |= READERS[name.partition(".")[0]](path)
+        documents = {row["doc_id"] for row in rows(tmp_path / "out", "documents")}
+        assert found.keys() == (documents if at == "tagged" else documents - gone)
+        said = {doc: str(doc not in gone).lower() if at == "tagged" else None for doc in found}
+        assert found == said
+
+
+def read_xml(path: Path) -> dict[str, str | None]:
+    """The tag `kept` of each record by its id; a stray `&` is escaped first, as lxml asks."""
+    data = re.sub(rb"&(?=b=)", b"&amp;", path.read_bytes())
+    root = etree.fromstring(data)
+    return {(one.get("Id") or one.findtext("id")): one.get("{urn:nddup:tags}kept") for one in root}
+
+
+def read_warc(path: Path) -> dict[str, str | None]:
+    """Likewise of the pages."""
+    found = {}
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file):
+            name = record.record_id.strip("<>")
+            if record.record_type == WarcRecordType.response and not name.endswith(".png"):
+                found[name] = record.headers.get("nddup_kept")
+    return found
+
+
+def read_csv(path: Path) -> dict[str, str | None]:
+    """Likewise of rows, all of which have every column."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return {row["id"]: row.get("nddup_kept") for row in csv.DictReader(file, strict=True)}
+
+
+READERS = {"xml": read_xml, "rows": read_xml, "warc": read_warc, "csv": read_csv}

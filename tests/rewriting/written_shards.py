@@ -7,10 +7,13 @@ import io
 import json
 import lzma
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 
 from tests.results.kind_runs import texts
@@ -143,12 +146,29 @@ BETWEEN = {xml_record: b"\n", cyrillic_record: b"\n", wide_record: "\n".encode("
 """What stands between two records that do not end with a line end."""
 
 
-def write_shards(form: Form, folder: Path) -> Path:
-    """Write both shards; the folder."""
+def write_shards(form: Form, folder: Path, prefix: str = "") -> Path:
+    """Write both shards, with ids that begin so; the folder."""
     for shard, placed in shards().items():
-        records = [form.spell(*one) for one in placed]
+        records = [form.spell(prefix + name, text, number) for name, text, number in placed]
         path = folder / f"{shard}.{form.ending}"
         path.parent.mkdir(parents=True, exist_ok=True)
         data = b"".join(map(form.pack, [form.head, *records])) if form.members else form.pack(lay_out(form, records))
         path.write_bytes(data)
     return folder
+
+
+def write_parquet(folder: Path, prefix: str = "") -> list[str]:
+    """Both shards as Parquet of several row groups, with columns of many types; the names of the columns."""
+    for shard, placed in shards().items():
+        path = folder / f"{shard}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = pa.table({
+            "at": pa.array([one[2] * 10**15 for one in placed], pa.timestamp("us", "UTC")),
+            "text": [one[1] for one in placed],
+            "tags": [[{"a": one[2]}] * (one[2] % 3) for one in placed],
+            "id": [prefix + one[0] for one in placed],
+            "lang": pa.array(["ru", None] * 50)[: len(placed)].dictionary_encode(),
+            "price": pa.array([Decimal(one[2]) / 8 for one in placed], pa.decimal128(9, 3)),
+        })  # fmt: skip
+        pq.write_table(table, path, row_group_size=5, compression="zstd")
+    return table.schema.names

@@ -9,6 +9,7 @@ from nddup.run.lineage import made_of
 from nddup.run.on_spark.pipeline import Found
 from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to
+from nddup.run.written_again import AS_INPUT
 from nddup.scanning.read_again import Contents
 from nddup.spark.exports import as_xml
 from nddup.spark.reading.scan import key_contents
@@ -20,6 +21,8 @@ def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
     """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
     form, sketched = job.config.output.kept, found.sketched
     inputs, offsets = sketched.inputs, sketched.offsets
+    if form == AS_INPUT:
+        return
     if form == "none" or inputs is None or offsets is None:
         folder.clear("kept")
         return

@@ -150,7 +150,7 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     """The rows of one group; the bytes of one that Spark cuts are counted in the observation."""
     how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
-        rows = hadoop_files.list_files(spark, _whole_files(group, files, limits))
+        rows = hadoop_files.list_files(spark, whole_files(group, files, limits))
         ends = {entry.file.source: entry.records for entry in group.files if entry.records is not None}
         return rows.mapInArrow(partial(_consume_files, ends=ends, **how), schema_of(consumer.table))
 
@@ -166,7 +166,7 @@ def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFra
     return read_chunks(spark, files, group.head, max_record=max_record)
 
 
-def _whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files.WholeFile]:
+def whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files.WholeFile]:
     """The files of a group; those that no source of Spark reads come with their content."""
     found = []
     for file, compression, *_ in group.files:

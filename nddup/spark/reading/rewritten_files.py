@@ -1,0 +1,172 @@
+"""The files of a run written again by Spark: without the removed documents, or with tags in every record.
+
+documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
+files, VERDICTS                   --rewrite-->       PIECES of the new files, which Spark's text source writes
+
+Spark writes no file of bytes. Its text source writes rows, and a byte behind each. So the bytes of a file are cut where
+that byte stands in them, and every file ends with it (`packing.end_of`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.errors import NddupError
+from nddup.reading.formats import FileHead
+from nddup.reading.streams import PIECE, StoppedError
+from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
+from nddup.rewriting.verdicts import NAMES, RewriteError
+from nddup.scanning.collection import Files, Group
+from nddup.scanning.found import Batches, Limits
+from nddup.spark.reading import hadoop_files
+from nddup.spark.reading.hadoop_files import open_row, rows_of
+from nddup.spark.reading.scan import whole_files
+from nddup.spark.schemas import FILES, VERDICTS, local_table, table
+
+PIECES = table("file int, place long, value binary")
+"""Bytes of the new files, without the byte at which they are cut; `place` numbers those of a file."""
+
+MOST_TASKS = 10_000
+
+
+class Rewriting(NamedTuple):
+    """What becomes of files: as `rewrite_file.judge` takes it, and how they were read."""
+
+    is_tagging: bool
+    may_go_on: bool
+    limits: Limits
+
+
+def list_verdicts(documents: DataFrame, rejects: DataFrame, keep: DataFrame, members: DataFrame) -> DataFrame:
+    """What becomes of each record.
+
+    Schema in:   DOCUMENTS, REJECTS, KEEP, MEMBERS
+    Schema out:  VERDICTS
+    Shuffles:  the members and the keep-list on the document; narrow rows on the kept one.    Actions:  none.
+    """
+    target = F.coalesce("duplicate_of", "doc_id")
+    told = keep.withColumn("target", target)
+    copies = told.groupBy("target").agg(F.count("*").alias("copies"))
+    smallest = members.groupBy(F.col("doc_id").alias("target")).agg(F.min("cluster_id").alias("cluster"))
+    about = told.join(copies, "target", "left").join(smallest, "target", "left")
+    values = [F.col("kept"), F.col("duplicate_of"), F.col("cluster"), F.when(F.col("kept"), F.col("copies"))]
+    named = [value.alias(name) for name, value in zip(NAMES, values, strict=True)]
+    rows = documents.select("doc_id", "source", "record").join(about.select("doc_id", *named), "doc_id").drop("doc_id")
+    found = rows.unionByName(rejects.select("source", "record", "reason"), allowMissingColumns=True)
+    return found.select(*VERDICTS.fieldNames())
+
+
+class Written(NamedTuple):
+    """How files are written: what opens those that no source of Spark reads, the byte that ends each, their numbers."""
+
+    files: Files
+    end: bytes
+    numbers: Mapping[str, int]
+
+
+def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriting, written: Written) -> DataFrame:
+    """The pieces of the new files of a group, which share their compression.
+
+    Args:
+        spark: the session.
+        group: the files.
+        verdicts: VERDICTS of at least their records.
+        how: what becomes of them.
+        written: how they are written.
+
+    Schema out:  PIECES, in order within and between the partitions of a file
+    Shuffles:  the verdicts, and the bytes of remote files, on the source.    Actions:  none.
+    """
+    whole = whole_files(group, written.files, how.limits)
+    content = hadoop_files.list_files(spark, whole).drop("task")
+    content = content.withColumns({"what": F.lit(1), "place": F.monotonically_increasing_id()})
+
+    sources = local_table(spark, table("source string"), [(one.source,) for one in whole])
+    judged = verdicts.join(F.broadcast(sources), "source").withColumns({"what": F.lit(0), "place": F.col("record")})
+    together = judged.unionByName(content, allowMissingColumns=True)
+    in_order = together.repartition(min(len(whole), MOST_TASKS), "source").sortWithinPartitions(
+        "source", "what", "place"
+    )
+    work = partial(_rewrite_files, head=group.head, how=how, end=written.end, numbers=dict(written.numbers))
+    return in_order.mapInArrow(work, PIECES).sortWithinPartitions("file", "place")
+
+
+# In a worker ---------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_files(
+    batches: Batches, *, head: FileHead, how: Rewriting, end: bytes, numbers: Mapping[str, int]
+) -> Batches:
+    """The pieces of the files of a task. The verdicts on a file come before its bytes."""
+    held: dict[str, list[pa.RecordBatch]] = {}
+    for row in rows_of(_split(batches, held)):
+        source = row["source"]
+        given = held.pop(source, [])
+        rows = pa.Table.from_batches(given) if given else _NO_VERDICTS
+        verdicts = judge(rows, head.format.kind, is_tagging=how.is_tagging, may_go_on=how.may_go_on)
+        stored = Stored(row["compression"], row["most"], how.limits.max_record)
+        cutter = _Cutter(numbers[source], end)
+        try:
+            with open_row(row, must_seek=head.format.kind == "parquet") as raw:
+                for piece in rewrite_file(raw, head, stored, verdicts):
+                    yield from cutter.add(piece)
+            yield from cutter.finish()
+        except (RewriteError, StoppedError, OSError) as error:
+            raise NddupError(f"{source}: {error}") from None
+
+
+_NO_VERDICTS = pa.table({**{name: [] for name in NAMES}, "reason": []})
+
+
+def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """The rows of files; the verdicts that come between are held by source."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        ends = pc.run_end_encode(pc.binary_join_element_wise(
+            batch.column("source"), pc.cast(batch.column("what"), pa.string()), "\0")).run_ends.to_pylist()  # fmt: skip
+        for start, stop in zip([0, *ends[:-1]], ends, strict=True):
+            run = batch.slice(start, stop - start)
+            if run.column("what")[0].as_py() == 0:
+                held.setdefault(run.column("source")[0].as_py(), []).append(run.select([*NAMES, "reason"]))
+            else:
+                yield run.select([name for name in FILES.fieldNames() if name != "task"])
+
+
+@dataclass
+class _Cutter:
+    """Cuts the bytes of a file at a byte, which the writer puts behind each piece."""
+
+    file: int
+    end: bytes
+    place: int = 0
+    held: bytes = b""
+
+    def add(self, data: bytes) -> Batches:
+        """What some more bytes give."""
+        self.held += data
+        if len(self.held) >= PIECE and (at := self.held.rfind(self.end)) >= 0:
+            yield self._row(self.held[:at])
+            self.held = self.held[at + 1 :]
+
+    def finish(self) -> Batches:
+        """The last piece."""
+        if self.held and not self.held.endswith(self.end):
+            raise RewriteError("it ends otherwise than its format; the embedded engine can write it (--engine local)")
+        if self.held:
+            yield self._row(self.held[:-1])
+
+    def _row(self, value: bytes) -> pa.RecordBatch:
+        self.place += 1
+        columns = [
+            pa.array([self.file], pa.int32()),
+            pa.array([self.place], pa.int64()),
+            pa.array([value], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=PIECES.fieldNames())
