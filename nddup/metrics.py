@@ -124,6 +124,8 @@ class KeepMetrics(StageMetrics):
 
     kept: int = 0
     removed: int = 0
+    without_value: dict[str, int] = Field({}, description="documents without a value of a column of keep.policy")
+    unparsable: dict[str, int] = Field({}, description="documents whose value of a column is not of its type")
 
 
 class TextsMetrics(StageMetrics):

@@ -67,9 +67,8 @@ VERDICTS = working(
 )
 REWRITTEN = working(
     "rewritten",
-    "source string, records long, problem string, is_full boolean",
-    "A file that was written again: the records that stay. `problem`: why it could not be written; `is_full`: because"
-    " its target could not.",
+    "source string, records long, problem string",
+    "A file that was written again: the records that stay, or the problem that kept it from being written.",
 )
 NODES = working(
     "nodes",

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.errors import NddupError, OutputError
+from nddup.errors import NddupError
 from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
@@ -81,8 +81,7 @@ class Rewriter(NamedTuple):
         """Write the files into a folder that is not there; the records they hold.
 
         Raises:
-            OutputError: if a file cannot be written.
-            NddupError: if one cannot be read again as it was, or be written as it is asked.
+            NddupError: if a file cannot be written, not be read again as it was, or not be written as it is asked.
         """
         folder.mkdir(parents=True)
         path = folder.parent / f"{folder.name}.arrow"
@@ -92,13 +91,12 @@ class Rewriter(NamedTuple):
             tasks = list(self._tasks(folder, str(path)))
             written = workers.run(tasks, Written(), self.limits)
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+            raise NddupError(f"{folder}: cannot be written ({error.strerror or error})") from error
         finally:
             with suppress(OSError):
                 path.unlink()
         for row in written.filter(pc.is_valid(written["problem"])).sort_by("source").to_pylist():
-            kind = OutputError if row["is_full"] else NddupError
-            raise kind(f"{row['source']}: {row['problem']}")
+            raise NddupError(f"{folder.name}/{row['source']}: {row['problem']}")
         return int(pc.sum(written["records"]).as_py() or 0)
 
     def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
@@ -180,7 +178,7 @@ class RewrittenFile:
         except OSError as error:
             problem = f"cannot be {'written' if is_full else 'read'} ({error.strerror or error})"
         stay = verdicts.count if verdicts.stays is None else int(np.count_nonzero(verdicts.stays))
-        values = (file.source, stay, problem, is_full)
+        values = (file.source, stay, problem)
         yield consumer.table.batch(
             [pa.array([value], kind) for value, kind in zip(values, REWRITTEN.arrow.types, strict=True)]
         )

@@ -101,6 +101,10 @@ def _number_key(number: Decimal) -> bytes:
     return b"\x81" + size if number > 0 else b"\x7f" + size.translate(_INVERTED)
 
 
+NUMBERS: Final = r"^\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,6})?\s*$"
+"""As `NUMBER`, of a whole value, for engines that match columns."""
+
+
 class Order(NamedTuple):
     """Which document comes first: the source that is preferred, then the policy, then the id.
 
@@ -113,6 +117,11 @@ class Order(NamedTuple):
     policy: str = "longest"
     columns: tuple[PolicyColumn, ...] = ()
     prefer: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> tuple[PolicyColumn, ...]:
+        """The columns whose values are read from the records."""
+        return tuple(column for column in self.columns if not column.is_derived)
 
 
 def read_glob(glob: str) -> str:

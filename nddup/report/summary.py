@@ -89,6 +89,9 @@ def notes(metrics: RunMetrics) -> list[str]:
             " removed documents are not listed"
         )
 
+    keep = metrics.stages.keep
+    for counts, what in ((keep.without_value, "no"), (keep.unparsable, "no number as")):
+        found += [f"keep.policy: {n:,} documents have {what} {path}: they come last" for path, n in counts.items()]
     if texts and texts.beyond_files:
         found.append(
             f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"

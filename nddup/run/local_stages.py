@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local import engine
+from nddup.local.clustering.keep_list import count_unplaced
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
@@ -193,8 +194,9 @@ def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Tab
     with job.stage("keep", KeepMetrics) as stage:
         kept = engine.keep(paired, clustered, job.config)
         number = kept.counts["kept"]
+        unplaced = count_unplaced(sketched.documents, job.config.keep.order)
         tables = {"rows_in": {"documents": rows}, "rows_out": {"keep": len(kept.keep)}}
-        stage.done(KeepMetrics(**tables, kept=number, removed=rows - number), f"{number:,} kept")
+        stage.done(KeepMetrics(**tables, kept=number, removed=rows - number, **unplaced), f"{number:,} kept")
 
         # Sealed last: with it all five tables are there, and what was counted of them.
         counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
 from nddup.matching.preference import order_key, parse_column
+from nddup.metrics import RunMetrics
 from nddup.opened.duck import DuckRun
+from nddup.report.summary import notes
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
@@ -134,6 +136,14 @@ def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str]
     assert 10 < len(found) < 60
     report = check_run(DuckRun(str(tmp_path / "out")), steps=["members", "keep"])
     assert report.is_sound, report.text()
+    metrics = RunMetrics.read((tmp_path / "out" / "metrics.json").read_text())
+    for column in policy:
+        path, _, kind = column.removeprefix("-").partition(":")
+        texts = [as_text(row[path]) for row in rows if path in ("score", "date")]
+        assert metrics.stages.keep.without_value.get(path, 0) == texts.count(None)
+        wrong = [text for text in texts if kind == "number" and text is not None and number(text) is None]
+        assert metrics.stages.keep.unparsable.get(path, 0) == len(wrong)
+        assert any(f"have no {path}:" in note for note in notes(metrics)) == (None in texts)
     read = [column for column in policy if column.strip("-").partition(":")[0] in ("score", "date")]
     documents = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
     name = read[0].strip("-").partition(":")[0]

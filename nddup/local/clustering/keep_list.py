@@ -2,13 +2,28 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.local.clustering.graph import Graph
 from nddup.local.columns import take
 from nddup.local.pairing.collapse import Nodes
+from nddup.matching.preference import NUMBERS, Order
 from nddup.tables import KEEP
 
 REASONS = ("exact", "equal", "near")
+
+
+def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int]]:
+    """What `KeepMetrics` says of the columns of a policy: documents without a value, and with one of another type."""
+    found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
+    for at, column in enumerate(order.read):
+        values = pc.list_element(documents["policy"], at)
+        is_there = pc.fill_null(pc.match_substring_regex(values, r"\S"), False)  # noqa: FBT003 - the value that fills
+        found["without_value"][column.path] = len(documents) - (pc.sum(is_there).as_py() or 0)
+        if column.type == "number":
+            is_other = pc.and_(is_there, pc.invert(pc.fill_null(pc.match_substring_regex(values, NUMBERS), True)))  # noqa: FBT003
+            found["unparsable"][column.path] = pc.sum(is_other).as_py() or 0
+    return {name: {path: count for path, count in counts.items() if count} for name, counts in found.items()}
 
 
 def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.matching.preference import NUMBERS
 from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages
 from nddup.run.on_spark.clustering import Clustered, mine_clusters
 from nddup.run.on_spark.documents import Sketched, sketch_documents
@@ -71,9 +72,32 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
         keep = job.save("keep", listed, kept=F.count_if("kept"))
         kept, documents = keep.counts["kept"], rows["documents"]
         counted = KeepMetrics(
-            rows_in={"documents": documents}, rows_out={"keep": keep.rows}, kept=kept, removed=documents - kept
+            rows_in={"documents": documents},
+            rows_out={"keep": keep.rows},
+            kept=kept,
+            removed=documents - kept,
+            **_count_unplaced(job, sketched.documents.table),
         )
         keeping.done(counted, f"{kept:,} kept")
 
     stages = Stages(sketch=sketching.metrics, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
     return Found(sketched, paired, clustered, keep.table, stages)
+
+
+def _count_unplaced(job: Job, documents: DataFrame) -> dict[str, dict[str, int]]:
+    """What is said of the columns of a policy: documents without a value, and with one of another type. One action."""
+    columns = job.config.keep.order.read
+    if not columns:
+        return {}
+    counts = []
+    for at, column in enumerate(columns):
+        value = F.col("policy")[at]
+        is_there = F.coalesce(value.rlike(r"\S"), F.lit(False))
+        counts.append(F.count_if(~is_there).alias(f"without_value {column.path}"))
+        if column.type == "number":
+            counts.append(F.count_if(is_there & ~value.rlike(NUMBERS)).alias(f"unparsable {column.path}"))
+    found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
+    for name, count in documents.agg(*counts).collect()[0].asDict().items():
+        kind, _, path = name.partition(" ")
+        found[kind] |= {path: int(count)} if count else {}
+    return found
