@@ -15,6 +15,7 @@ from nddup.cli import main
 from nddup.opened.duck import DuckRun
 from nddup.opened.spark import SparkRun
 from nddup.results.check import CheckReport, check_run
+from nddup.results.evidence import Evidence
 from tests.results.checked_run import Row, run
 from tests.results.damages import DAMAGES, Damage, change, drop, named, plant, rewrite
 
@@ -82,6 +83,25 @@ def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert broken(report) == [], report.text()
     assert "sample of 8" in report.text()
     assert amounts == {"all", "sample", "connectedness"}
+
+
+def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
+    sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a sample they are found apart: the same as among the near-duplicates of all."""
+    whole = Evidence(DuckRun(str(sound)))
+    whole.see("recounted")
+    near = whole.run.sql("SELECT probe, other FROM recounted").to_pylist()
+    limit(monkeypatch)
+    some = Evidence(DuckRun(str(sound)))
+
+    some.see("beside")
+
+    firsts = {some.chosen.names[place] for place in some.chosen.firsts}
+    found = some.run.sql("SELECT probe, other FROM beside").to_pylist()
+    assert len(some.probes[0]) < some.totals[0]
+    assert sorted(map(str, found)) == sorted(str(pair) for pair in near if pair["probe"] in firsts)
+    assert found
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=named(DAMAGES))
