@@ -6,7 +6,7 @@
         cluster, document, pair_verdict     one of each, with the reason why it is as it is
         rethreshold                         the run as if made with another threshold
     run_table                               tables that are read when asked for
-    html, side_by_side                      how all of these look in a notebook
+    html                                    how all of these look in a notebook
 
 The commands are in `nddup.commands`. Importing this package loads nothing.
 """

@@ -13,12 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.api import html
-from nddup.api.side_by_side import side_by_side
 from nddup.arrays import Ragged
 from nddup.errors import ConfigError
 from nddup.matching.compare import compare_sketches, overlap_or_less, resemblance_parts
 from nddup.matching.threshold import Threshold
 from nddup.opened.finished_run import FinishedRun
+from nddup.report.side_by_side import side_by_side
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_variance
@@ -30,7 +30,7 @@ BOTH = """
     LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
 ROWS = """
-    SELECT p.doc_a, p.doc_b, p.star FROM pairs AS p
+    SELECT p.doc_a, p.doc_b, p.star, p.edit FROM pairs AS p
     JOIN wanted AS a ON p.doc_a = a.id JOIN wanted AS b ON p.doc_b = b.id
 """
 LED = """
@@ -208,15 +208,18 @@ def _judge(
     """Whether the run has the pair, and why."""
     a, b = rows
     names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
-    there = {frozenset((row["doc_a"], row["doc_b"])): row["star"] for row in run.sql(ROWS, wanted=names).to_pylist()}
+    there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
     own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
     is_equal = len(groups) == 1
     compared = "their sketches are equal" if is_equal else _compared(measured, derive.threshold_of(config))
+    edit = there.get(own, there.get(groups, {})).get("edit")
+    if edit is not None:
+        compared += f"; the edit similarity of their texts {edit:.4g} reaches {config.pairs.edit_threshold:g}"
     if own in there:
         return True, compared
     if is_equal and measured.sizes[0] >= derive.threshold_of(config).least_size:
         return True, f"{compared}; the pairs of their group are given by a star around {a['group']}"
-    if there.get(groups):
+    if there.get(groups, {}).get("star"):
         hubs = " and ".join(sorted(groups))
         return True, f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
     return False, compared + _why_missing(run, config, rows, sketches, measured)
@@ -239,6 +242,8 @@ def _why_missing(
             return f"; the run did not compare them: they have no {what} in common"
     if not measured.is_near:
         return ""
+    if config.pairs.confirm == "edit":
+        return f"; but the edit similarity of their texts is below pairs.edit_threshold {config.pairs.edit_threshold:g}"
 
     both = pa.table({"id": pa.array([row["doc_id"] for row in documents], pa.string())})
     led = {row["doc_id"]: row["component"] for row in run.sql(LED, wanted=both).to_pylist()}

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.commands.options import add_finished_run, add_master, add_parser, positive
 from nddup.steps import Steps
 
 
@@ -21,6 +21,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--doc", metavar="ID", help="print one document instead: whether it is kept, its pairs and clusters"
     )
+    parser.add_argument(
+        "--borderline",
+        type=positive,
+        metavar="N",
+        help="print the N pairs that reach the threshold by the least instead; RUN/report/borderline.html has the first"
+        " 20 with both texts side by side",
+    )
     add_master(parser)
 
 
@@ -29,10 +36,13 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("show", 2) as steps:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
-        from nddup.results.show import show_run  # noqa: PLC0415
+        from nddup.results.show import show_borderline, show_run  # noqa: PLC0415
 
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
-        text = show_run(run, cluster=options.cluster, doc=options.doc)
+        if options.borderline:
+            text = show_borderline(run, options.borderline)
+        else:
+            text = show_run(run, cluster=options.cluster, doc=options.doc)
     sys.stdout.write(text)
     return 0

@@ -2,6 +2,7 @@
 
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
+from nddup.report.borderline import draw_page
 from nddup.report.data import chunks
 from nddup.report.gather import Asked, gather
 from nddup.report.write import write_report
@@ -10,6 +11,8 @@ from nddup.storage.run_folder import RunFolder
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:
     """Write `report/` into the folder of a finished run, replacing one that is there.
+
+    `borderline.html` beside its page shows the pairs nearest to the threshold.
 
     Args:
         run: the run, opened.
@@ -25,6 +28,9 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
         NddupError: if inputs changed since the run, and must be read again.
     """
     shown = gather(run, asked)
+    page = draw_page(run)
     folder.remove("report")
     write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
+    if page is not None:
+        folder.write_text("report/borderline.html", page)
     return f"{drop_login(folder.path)}/report/index.html"

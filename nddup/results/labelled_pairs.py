@@ -18,6 +18,7 @@ import pyarrow as pa
 from nddup.errors import ConfigError
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
+from nddup.report.borderline import measure_of
 from nddup.results.opening import Opened
 from nddup.results.reference_file import Files
 
@@ -70,7 +71,12 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
     """
     labels = list(_read_labels(_text_of(opened.files, path), path))
     judged = _without_doubt(labels)
-    name, value, least = _measure_of(opened.run.metrics.settings)
+    measure = measure_of(opened.run.metrics.settings)
+    if measure is None:
+        raise ConfigError(
+            "--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance"
+        )
+    name, value, least = measure
     found = _measure(opened.run, judged, value)
 
     known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]
@@ -164,20 +170,6 @@ def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
         if pair[0] != pair[1]:
             told.setdefault(pair, set()).add(is_same)
     return {pair: said.pop() for pair, said in told.items() if len(said) == 1}
-
-
-def _measure_of(settings: Mapping[str, Any]) -> tuple[str, str, float]:
-    """What the run compares: its name, its column of `pairs`, and the threshold."""
-    pairs = settings["pairs"]
-    if pairs.get("confirm", "none") == "edit":
-        return "edit", "p.edit", pairs["edit_threshold"]
-    if pairs["measure"] == "containment":
-        return "containment", "greatest(p.containment_a, p.containment_b)", pairs["threshold"]
-    if pairs["measure"] == "resemblance":
-        return "resemblance", "p.resemblance", pairs["threshold"]
-    if isinstance(pairs["threshold"], int):
-        return "overlap", "p.overlap", pairs["threshold"]
-    raise ConfigError("--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance")
 
 
 def _measure(

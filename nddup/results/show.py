@@ -10,6 +10,7 @@ from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
+from nddup.report.borderline import find_closest, measure_of
 from nddup.report.summary import headline, notes
 
 WIDTH = 76
@@ -119,6 +120,23 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
     report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None
     summary = summarise(run.metrics, run.path, report=report, rejects=first_rejects(run))
     return summary + "\n" + heading + "\n".join(lines) + "\n"
+
+
+def show_borderline(run: FinishedRun, number: int) -> str:
+    """The pairs nearest to the threshold, and the page that shows their texts.
+
+    Raises:
+        ConfigError: where `pairs` does not hold what the run compared.
+    """
+    measure = measure_of(run.metrics.settings)
+    if measure is None:
+        raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")
+    closest = find_closest(run, measure, number)
+    lines = [f"pairs nearest to the threshold: {measure.name} at least {measure.threshold:g}"]
+    lines += [f"  {one.measured:>11.4g}  {one.doc_a}  {one.doc_b}" for one in closest]
+    if run.holds("report/borderline.html"):
+        lines.append(f"  their texts side by side: {drop_login(run.path)}/report/borderline.html")
+    return "\n".join([*lines, ""])
 
 
 def _show_cluster(run: FinishedRun, cluster: str) -> str:

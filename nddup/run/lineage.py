@@ -58,7 +58,7 @@ _MADE_OF: dict[str, MadeOf] = {
     "false_components": MadeOf(_CLUSTERING, ("documents",)),
     "keep": MadeOf(_PAIRING, ("documents",)),
     # What is written for people.
-    "texts": MadeOf(("output",), ("documents", "clusters", "members")),
+    "texts": MadeOf(("output",), ("documents", "pairs", "clusters", "members")),
     "kept": MadeOf(("output",), ("documents", "rejects", "keep")),
     "tagged": MadeOf(("output",), ("documents", "rejects", "keep", "members")),
 }

@@ -28,6 +28,7 @@ from nddup.run.inputs_found import find_inputs
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.lineage import made_of
+from nddup.run.local_borderline import list_borderline
 from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
 from nddup.run.measures import metrics_of
 from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
@@ -35,7 +36,7 @@ from nddup.run.stage import settings_of
 from nddup.run.written_again import AS_INPUT, OUTPUTS, require_taggable
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
-from nddup.scanning.text_choice import TextChoice, choose_documents
+from nddup.scanning.text_choice import TextChoice, add_pairs, choose_documents
 from nddup.settings import derive
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
@@ -119,7 +120,7 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[st
     _write_kept_once(job, folder, reader, sketched, found)
     _write_again_once(job, folder, source, sketched, found)
     with job.stage("texts", TextsMetrics) as stage:
-        texts = _store_texts(job, reader, sketched, found)
+        texts = _store_texts(job, folder, reader, sketched, found)
         stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
 
     if sketched.metrics.lexicon is not None:
@@ -187,7 +188,9 @@ def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sk
             stage.notes.append(f"{name}/: {written:,} records as they came")
 
 
-def _store_texts(job: LocalJob, reader: outputs.Reader, sketched: Sketched, found: Found) -> TextsMetrics:
+def _store_texts(
+    job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
+) -> TextsMetrics:
     """Leave the table `texts`: the files of the documents that are chosen are read again."""
     noted = job.find("texts")
     if noted is None:
@@ -197,6 +200,8 @@ def _store_texts(job: LocalJob, reader: outputs.Reader, sketched: Sketched, foun
             sampled = options.texts // 2
             rows = outputs.list_shown(found.clusters, found.members, sketched.documents, sampled=sampled)
             choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
+            nearest = list_borderline(folder, sketched.documents, job.config)
+            choice = add_pairs(choice, nearest, sizes, most_bytes=int(options.texts_read))
         texts = reader.find_texts(choice.documents)
         counted = {"clusters": len(choice.clusters), "beyond_files": choice.beyond_files}
         job.save("texts", texts, **counted)

@@ -1,7 +1,7 @@
 """Which documents' texts are read again for a report: a few of each cluster, in bounded files."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +23,28 @@ class TextChoice:
     clusters: Sequence[str]
     beyond_files: int
     """Clusters left out because their files would pass the bytes that are read again."""
+
+
+def add_pairs(
+    choice: TextChoice, rows: Iterable[Mapping[str, Any]], sizes: Mapping[str, int], *, most_bytes: int
+) -> TextChoice:
+    """Add both documents of some pairs, as long as the files that hold them are not too large together.
+
+    Args:
+        choice: what is chosen already.
+        rows: of the pairs: `doc_a`, `source_a`, `content_a`, and the same of b.
+        sizes: stored bytes of each source.
+        most_bytes: of the files that hold all documents, together.
+    """
+    documents = dict(choice.documents)
+    files = {source for source, _ in documents.values()}
+    for row in rows:
+        ends = {row[f"doc_{end}"]: (row[f"source_{end}"], bytes(row[f"content_{end}"])) for end in "ab"}
+        wider = files | {source for source, _ in ends.values()}
+        if sum(sizes[source] for source in wider) <= most_bytes:
+            documents |= ends
+            files = wider
+    return replace(choice, documents=documents)
 
 
 def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int, most_bytes: int) -> TextChoice:

@@ -96,6 +96,7 @@ class LocalFolder(RunFolder):
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
 
-    def read(self, name: str) -> pa.Table:
-        """A table of the folder, whole, its columns as they are declared."""
-        return ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet").to_table()
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """A table of the folder, whole or some columns of it, as they are declared."""
+        whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
+        return whole.to_table(columns)

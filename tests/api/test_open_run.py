@@ -15,9 +15,9 @@ import pytest
 import nddup
 from nddup.api import run_table
 from nddup.api.run_object import Run
-from nddup.api.side_by_side import MOST_WORDS, side_by_side
 from nddup.errors import CapacityError, ConfigError, OutputError
 from nddup.metrics import RunMetrics
+from nddup.report.side_by_side import MOST_WORDS, side_by_side
 from nddup.run.local_job import run_locally
 from nddup.settings import given
 from nddup.settings.load import build_config

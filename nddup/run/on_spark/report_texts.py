@@ -4,10 +4,17 @@ A run stores the texts of a bounded number of documents while its inputs are the
 the run's folder. What else is wanted later is read again from the inputs, after it is sure that they did not change.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import functions as F
+
 from nddup.metrics import TextsMetrics
+from nddup.report.borderline import EACH, SHOWN, measure_of, take_distinct
 from nddup.run.on_spark.pipeline import Found
 from nddup.run.on_spark.state import Job, Saved
-from nddup.scanning.text_choice import TextChoice, choose_documents
+from nddup.run.stage import settings_of
+from nddup.scanning.text_choice import TextChoice, add_pairs, choose_documents
 from nddup.spark.reading.shown_texts import list_shown
 
 
@@ -33,5 +40,22 @@ def _read_chosen(job: Job, found: Found) -> Saved:
         clustered, documents = found.clustered, found.sketched.documents.table
         shown = list_shown(clustered.clusters, clustered.members, documents, sampled=options.texts // 2)
         choice = choose_documents(shown.collect(), inputs.sizes, most=options.texts, most_bytes=int(options.texts_read))
+        nearest = _list_borderline(job, found)
+        choice = add_pairs(choice, nearest, inputs.sizes, most_bytes=int(options.texts_read))
     written = job.write("texts", inputs.find_texts(choice.documents))
     return job.seal("texts", written, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
+
+
+def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
+    """The pairs nearest to the threshold, as `add_pairs` takes them. One action."""
+    measure = measure_of(settings_of(job.config))
+    if measure is None:
+        return []
+    measured = F.expr(measure.value).cast("double").alias("measured")
+    pairs = found.paired.pairs.alias("p").select("doc_a", "doc_b", measured).where("measured IS NOT NULL")
+    nearest = pairs.orderBy("measured", "doc_a", "doc_b").limit(EACH * SHOWN)
+    for end in "ab":
+        about = {"doc_id": "doc", "group": "group", "source": "source", "content_fingerprint": "content"}
+        columns = [F.col(name).alias(f"{alias}_{end}") for name, alias in about.items()]
+        nearest = found.sketched.documents.table.select(*columns).join(F.broadcast(nearest), f"doc_{end}")
+    return take_distinct((row.asDict() for row in nearest.orderBy("measured", "doc_a", "doc_b").collect()), SHOWN)

@@ -1,0 +1,111 @@
+"""The pairs nearest to the threshold, for a person who wants to set it: a list, and a page with both texts of each.
+
+Of two groups of equal sketches one pair stands for all. The texts are those that the run stored (`output.texts`).
+"""
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from nddup.opened.finished_run import FinishedRun
+from nddup.report.side_by_side import side_by_side
+
+SHOWN = 20
+"""Pairs on the page, whose texts a run stores."""
+
+EACH = 20
+"""Rows that are read for each pair: those of one pair of groups all have the same measure."""
+
+
+class Measure(NamedTuple):
+    """What the threshold is compared with: its name, its expression over a row `p` of `pairs`, the threshold."""
+
+    name: str
+    value: str
+    threshold: float
+
+
+class Close(NamedTuple):
+    """A pair near the threshold."""
+
+    doc_a: str
+    doc_b: str
+    measured: float
+
+
+CLOSEST = """
+    SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b
+    FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM pairs AS p WHERE {value} IS NOT NULL
+          ORDER BY measured, p.doc_a, p.doc_b LIMIT {rows:d}) AS n
+    JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id
+    ORDER BY n.measured, n.doc_a, n.doc_b
+"""
+"""For DuckDB and Spark."""
+
+TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.doc_id"
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Pairs nearest to the threshold</title>
+<style>body{{font:15px/1.45 sans-serif;margin:2em auto;max-width:75em;padding:0 1em}}h2{{font-size:1em}}</style>
+</head><body><h1>Pairs nearest to the threshold</h1>
+<p>{name} at least {threshold:g}; words that only one of the texts has are marked. Would you call the texts of a pair
+the same? If not, raise the threshold; if all of them are, make a run with a lower one, and look again.
+<a href="index.html">The report</a></p>
+{pairs}</body></html>
+"""
+
+
+def measure_of(settings: Mapping[str, Any]) -> Measure | None:
+    """What a run compares with its threshold; None for a share of the overlap, which `pairs` does not hold."""
+    pairs = settings["pairs"]
+    if pairs.get("confirm", "none") == "edit":
+        return Measure("edit", "p.edit", pairs["edit_threshold"])
+    if pairs["measure"] == "containment":
+        return Measure("containment", "greatest(p.containment_a, p.containment_b)", pairs["threshold"])
+    if pairs["measure"] == "resemblance":
+        return Measure("resemblance", "p.resemblance", pairs["threshold"])
+    return Measure("overlap", "p.overlap", pairs["threshold"]) if isinstance(pairs["threshold"], int) else None
+
+
+def find_closest(run: FinishedRun, measure: Measure, number: int) -> list[Close]:
+    """The pairs that reach the threshold by the least, one for each two groups of equal sketches.
+
+    Fewer come where the first `EACH` times as many rows are of fewer groups. Cost: a pass over `pairs`.
+    """
+    rows = run.sql(CLOSEST.format(value=measure.value, rows=EACH * number)).to_pylist()
+    return [Close(row["doc_a"], row["doc_b"], row["measured"]) for row in take_distinct(rows, number)]
+
+
+def take_distinct(rows: Iterable[Mapping[str, Any]], number: int) -> list[Mapping[str, Any]]:
+    """The first rows of so many pairs of different groups (`group_a`, `group_b`), one of each."""
+    found: dict[frozenset[str], Mapping[str, Any]] = {}
+    for row in rows:
+        if len(found) == number:
+            break
+        if row["group_a"] != row["group_b"]:
+            found.setdefault(frozenset((row["group_a"], row["group_b"])), row)
+    return list(found.values())
+
+
+def draw_page(run: FinishedRun) -> str | None:
+    """The page as HTML; None where the run has no such measure."""
+    measure = measure_of(run.metrics.settings)
+    if measure is None:
+        return None
+    closest = find_closest(run, measure, SHOWN)
+    names = sorted({name for one in closest for name in (one.doc_a, one.doc_b)})
+    wanted = pa.table({"doc_id": pa.array(names, pa.string())})
+    rows = run.sql(TEXTS, wanted=wanted).to_pylist() if run.holds("texts") else []
+    texts = {row["doc_id"]: row["text"] for row in rows}
+    pairs = "".join(_draw(one, texts) for one in closest) or "<p>The run has no pair of different sketches.</p>\n"
+    return PAGE.format(name=measure.name, threshold=measure.threshold, pairs=pairs)
+
+
+def _draw(close: Close, texts: Mapping[str, str]) -> str:
+    names = close.doc_a, close.doc_b
+    heading = f"<h2>{close.measured:.4g}: {' and '.join(map(escape, names))}</h2>\n"
+    if not texts.keys() >= set(names):
+        return f"{heading}<p>Their texts were not stored.</p>\n"
+    return f"{heading}{side_by_side(names, (texts[names[0]], texts[names[1]]))}\n"

@@ -1,0 +1,83 @@
+"""The pairs nearest to the threshold: the list, the page with both texts, and the texts that a run stores for it."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.opened.duck import DuckRun
+from nddup.report.borderline import SHOWN, find_closest, measure_of
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.finished_runs import write_texts
+from tests.local.confirmed_texts import draw_together
+
+
+@pytest.fixture(scope="module", params=["none", "edit"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run at a low threshold over families of texts, with its report; few texts are stored for clusters."""
+    folder, case = tmp_path_factory.mktemp("borderline"), draw_together(range(12))
+    settings = case.settings
+    if request.param == "none":
+        settings["pairs"] = {"threshold": 0.4}
+    write_texts(folder / "texts.jsonl", case.texts)
+    config = build_config({**settings, "output": {"texts": 4}}, origin="test")
+    run_locally([str(folder / "texts.jsonl")], str(folder / "run"), config)
+    return folder / "run"
+
+
+def expected(run: Path) -> list[tuple[float, str, str]]:
+    """The rows of `pairs` by measure and ids, the first of each two groups."""
+    group = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    rows = pq.read_table(run / "pairs").to_pylist()
+    name = "resemblance" if rows[0]["edit"] is None else "edit"
+    seen: set[frozenset[str]] = set()
+    found = []
+    for measured, a, b in sorted((row[name], row["doc_a"], row["doc_b"]) for row in rows):
+        groups = frozenset((group[a], group[b]))
+        if len(groups) == len((a, b)) and groups not in seen:
+            seen.add(groups)
+            found.append((measured, a, b))
+    return found
+
+
+def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the measure that decides, one for each two groups; the command prints them."""
+    opened = DuckRun(str(run))
+    measure = measure_of(opened.metrics.settings)
+    assert measure is not None
+
+    found = find_closest(opened, measure, 7)
+
+    assert [(one.measured, one.doc_a, one.doc_b) for one in found] == expected(run)[:7]
+    assert main(["show", str(run), "--borderline", "7"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"{one.measured:.4g}  {one.doc_a}  {one.doc_b}" in told for one in found)
+    assert f"{run}/report/borderline.html" in told
+
+
+def test_the_page_has_both_texts_of_each(run: Path) -> None:
+    """Their texts are stored with the run, beyond those of its clusters."""
+    page = (run / "report" / "borderline.html").read_text(encoding="utf-8")
+    stored = set(pq.read_table(run / "texts")["doc_id"].to_pylist())
+
+    nearest = expected(run)[:SHOWN]
+
+    assert {name for _, a, b in nearest for name in (a, b)} <= stored
+    assert page.count("<h2>") == len(nearest)
+    assert "not stored" not in page
+    assert "<mark>" in page
+
+
+def test_a_run_that_compared_a_share_of_the_overlap_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table `pairs` does not hold it: one line; its report has no such page."""
+    write_texts(tmp_path / "texts.jsonl", draw_together(range(2)).texts)
+    config = build_config({"pairs": {"measure": "overlap", "threshold": 0.5}}, origin="test")
+    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), config)
+
+    assert main(["show", str(tmp_path / "run"), "--borderline", "3"]) == 2
+    assert "compared a share of the overlap" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "report" / "borderline.html").exists()
