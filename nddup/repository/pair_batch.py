@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import NddupError
-from nddup.local.columns import lists_of, ragged_of
+from nddup.local.columns import lists_of, one_chunk, ragged_of
 from nddup.local.pairing.match import Matches, match
 from nddup.local.reading.workers import Workers
 from nddup.repository.lookup.meetings import Near, spread_rows
@@ -74,7 +74,10 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
 def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The node of each document; and one row of each node that is new and no empty sketch."""
     keys = documents["doc_key"].to_numpy()
-    groups = np.asarray(pc.index_in(documents["group"], value_set=documents["doc_id"].combine_chunks())).astype(int)
+    # The document that names a group may not be among these: it lives already, unchanged, or was refused.
+    codes = one_chunk(documents["group"]).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    groups = first[which]
     sizes = np.asarray(pc.list_value_length(documents["sketch"]))
     firsts = np.flatnonzero((groups == np.arange(len(groups))) & (sizes > 0))
     stored = snapshot.find_nodes(fingerprints_of_rows(snapshot, documents.take(pa.array(firsts))))

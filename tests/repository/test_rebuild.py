@@ -112,6 +112,17 @@ def test_a_sketch_comes_again_while_its_last_document_goes(tmp_path: Path) -> No
     assert repo.tables()["pairs"].select(["doc_a", "doc_b"]).to_pylist() == [{"doc_a": "b", "doc_b": "c"}]
 
 
+def test_the_namesake_of_a_group_lives_already(tmp_path: Path) -> None:
+    """A batch brings it again, unchanged or refused, with new documents of the same sketch."""
+    repo = make(tmp_path / "repo", "min-s")
+    text = " ".join(f"w{i}" for i in range(40))
+    repo.add({"a": text, "b": "another text"})
+    repo.add({"a": text, "b": text.upper(), "c": text, "d": "b stays as it was"})
+    repo.add({"a": "other content", "e": "other content"})
+
+    require_equal(repo, {"a": text, "b": "another text", "c": text, "d": "b stays as it was", "e": "other content"})
+
+
 def test_equal_sketches_that_are_no_pair_share_a_group(tmp_path: Path) -> None:
     """Under a count a short text is in no pair, but a smaller id that comes later names the group."""
     repo = make(tmp_path / "repo", "count")
