@@ -9,7 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "peers", "mining", "families", "giants",
     "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
-    "against",
+    "against", "histories", "kills",
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--records",
         help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000);"
-        " repository: any (100000,1000000; small 5000)",
+        " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200)",
     )
     parser.add_argument("--parts", help="fuzz: some of records,values,settings,resumes, with commas; all by default")
     return parser
