@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help reference setup setup-run demo package soak test check lint format types spelling locks bench lock sample clean
+.PHONY: help reference setup setup-run demo package wheel soak test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 
 BIN := .venv/bin
@@ -44,6 +44,9 @@ locks:
 
 package: setup ## pack what executors need beside Spark into dist/nddup-deps.tar.gz (docs/operations.md)
 	@scripts/package.sh
+
+wheel: setup ## build dist/nddup-….whl, install it into an empty environment and run it there
+	@scripts/wheel.sh
 
 soak: setup ## kill the driver of the main job 50 times at random moments; KILLS=5 makes it fewer
 	@$(WITH_JAVA) $(BIN)/python -m scripts.soak $(or $(KILLS),50)

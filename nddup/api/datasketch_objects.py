@@ -1,6 +1,6 @@
 """Signatures of a run as objects of datasketch: for who serves look-ups with it.
 
-datasketch is imported when it is asked for; nothing else needs it.
+datasketch is imported when it is asked for: it takes a while to load, and nothing else needs it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # no
 
     Raises:
         ConfigError: if the run has no signatures that datasketch reads, there is no such document, or its text is
-            empty; or datasketch is not installed.
+            empty.
     """
     lean = _load(config).LeanMinHash
     rows = documents.to_table(columns=["signature"], filter=ds.field("doc_id") == pa.scalar(doc_id, pa.string()))
@@ -87,7 +87,4 @@ def _load(config: Config) -> Any:  # noqa: ANN401 - a module
             "datasketch reads signatures of sketch.kind minhash with sketch.permutation datasketch; these are of kind"
             f" {config.sketch.kind}, permutation {made}"
         )
-    try:
-        return import_module("datasketch")
-    except ImportError as error:
-        raise ConfigError("datasketch is not installed: pip install datasketch") from error
+    return import_module("datasketch")

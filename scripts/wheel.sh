@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Build the wheel, install it with its dependencies into an empty environment, and find the near-duplicates of the sample.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export LC_ALL=C.UTF-8
+
+work=build/wheel
+rm -rf "$work" dist/nddup-*.whl
+mkdir -p "$work" dist
+.venv/bin/python -m pip wheel -qq --disable-pip-version-check --no-input --no-deps --wheel-dir dist .
+wheel=$(ls dist/nddup-*.whl)
+
+# From another folder, so that nothing of this one is imported; the versions are those of the lock.
+.venv/bin/python -m venv "$work/env"
+sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' requirements.lock >"$work/constraints.txt"
+"$work/env/bin/pip" install -qq --disable-pip-version-check --no-input --constraint "$work/constraints.txt" "$wheel"
+"$work/env/bin/pip" check
+
+# Kernels that are compiled in this folder are taken along, with the times of the sources by which numba knows them.
+site=$PWD/$(echo "$work"/env/lib/python*/site-packages/nddup)
+(cd nddup && find . -name '*.nb[ic]' -print0 | tar --null -T - -cf - | tar -C "$site" -xf -)
+(cd nddup && find . -name '*.py' -exec touch -r {} "$site/{}" \;)
+
+samples=$PWD/samples/debdocs
+cd "$work"
+unset PYTHONPATH
+env/bin/nddup run "$samples" --output run --engine local
+env/bin/nddup check run
+env/bin/python -c "
+import nddup
+run = nddup.open('run')
+assert run.sql('SELECT count(*) AS n FROM documents').to_pylist() == [{'n': 580}], run
+assert '/build/wheel/env/' in nddup.__file__, nddup.__file__"
+echo "$wheel: installed into an empty environment, and right"
