@@ -134,3 +134,18 @@ def test_dataframes() -> None:
         for join in joins:
             clean = run_python(join, pages=table, found=found)["clean"]
             assert set(clean["url"]) == kept_urls()
+
+
+def test_pandas() -> None:
+    """The blocks of the page, one after another, on a frame with a null text."""
+    pages = pd.DataFrame({"url": [*texts(), "none"], "body": [*texts().values(), None]})
+    names: dict[str, Any] = {"pages": pages}
+
+    for block in blocks("pandas.md", "python"):
+        names = run_python(block, **names)
+
+    assert set(names["clean"]["url"]) == kept_urls()
+    assert set(names["clean"]["url"]) | set(names["gone"]["url"]) == set(texts())
+    numbers = dict(zip(names["numbered"]["url"], names["numbered"]["cluster_id"], strict=True))
+    assert all(numbers[row.url] == numbers[row.duplicate_of] for row in names["gone"].itertuples())
+    assert names["stricter"].metrics.settings["shingle"]["length"] == 4

@@ -1,0 +1,62 @@
+"""The notebooks: run from the first cell to the last, they give what they show."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.run_notebook import run_cells
+from tests.places import ROOT
+
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+SECONDS = re.compile(r"^ *[\d.,]+ s, results in .*\n", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_gives_what_it_shows(path: Path, tmp_path: Path) -> None:
+    """Every text of its outputs is made again, word for word; figures are drawn where it shows one."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    folder = tmp_path / "docs" / "notebooks"
+    folder.mkdir(parents=True)
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+
+    made = dict(run_cells(notebook, folder))
+
+    stored = {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"}
+    assert {name: _texts(outputs) for name, outputs in made.items()} == {
+        name: _texts(outputs) for name, outputs in stored.items()
+    }, "python -m scripts.run_notebook NOTEBOOK makes the outputs anew"
+    assert sum("image/png" in output.get("data", {}) for outputs in stored.values() for output in outputs) >= 3
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_of_the_format(path: Path) -> None:
+    """What format 4.5 demands of a notebook, its cells and their outputs; links lead to pages that exist."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    names = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
+    for cell in notebook["cells"]:
+        keys = {"cell_type", "id", "metadata", "source"}
+        assert set(cell) == keys | ({"execution_count", "outputs"} if cell["cell_type"] == "code" else set())
+        assert all(isinstance(line, str) for line in cell["source"])
+        for output in cell.get("outputs", ()):
+            assert output["output_type"] in {"stream", "execute_result", "display_data"}
+        for target in re.findall(r"\]\(([^)\s]+)\)", "".join(cell["source"])):
+            assert (path.parent / target).exists(), target
+
+
+def _texts(outputs: list[dict[str, Any]]) -> list[str]:
+    """Outputs as text, without seconds; of a figure only that it is one."""
+    found = []
+    for output in outputs:
+        parts = {"text": output.get("text", []), **output.get("data", {})}
+        found += [
+            f"{name}: {SECONDS.sub('', ''.join(text))}" for name, text in sorted(parts.items()) if name != "image/png"
+        ]
+    return found
