@@ -79,7 +79,7 @@ def _read_bytes() -> int:
 
 
 def measure_queries(repo: Repository, queries: Queries, texts: list[str]) -> str:
-    """Look-ups of stored sketches, and pages with their markup: CPU milliseconds at the median and the 95th percentile."""
+    """Look-ups of stored sketches, and pages with their markup: CPU milliseconds at the median and at 95 %."""
     random = np.random.default_rng(1)
     snapshot, took, pages = repo.snapshot, [], []
     snapshot.sources, snapshot.by_node, snapshot.live_nodes  # noqa: B018 - loaded once, at the first query

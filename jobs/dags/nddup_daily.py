@@ -1,9 +1,13 @@
 """A batch a day: find its near-duplicates, prove the result, and stop the day where it is not good enough.
 
     INPUT/DATE  --dedup-->  OUTPUT/DATE  --quality-->  success, or a failed run
+                                         --repository-->  REPO, one version a day, if NDDUP_INDEX names one
 
-Both tasks may be repeated at any time. `dedup` resumes: it begins, finishes what an earlier try left, or finds the
-result of the same batch and does nothing. `quality` reads only. docs/operations.md says how to connect it.
+All tasks may be repeated at any time. `dedup` resumes: it begins, finishes what an earlier try left, or finds the
+result of the same batch and does nothing. `quality` reads only. `repository` adds what is not there yet: a document
+that lives with the same content changes nothing, and a writer that was killed left nothing that counts. Where another
+writer committed meanwhile it fails in one line, and its next try goes through. docs/operations.md says how to connect
+it.
 
 Neither pyspark nor nddup is imported here: the scheduler needs only Airflow and its Spark provider.
 """
@@ -16,6 +20,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, Param
 
 HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
+INDEX = os.environ.get("NDDUP_INDEX")  # a repository on a disk that the driver sees; none: no third task
 CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
 
 # What spark-submit is started with. Without these it would take the Spark and Python of Airflow's own environment.
@@ -87,3 +92,14 @@ with DAG(
         retries=0,  # what is wrong with a result stays wrong
     )
     dedup >> quality
+
+    if INDEX:
+        repository = SparkSubmitOperator(
+            task_id="repository",
+            name="nddup index " + DATE,
+            application=f"{HOME}/jobs/index.py",
+            # A made-up id is unique with the date before it; no --replace, so that an old day again takes nothing back.
+            application_args=["add", INDEX, INPUT, "--id-prefix", DATE + "/"],
+            retries=2,
+        )
+        quality >> repository

@@ -43,9 +43,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     _add_create(actions)
     one = _action(actions, "add", "add one batch as one version")
-    one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder of this machine")
+    one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="comes before ids that are made up from file and record")
+    _add_engine(one)
     one = _action(actions, "remove", "remove documents as one version")
     one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
     _add_query(actions)
@@ -64,6 +65,13 @@ def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str)
     parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary + ".")
     parser.add_argument("repo", metavar="REPO", help="folder of the repository")
     return parser
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine", choices=("auto", "local", "spark"),
+        help="what reads the inputs (default: the setting `engine` of `create`); all else is made in this process",
+    )  # fmt: skip
 
 
 def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -91,7 +99,8 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
 
 def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser = _action(actions, "query", "compare documents with those that live")
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder of this machine")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
+    _add_engine(parser)
     parser.add_argument(
         "--also", action="append", default=[], metavar="REPO", help="another repository; may be repeated"
     )
@@ -168,7 +177,9 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.tell import tell_written  # noqa: PLC0415
 
     repository = _open(options, steps, "read the batch and compare it")
-    written = repository.add(options.inputs, replace=options.replace, id_prefix=options.id_prefix)
+    written = repository.add(
+        options.inputs, replace=options.replace, id_prefix=options.id_prefix, engine=options.engine
+    )
     return Answer(tell_written(options.repo, written))
 
 
@@ -196,7 +207,7 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
     first = _open(options, steps, "read the documents and look for them")
     repositories = [first, *map(nddup.repository.open, options.also)]
-    found = [repository.query_files(options.inputs, ask) for repository in repositories]
+    found = [repository.query_files(options.inputs, ask, engine=options.engine) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
     text = spell_matches(matches, bands=bool(bands), several=bool(options.also))
     status = FOUND if options.exit_code and is_found(matches) else 0

@@ -12,12 +12,12 @@ from nddup.errors import ConfigError
 from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
-from nddup.repository.given_inputs import Inputs, find_source
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.stored_texts import read_texts
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.scanning.collection import Collection
 from nddup.tables import REJECTS
 
 
@@ -50,13 +50,18 @@ class Batch:
 
 
 def read_batch(
-    snapshot: Snapshot, inputs: Inputs, workers: Workers, *, replace: bool = False, id_prefix: str | None = None
+    snapshot: Snapshot,
+    source: Collection | pa.Table,
+    workers: Workers,
+    *,
+    replace: bool = False,
+    id_prefix: str | None = None,
 ) -> Batch:
     """Read and sketch a batch, and tell what of it is new.
 
     Args:
         snapshot: what is stored.
-        inputs: see `Inputs`.
+        source: files, or texts that were given.
         workers: to read with.
         replace: a live id with other content takes the place of the stored document; else it is a reject `repeated id`.
         id_prefix: what comes before ids that are made up from file and record.
@@ -66,7 +71,6 @@ def read_batch(
         NddupError: if more files, or records, than the settings allow cannot be read.
     """
     config = snapshot.identity.config
-    source = find_source(inputs, config)
     sketched = engine.sketch(source, config, workers)
     reasons = sketched.reasons
     if UNREADABLE in reasons:

@@ -1,13 +1,17 @@
 """What may be given to a repository, to add or to ask about, as the embedded engine reads it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from nddup.errors import ConfigError
 from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.workers import Workers
+from nddup.run.engines import choose_engine
 from nddup.run.limits import require_readable
-from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.collection import Collection, Files, find_files
+from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 
@@ -15,8 +19,44 @@ Inputs: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Table
 """Paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
 
 
-def find_source(inputs: Inputs, config: Config) -> Collection | pa.Table:
-    """Inputs as the embedded engine reads them.
+class Reading(NamedTuple):
+    """What reads a batch: workers, whose passes over files may be Spark's, and what lists and opens the files."""
+
+    workers: Workers
+    files: Files
+
+
+def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
+    """The engine that reads inputs, as for `nddup run`: of `auto` Spark only where this machine alone cannot.
+
+    Args:
+        inputs: texts that were given are read in this process.
+        config: of the repository; `engine`, `spark` and `local.memory` decide.
+        engine: `auto`, `local` or `spark`, in place of the repository's.
+
+    Raises:
+        ConfigError: where `local` is asked for and something else needs Spark.
+    """
+    config = config.model_copy(update={"engine": engine}) if engine else config
+    count = processes_of(config)
+    if isinstance(inputs, pa.Table | Mapping):
+        if config.engine == "spark":
+            raise ConfigError("engine: spark reads files; texts that are given are read in this process")
+        return Reading(Workers(count), LocalStorage())
+    if choose_engine(inputs, "", config, master=None).engine == "local":
+        return Reading(Workers(count), LocalStorage())
+
+    from nddup.run.java.options import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
+    from nddup.run.on_spark.workers_on_spark import WorkersOnSpark  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+
+    spark = start_session(master=None, settings=config.spark, is_small=is_small(list(inputs)))
+    workers = WorkersOnSpark(count, spark=spark)
+    return Reading(workers, workers.storage)
+
+
+def find_source(inputs: Inputs, config: Config, files: Files) -> Collection | pa.Table:
+    """Inputs as the workers read them.
 
     Raises:
         ConfigError: if one is missing.
@@ -27,6 +67,6 @@ def find_source(inputs: Inputs, config: Config) -> Collection | pa.Table:
     if isinstance(inputs, Mapping):
         columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
         return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
-    found = find_files(LocalStorage(), list(inputs), config.input)
+    found = find_files(files, list(inputs), config.input)
     require_readable(found.unread, config.input.max_unreadable)
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from nddup.local.reading.workers import Progress, Workers
-from nddup.repository.given_inputs import Inputs
+from nddup.repository.given_inputs import Inputs, find_source, reading_of
 from nddup.repository.identity import Identity
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
@@ -70,13 +70,16 @@ class Repository:
         """Threads and processes as the settings say."""
         return Workers(processes_of(self._identity.config), progress=self.progress)
 
-    def add(self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None) -> "Written":
+    def add(
+        self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None, engine: str | None = None
+    ) -> "Written":
         """Add a batch: one version; none where nothing of it is new.
 
         Args:
             inputs: paths; texts by id; or an Arrow table of `id` and `text`.
             replace: a live id with other content takes the place of the stored document.
             id_prefix: what comes before ids that are made up from file and record.
+            engine: `auto`, `local` or `spark`: what reads the files, in place of the repository's setting `engine`.
 
         Raises:
             ConfigError: for inputs that are missing, and for made-up ids without a prefix.
@@ -85,9 +88,12 @@ class Repository:
         from nddup.repository.batches import read_batch  # noqa: PLC0415
         from nddup.repository.write_versions import add  # noqa: PLC0415
 
-        with self.workers() as workers:
+        config = self._identity.config
+        reading = reading_of(inputs, config, engine)
+        with reading.workers as workers:
             self.refresh()
-            batch = read_batch(self.snapshot, inputs, workers, replace=replace, id_prefix=id_prefix)
+            source = find_source(inputs, config, reading.files)
+            batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             written = add(self.snapshot, batch, workers)
         if written.commit is not None:
             self._read(written.commit)
@@ -110,11 +116,15 @@ class Repository:
         """
         return find_matches(self.snapshot, sketch_texts(self._identity, texts), ask or Ask())
 
-    def query_files(self, inputs: Sequence[str], ask: Ask | None = None) -> tuple[pa.Table, int]:
+    def query_files(
+        self, inputs: Sequence[str], ask: Ask | None = None, *, engine: str | None = None
+    ) -> tuple[pa.Table, int]:
         """MATCHES of the documents of files and folders; and how many records could not be read."""
         require_bands(self._identity, ask or Ask(), name=str(self._repo))
-        with self.workers() as workers:
-            queries = read_queries(self._identity, inputs, workers)
+        config = self._identity.config
+        reading = reading_of(inputs, config, engine)
+        with reading.workers as workers:
+            queries = read_queries(self._identity, find_source(inputs, config, reading.files), workers)
         return find_matches(self.snapshot, queries, ask or Ask()), queries.rejects
 
     def tables(self) -> dict[str, pa.Table]:

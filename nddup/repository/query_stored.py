@@ -18,11 +18,11 @@ from nddup.local.pairing.collapse import collapse
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
-from nddup.repository.given_inputs import find_source
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
+from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.working_tables import TEXTS
 
@@ -85,13 +85,9 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
             )
 
 
-def read_queries(identity: Identity, inputs: Sequence[str], workers: Workers) -> Queries:
-    """The documents of files; records that cannot be read, and repeated ids, are counted.
-
-    Raises:
-        ConfigError: if an input is missing.
-    """
-    read = read_records(find_source(inputs, identity.config), identity.config, workers)
+def read_queries(identity: Identity, source: Collection | pa.Table, workers: Workers) -> Queries:
+    """The documents of files; records that cannot be read, and repeated ids, are counted."""
+    read = read_records(source, identity.config, workers)
     found = collapse(read.records, read.silent)
     return _as_queries(found.documents, len(found.rejects))
 
