@@ -48,7 +48,7 @@ def test_elsewhere_the_program_decides(
 ) -> None:
     """Log lines of the level INFO, where it listens; on request, standard error."""
     monkeypatch.setattr(logger, "handlers", [])
-    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    caplog.set_level(logging.WARNING, "nddup")
     nddup.find_duplicates(PAGES)
     unheard = [record.name for record in caplog.records]
     with caplog.at_level(logging.INFO, "nddup"):
