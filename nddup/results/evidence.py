@@ -5,19 +5,14 @@ A table is made when it is first asked for, and then only once, under its name; 
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from itertools import groupby
-from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
-from nddup.checking.prove_clusters import Claim
 from nddup.opened.finished_run import FinishedRun
+from nddup.results.chosen_clusters import Chosen, choose_clusters
 from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole
 from nddup.results.promised import Promised
-from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
-from nddup.verifying.cluster_proofs import prove_clusters as prove
 from nddup.verifying.definitions import gather
 from nddup.verifying.near_pairs import Probes
 
@@ -32,24 +27,6 @@ LEAST_PROBES = 1_000
 
 PROBE_IDS = 10_000_000
 """Feature ids of the probes together: 80 MB on the driver and in each task. More ids mean fewer probes."""
-
-MEMBERS = 50_000
-"""(cluster, sketch) rows of the clusters whose conditions are proved, together."""
-
-
-class Chosen(NamedTuple):
-    """Clusters whose conditions are proved."""
-
-    cluster_ids: list[str]
-    names: list[str]
-    """Of their nodes."""
-
-    sets: Sets
-    firsts: list[int]
-    """The places of the first nodes of those that promise to be maximal."""
-
-    problems: list[str]
-    """What is wrong with them."""
 
 
 class Evidence:
@@ -123,29 +100,7 @@ class Evidence:
         """The clusters whose conditions are proved: those with the smallest ids."""
         number = sample_size(self.clusters, self.totals[0])
         self.see("placed", "sketches")
-        self.run.keep("held", prove_clusters.hold(number))
-        rows = self.run.sql(prove_clusters.choose(MEMBERS))
-        said = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
-        sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(said)]
-        claims, ends = [claim for claim, _ in sizes], np.cumsum([0, *(size for _, size in sizes)])
-
-        nodes_of = rows["node"].to_pylist()
-        names = sorted(set(nodes_of))
-        wanted = pa.table({"node": pa.array(names, pa.string())})
-        text = "SELECT /*+ BROADCAST(w) */ s.node, s.sketch, s.level FROM sketches AS s JOIN wanted AS w ON s.node = w.node"  # noqa: E501
-        found, sketches = prove_pairs.gather_probes(self.run.sql(text, wanted=wanted))
-        order = {name: i for i, name in enumerate(found)}
-
-        nodes = sketches._replace(levels=None)
-        places = np.array([order[node] for node in nodes_of], np.int64)
-        members = Members(ends.astype(np.int64), places)
-        proved = prove(nodes, members, self.promised.rule)
-        bounds = np.maximum(proved.bounds, self.promised.support)
-        problems = prove_clusters.describe_wrong(claims, proved, bounds)
-        sets = prepare_sets(nodes, members, proved.joints, bounds)
-        is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
-        firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()
-        return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
+        return choose_clusters(self.run, self.promised, number)
 
     @property
     def amount(self) -> str:
