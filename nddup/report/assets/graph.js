@@ -75,10 +75,22 @@
   }
 
   const line = (points) => points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-  nddup.setColour = (place_) => (place_ < COLOURS ? `set-${place_}` : "set-more");
 
-  // nodes: [id, url, state, places of sets]; edges: flat triples; open(id): when a node is pressed; tell(node): when pointed at.
-  nddup.graph = (nodes, edges, { label, open, tell }) => {
+  // Which sets have a colour of their own, place -> class: the largest, without those that lie mostly in one before them.
+  nddup.setColours = (nodes) => {
+    const members = [];
+    nodes.forEach((node, at) => node[3].forEach((set) => (members[set] ||= []).push(at)));
+    const chosen = new Map();
+    members.forEach((of, set) => {
+      const differs = [...chosen.keys()].every((other) => of.filter((node) => nodes[node][3].includes(other)).length <= of.length / 2);
+      if (chosen.size < COLOURS && differs) chosen.set(set, `set-${chosen.size}`);
+    });
+    return (set) => chosen.get(set) || "set-more";
+  };
+
+  // nodes: [id, url, state, places of sets]; edges: flat triples; colour(set): its class; open(id): when a node is pressed;
+  // tell(node): when it is pointed at.
+  nddup.graph = (nodes, edges, { label, colour, open, tell }) => {
     const at = place(nodes.length, edges);
     const radius = nodes.length <= NUMBERED ? 11 : nodes.length <= 120 ? 7 : 5.5;
     const sets = Math.max(...nodes.map((node) => Math.max(...node[3]))) + 1;
@@ -90,12 +102,14 @@
     const lines = svg("path", { class: "edges", d: drawEdges(() => true), "stroke-opacity": Math.max(0.08, Math.min(0.6, 60 / Math.sqrt(edges.length + 1) / 10)).toFixed(2) });
     const hulls = Array.from({ length: sets }, (_, set) => {
       const points = at.filter((point, node) => nodes[node][3].includes(set));
-      return points.length ? svg("path", { class: `hull ${nddup.setColour(set)}`, d: `${line(hull(points))}Z`, "stroke-width": 2 * radius + 14 }) : null;
+      return points.length ? svg("path", { class: `hull ${colour(set)}`, d: `${line(hull(points))}Z`, "stroke-width": 2 * radius + 14 }) : null;
     });
-    hulls.forEach((one, set) => { if (one) one.classList.toggle("is-off", set >= COLOURS); });
+    const isPlain = (set) => colour(set) === "set-more";
+    const show = (chosen) => hulls.forEach((one, set) => { if (one) one.classList.toggle("is-off", chosen === null ? isPlain(set) : set !== chosen); });
+    show(null);
     const circles = nodes.map(([id, url, state, places], node) => {
       const [x, y] = at[node];
-      const circle = svg("g", { class: `node ${nddup.setColour(places[0])}${state ? "" : " is-kept"}${places.length > 1 ? " is-shared" : ""}`, "data-node": node },
+      const circle = svg("g", { class: `node ${colour(places.find((set) => !isPlain(set)) ?? places[0])}${state ? "" : " is-kept"}${places.length > 1 ? " is-shared" : ""}`, "data-node": node },
         svg("title", null, `${node + 1}: ${id}${url ? `\n${url}` : ""}\n${state ? "removed" : "kept"}, in ${nddup.plural(places.length, "set", "sets")}`),
         svg("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: radius }),
         nodes.length <= NUMBERED ? svg("text", { x: x.toFixed(1), y: (y + 3.5).toFixed(1) }, String(node + 1)) : null);
@@ -109,7 +123,7 @@
     // One set alone: its hull, its documents and the edges among them; null shows all again.
     const choose = (set) => {
       element.classList.toggle("is-chosen", set !== null);
-      hulls.forEach((one, place_) => { if (one) one.classList.toggle("is-off", set === null ? place_ >= COLOURS : place_ !== set); });
+      show(set);
       circles.forEach((circle, node) => circle.classList.toggle("is-off", set !== null && !nodes[node][3].includes(set)));
       lines.setAttribute("d", drawEdges((i, j) => set === null || (nodes[i][3].includes(set) && nodes[j][3].includes(set))));
     };
