@@ -48,13 +48,21 @@ def run(options: argparse.Namespace) -> None:
 
 def sketch_context(options: argparse.Namespace) -> Context:
     """The min-s sketches of the pages, each shingle a transaction of the pages that hold it."""
-    data = [text.encode() for text in texts_of(load_pages(options))]
+    return context_of(texts_of(load_pages(options)), length=LENGTH, size=SIZE)
+
+
+def context_of(texts: list[str], *, length: int, size: int, distinct: bool = False) -> Context:
+    """The min-s sketches of some texts, each shingle a transaction; `distinct`: equal sketches are one item."""
+    data = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
-    made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=LENGTH, size=SIZE)
-    owners = np.repeat(np.arange(len(data), dtype=np.int32), np.diff(made.offsets))
-    numbers, count = number_keys(made.ids)
+    made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=length, size=size)
+    rows = np.split(made.ids, made.offsets[1:-1])
+    if distinct:
+        rows = list({row.tobytes(): row for row in rows}.values())
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows])
+    numbers, count = number_keys(np.concatenate(rows))
     starts = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=count))]).astype(np.int64)
-    return Context(starts, owners[np.argsort(numbers, kind="stable")], len(data))
+    return Context(starts, owners[np.argsort(numbers, kind="stable")], len(rows))
 
 
 def _compare(title: str, problems: list[tuple[str, Context, int]], options: argparse.Namespace) -> None:
@@ -63,7 +71,8 @@ def _compare(title: str, problems: list[tuple[str, Context, int]], options: argp
         lists = [row.tolist() for row in np.split(context.items, context.offsets[1:-1])]
         ours, mined = _timed(lambda: mine_context(context, support).itemsets)  # noqa: B023 - called at once
         loading, _ = _timed(lambda: _fpgrowth(lists, len(lists) + 1))  # noqa: B023
-        theirs, listed = _timed(lambda: _fpgrowth(lists, support)) if support > LONG else _limited(lists, support)  # noqa: B023
+        bounded = support <= LONG
+        theirs, listed = limited_fpgrowth(lists, support) if bounded else _timed(lambda: _fpgrowth(lists, support))  # noqa: B023
         same = "over the limit" if listed is None else "yes" if _as_set(mined) == _normal(listed) else "NO"
         ratios.append(theirs / ours)
         row = {"sets": mined.supports.size, "nddup s": ours, "fpgrowth s": theirs, "of it loading": loading,
@@ -90,7 +99,7 @@ def _fpgrowth(lists: list[list[int]], support: int) -> Listed:
     return listed
 
 
-def _limited(lists: list[list[int]], support: int) -> tuple[float, Listed | None]:
+def limited_fpgrowth(lists: list[list[int]], support: int) -> tuple[float, Listed | None]:
     """As `_timed` with the C miner, in a process that is ended after LIMIT seconds; then nothing came out."""
 
     def report(pipe: Connection) -> None:

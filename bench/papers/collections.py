@@ -1,0 +1,66 @@
+"""The collections of the experiments: debdocs-dev and ruweb, each cut into 24 files of ROMIP XML.
+
+The pages of debdocs-dev lie in the order of their page keys, so that the versions of a page lie in one file or in
+neighbours, as the pages of one site do in a crawl. The pages of ruweb lie in the order they came in.
+"""
+
+import argparse
+import bz2
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bench.debdocs import HEAD, load_pages, romip_records
+
+FILES = 24
+SUBSETS = (3, 6, 12, 24)
+"""How many of the files a subset takes, from the first: the papers' 1-3, 1-6, 1-12 and 1-24."""
+
+_RECORD = re.compile(rb"<document>.*?</document>", re.DOTALL)
+
+
+def debdocs(options: argparse.Namespace, folder: Path) -> list[Path]:
+    """The files of debdocs-dev, written unless they are there."""
+    target = folder / "debdocs"
+    if not (target / "_COMPLETE").exists():
+        pages = in_order(options)
+        records = list(romip_records(zip(pages["doc_id"], pages["url"], pages["html"], strict=True)))
+        _write_parts(target, records)
+    return sorted(target.glob("*.xml"))
+
+
+def in_order(options: argparse.Namespace) -> pd.DataFrame:
+    """The pages of debdocs-dev in the order of the files."""
+    return load_pages(options).sort_values(["page_key", "doc_id"], kind="stable")
+
+
+def ruweb(options: argparse.Namespace, folder: Path) -> list[Path]:
+    """The files of ruweb, written unless they are there: the records as they are."""
+    target = folder / "ruweb"
+    if not (target / "_COMPLETE").exists():
+        parts = [bz2.decompress(path.read_bytes()) for path in sorted((options.data / "ruweb").glob("ruweb.xml.*.bz2"))]
+        records = [record.decode() for part in parts for record in _RECORD.findall(part)]
+        _write_parts(target, records[:: 8 if options.small else 1])
+    return sorted(target.glob("*.xml"))
+
+
+def first(files: Sequence[Path], count: int) -> list[str]:
+    """The first files of a collection, as a run takes them."""
+    return [str(path) for path in files[:count]]
+
+
+def _write_parts(target: Path, records: Sequence[str]) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for number, part in enumerate(np.array_split(np.arange(len(records)), FILES), 1):
+        _write(target / f"pages.{number:02}.xml", (records[place] for place in part.tolist()))
+    (target / "_COMPLETE").touch()
+
+
+def _write(path: Path, records: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(HEAD + "<collection>experiments</collection>\n")
+        file.writelines(records)
+        file.write("</romip:dataset>\n")

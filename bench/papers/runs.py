@@ -1,0 +1,74 @@
+"""Runs of the experiments, on the embedded engine: one alone, and the combinations of a grid."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.papers.cells import Values
+from nddup.cli import main
+from nddup.metrics import RunMetrics
+from nddup.results.evaluate import evaluate_run
+from nddup.results.opening import open_here
+from nddup.results.sweep import Engines, run_sweep
+from nddup.results.sweep_grid import Point, read_grid
+from nddup.run.local_job import run_locally
+from nddup.settings.load import load_config
+
+UNSEEN = ("output.texts=0", "output.report=false")
+"""Nobody opens these runs."""
+
+
+def make_run(
+    folder: Path, inputs: Sequence[str], profile: str | None, *settings: str, reuse: bool = False
+) -> RunMetrics:
+    """One run, from nothing, or with the tables that a run before it left in the folder and that would be the same."""
+    config = load_config(profile, [*UNSEEN, *settings])
+    overwrite = folder.exists() and not reuse
+    return RunMetrics.read(run_locally(list(inputs), str(folder), config, overwrite=overwrite, resume=reuse))
+
+
+def compare(folder: Path, truth: Path) -> Values:
+    """A finished run beside a list: the numbers of its pairs, and of the pairs together in a cluster."""
+    evaluation = evaluate_run(open_here(str(folder)), str(truth))
+    return {"pairs": evaluation["pairs"], "clusters": evaluation["clusters"]}
+
+
+def sweep(
+    folder: Path, inputs: Sequence[str], profile: str | None, grid: Mapping[str, Sequence[Any]], truth: Path | None
+) -> list[Point]:
+    """The combinations of a grid, compared with a list if there is one; the steps they share are made once."""
+    shutil.rmtree(folder, ignore_errors=True)
+    base = load_config(profile, list(UNSEEN))
+    listed = {key: list(values) for key, values in grid.items()}
+    points = read_grid(yaml.safe_dump(listed, sort_keys=False), origin="grid", base=base)
+    engines = Engines(list(inputs), str(folder), base, master=None, truth=str(truth) if truth else None)
+    run_sweep(engines, points)
+    return points
+
+
+def values_of(point: Point) -> Values:
+    """A row of a table: the settings that were varied, what came out, and the seconds of pairs and of clusters."""
+    assert point.metrics is not None, point.refused  # noqa: S101 - the grids of the experiments are all allowed
+    stages = point.metrics.stages
+    seconds = {"sketch_s": stages.sketch.seconds, "pairs_s": stages.pairs.seconds, "mine_s": stages.clusters.seconds}
+    covered = stages.clusters.covered_components
+    return {**point.settings, **point.results, **seconds, "covered_components": covered}
+
+
+def nddup(*arguments: str) -> str:
+    """A command, in this process; what it printed.
+
+    Raises:
+        RuntimeError: if it fails.
+    """
+    printed = StringIO()
+    with redirect_stdout(printed):
+        status = main(list(arguments))
+    if status:
+        raise RuntimeError(f"nddup {' '.join(arguments)}: exit status {status}")
+    return printed.getvalue()

@@ -1,0 +1,269 @@
+"""The tables of docs/papers.md, from the cells: ours beside what the papers publish."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.papers import published
+from bench.papers.cells import Cells, Values
+
+COLLECTIONS = ("debdocs-dev", "ruweb")
+LENGTH, PRECISE = 10, 3
+KS = (100, 95, 90, 85, 80, 70, 60, 50)
+METHODS = ("n smallest of a permutation", "smallest of n permutations")
+
+
+def all_tables(cells: Cells) -> dict[str, str]:
+    """Every table whose cells are there, by the name of its place in the page."""
+    makers = {
+        "summary-1997": _summary, "sizes-1997": _component_sizes, "shingles-1997": _shingles,
+        "containment-1997": _containment, "super-1997": _super, "lists-2009": _lists, "images-2009": _images,
+        "mining-2009": _mining, "mining-150-2009": _mining_150, "quality-2009": _quality, "lengths-2009": _lengths,
+        "lexical-2009": _lexical, "closure-2009": _closure, "sizes-2009": _set_sizes, "miners": _miners,
+        "bisection": _bisection, "bands-2014": _bands, "time-2017": _time, "functions-2017": _functions,
+        "curve-2017": _curve,
+    }  # fmt: skip
+    found = {name: make(cells) for name, make in makers.items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    r"""A table in Markdown, the first column to the left, the others to the right; nothing where there are no rows.
+
+    >>> markdown(["k", "sets"], [[100, 1234], [95, None]])
+    '| k | sets |\\n|---|---:|\\n| 100 | 1,234 |\\n| 95 | – |'
+    """
+    if not rows:
+        return ""
+    lines = [headings, *[[_spell(value) for value in row] for row in rows]]
+    texts = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([texts[0], "|---" + "|---:" * (len(headings) - 1) + "|", *texts[1:]])
+
+
+def _spell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def best_by(rows: Sequence[Values], key: str) -> dict[Any, Values]:
+    """The row with the best F1 of each value of a setting."""
+    found: dict[Any, Values] = {}
+    for row in rows:
+        if row[key] not in found or (row["f1"] or 0) > (found[row[key]]["f1"] or 0):
+            found[row[key]] = row
+    return found
+
+
+def _summary(cells: Cells) -> str:
+    rows = []
+    for name, made in cells.of("1997", "collection", COLLECTIONS):
+        same, counts = made["identical"], made["rows"]
+        clustered = sum(row["size"] * row["clusters"] for row in made["sizes"])
+        copies = [same["same_bytes"], same["same_sketch"]]
+        numbers = [counts["documents"], *copies, counts["clusters"], clustered, made["kept"], made["empty"]]
+        rows.append([name, *numbers, made["seconds"]])
+    headings = ["collection", "documents", "same bytes as an earlier one", "same sketch", "clusters",
+                "documents in clusters", "kept", "empty sketches", "seconds"]  # fmt: skip
+    return markdown(headings, rows)
+
+
+def _component_sizes(cells: Cells) -> str:
+    return _sizes_of(cells, "1997")
+
+
+def _set_sizes(cells: Cells) -> str:
+    return _sizes_of(cells, "sizes")
+
+
+def _sizes_of(cells: Cells, table: str) -> str:
+    """Clusters by size, the sizes in classes that double."""
+    classes = [(2, 2), (3, 3), (4, 7), (8, 15), (16, 31), (32, 63), (64, 127), (128, 1 << 40)]
+    columns = []
+    for name, made in cells.of(table, "collection", COLLECTIONS):
+        sizes = made["sizes"] if "sizes" in made else made["rows"]
+        counts = [sum(row["clusters"] for row in sizes if low <= row["size"] <= high) for low, high in classes]
+        columns.append((name, counts))
+    told = ["2", "3", *(f"{low}–{high}" for low, high in classes[2:-1]), "128 and more"]
+    rows = [[text, *(counts[place] for _, counts in columns)] for place, text in enumerate(told)]
+    return markdown(
+        ["documents in a cluster", *(f"clusters of {name}" for name, _ in columns)], rows if columns else []
+    )
+
+
+def _shingles(cells: Cells) -> str:
+    columns = [(name, {row["documents"]: row["shingles"] for row in made["shingles"]})
+               for name, made in cells.of("1997", "collection", COLLECTIONS)]  # fmt: skip
+    starts = sorted({start for _, column in columns for start in column})
+    rows = [[_class_of(start), *(column.get(start, 0) for _, column in columns)] for start in starts]
+    return markdown(["documents that hold the shingle", *(f"shingles of {name}" for name, _ in columns)], rows)
+
+
+def _class_of(start: int) -> str:
+    """Up to three the number itself; above it a power of two stands for the numbers up to the next."""
+    return str(start) if start <= PRECISE else f"{start}–{2 * start - 1}"
+
+
+def _containment(cells: Cells) -> str:
+    columns = [(name, made["rows"]) for name, made in cells.of("containment", "collection", COLLECTIONS)]
+    if not columns:
+        return ""
+    kinds = ("resemblance", "containment")
+    rows: list[list[object]] = []
+    for place, row in enumerate(columns[0][1]):
+        rows.append([f"{row['at']:.1f}", *(table[place][kind] for _, table in columns for kind in kinds)])
+    headings = [f"{name}, {kind}" for name, _ in columns for kind in kinds]
+    return markdown(["at least", *headings], rows)
+
+
+def _super(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for name, made in cells.of("super", "collection", COLLECTIONS):
+        both = {row["at"]: row["pairs"] for row in made["both"]}
+        for row in made["whole"]:
+            found = both.get(row["at"], 0)
+            rows.append([f"{name}, {row['at']:.1f}", row["pairs"], found, f"{found / max(row['pairs'], 1):.0%}"])
+        rows.append([f"{name}, candidates", *made["candidates"], ""])
+        rows.append([f"{name}, seconds of pairs", *made["seconds"], ""])
+    return markdown(["resemblance from", "whole sketches", "a super-shingle in common", "share"], rows)
+
+
+def _lists(cells: Cells) -> str:
+    rows = [
+        [name, made["pairs"], made["seconds"]] for name, made in cells.of("reference list", "collection", COLLECTIONS)
+    ]
+    return markdown(["collection", "pairs in the list", "seconds"], rows)
+
+
+def _images(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for method in METHODS:
+        for count, made in cells.of("images", "files", published.DOCUMENTS_2009, method=method):
+            theirs = published.IMAGES_2009[method, count]
+            rows.append([method, f"1–{count}", made["documents"], made["seconds"],
+                         round(made["documents"] / made["seconds"]), theirs,
+                         round(published.DOCUMENTS_2009[count] / theirs)])  # fmt: skip
+    headings = ["method", "files", "documents", "seconds", "documents a second", "paper: seconds", "documents a second"]
+    return markdown(headings, rows)
+
+
+def _mining(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for method in METHODS:
+        for count, made in cells.of("mining", "files", published.DOCUMENTS_2009, method=method):
+            theirs = published.MINING_2009.get((method, count), {})
+            for row in made["rows"]:
+                k = row["pairs.threshold"]
+                rows.append([f"{method}, 1–{count}", k, row["pairs"], row["clusters"], row["pairs_s"], row["mine_s"],
+                             theirs.get(k)])  # fmt: skip
+    headings = ["method and files", "k", "pairs", "maximal sets", "seconds of pairs", "of sets", "paper: seconds"]
+    return markdown(headings, rows)
+
+
+def _mining_150(cells: Cells) -> str:
+    rows = [[row["pairs.threshold"], row["pairs"], row["clusters"], row["pairs_s"], row["mine_s"]]
+            for _, made in cells.of("mining 150", "files", [6]) for row in made["rows"]]  # fmt: skip
+    return markdown(["k", "pairs", "maximal sets", "seconds of pairs", "of sets"], rows)
+
+
+def _quality(cells: Cells) -> str:
+    """By k, at images of 150 and shingles of 10: precision, recall and F1 of both collections and of the paper."""
+    columns = {}
+    for name, made in cells.of("quality", "collection", COLLECTIONS, size=150):
+        columns[name] = {row["pairs.threshold"]: row for row in made["rows"] if row["shingle.length"] == LENGTH}
+    rows = []
+    for k, (precision, recall, f1) in published.QUALITY_2009.items():
+        ours = [value for column in columns.values() for value in _ratios(column.get(k, {}))]
+        rows.append([k, *ours, f"{precision:.2f}", f"{recall:.2f}", f"{f1:.2f}"])
+    headings = [f"{name} {ratio}" for name in columns for ratio in ("P", "R", "F1")]
+    return markdown(["k", *headings, "paper P", "R", "F1"], rows if columns else [])
+
+
+def _ratios(row: Values) -> list[str]:
+    return [f"{row[name]:.2f}" if row.get(name) is not None else "–" for name in ("precision", "recall", "f1")]
+
+
+def _lengths(cells: Cells) -> str:
+    """The best F1 of each shingle length, and the k that gives it."""
+    rows: list[list[object]] = []
+    for size in (100, 150):
+        for name, made in cells.of("quality", "collection", COLLECTIONS, size=size):
+            for length, row in best_by(made["rows"], "shingle.length").items():
+                rows.append([f"{name}, images of {size}", length, row["pairs.threshold"], *_ratios(row)])
+    return markdown(["collection", "shingle length", "best k", "P", "R", "F1"], rows)
+
+
+def _lexical(cells: Cells) -> str:
+    rows = [[name, f"{row['pairs.threshold']:.2f}", row["pairs"], row["clusters"], *_ratios(row)]
+            for name, made in cells.of("lexical", "collection", COLLECTIONS) for row in made["rows"]]  # fmt: skip
+    return markdown(["collection", "common words", "pairs", "maximal sets", "P", "R", "F1"], rows)
+
+
+def _closure(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for name, made in cells.of("closure", "collection", COLLECTIONS):
+        by_mode = {(row["k"], row["mode"]): row for row in made["rows"]}
+        for k in sorted({row["k"] for row in made["rows"]}, reverse=True):
+            joined, sets = by_mode[k, "components"], by_mode[k, "all"]
+            rows.append([name, k, joined["largest"], joined["invented"], *_ratios(joined), *_ratios(sets)])
+    headings = ["collection", "k", "largest component", "invented pairs", "closure P", "R", "F1", "maximal sets P", "R",
+                "F1"]  # fmt: skip
+    return markdown(headings, rows)
+
+
+def _miners(cells: Cells) -> str:
+    mllib = dict(cells.of("mllib", "k", KS))
+    rows: list[list[object]] = []
+    for k, made in cells.of("miners", "k", KS):
+        theirs = mllib.get(k, {})
+        rows.append([k, made["sets"], made["nddup_s"], made["c_miner_s"], theirs.get("sets"), theirs.get("seconds")])
+    return markdown(["k", "maximal sets", "nddup, s", "C miner, s", "all frequent sets", "FP-Growth of MLlib, s"], rows)
+
+
+def _bisection(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for name, made in cells.of("bisection", "clusters", published.BISECTION_2009):
+        seconds, f1 = published.BISECTION_2009[name]
+        rows.append([f"bisection, {made['clusters']:,} clusters", made["seconds"], made.get("precision"),
+                     made.get("recall"), made.get("f1"), f"{seconds:,} s, F1 {f1:.2f}"])  # fmt: skip
+    for _, made in cells.of("baseline sets", None, [None]):
+        for row in made["rows"]:
+            k = row["pairs.threshold"]
+            theirs = f"{published.SECONDS_2009[k]} s, F1 {published.QUALITY_2009[k][2]:.2f}"
+            rows.append([f"maximal sets, k = {k}", row["pairs_s"] + row["mine_s"], row["precision"], row["recall"],
+                         row["f1"], theirs])  # fmt: skip
+    return markdown(["clustering", "seconds", "P", "R", "F1", "paper"], rows)
+
+
+def _bands(cells: Cells) -> str:
+    for _, made in cells.of("2014", None, [None]):
+        return markdown(made["headings"], made["rows"])
+    return ""
+
+
+def _time(cells: Cells) -> str:
+    rows, names = [], []
+    for count, made in cells.of("2017 time", "documents", published.TIME_2017):
+        names = list(made)
+        low, high = published.TIME_2017[count]
+        rows.append([count, *made.values(), f"{low}" if low == high else f"{low}–{high}"])
+    return markdown(["documents", *names, "paper"], rows)
+
+
+def _functions(cells: Cells) -> str:
+    rows, names = [], []
+    for count, made in cells.of("2017 functions", "documents", published.TIME_2017):
+        names = list(made)
+        rows.append([count, *made.values()])
+    return markdown(["documents", *names], rows)
+
+
+def _curve(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for _, made in cells.of("2017 curve", None, [None]):
+        for row in made["rows"]:
+            share = f"{row['candidates'] / row['pairs']:.1%}" if row["pairs"] else "–"
+            tenth = f"{row['from']:.1f}–{row['from'] + 0.1:.1f}"
+            rows.append([tenth, row["pairs"], row["candidates"], row["expected"], share])
+    return markdown(["exact resemblance", "pairs", "candidates", "expected by the formula", "share"], rows)
