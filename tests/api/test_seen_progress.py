@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 
 import nddup
-from nddup.run.progress import CLEAR, logger
+from nddup.run.progress import logger
 
 PAGES = pd.DataFrame({"id": ["a", "b"], "text": ["one two three four five six", "seven eight nine ten eleven twelve"]})
 STAGES = ["sketch", "pairs", "clusters", "keep"]
 
 
 def stages_of(said: str) -> list[str]:
-    """The first words of the lines that stay."""
-    return [line.split()[0] for line in said.replace(CLEAR, "\n").splitlines() if line.split()[2:3] == ["s"]]
+    """The first words of the lines that stay: what follows the last return in each."""
+    ended = said.split("\n")[:-1]
+    return [line.rpartition("\r")[2].removeprefix("\033[K").split()[0] for line in ended]
 
 
 def test_a_terminal_and_a_notebook_get_a_line_for_each_stage(
@@ -37,7 +38,7 @@ def test_a_terminal_and_a_notebook_get_a_line_for_each_stage(
         quiet = capsys.readouterr().err
 
     assert stages_of(terminal) == STAGES
-    assert stages_of(shown.replace("\r", "\n")) == STAGES
+    assert stages_of(shown) == STAGES
     assert "\033" in terminal
     assert "\033" not in shown
     assert quiet == ""
