@@ -83,7 +83,16 @@ def tables_of(spark: SparkSession, output: Path) -> Rows:
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """Keep the counts of rows, records and sets: neither seconds nor bytes, settings, versions, nor Spark's own."""
-    left_out = {"seconds", "shuffle_bytes", "bytes", "settings", "versions", "fpgrowth_components", "fpgrowth_fits"}
+    left_out = {
+        "seconds",
+        "shuffle_bytes",
+        "bytes",
+        "settings",
+        "versions",
+        "resumed",
+        "fpgrowth_components",
+        "fpgrowth_fits",
+    }
     return {
         key: counts_of(value) if isinstance(value, dict) else value
         for key, value in metrics.items()
