@@ -9,6 +9,7 @@ Each step gives its tables, what the next step takes of it, and what `metrics.js
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,9 @@ from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.settings.confirmation import edit_rule_of
 from nddup.settings.schema import Config
+
+if TYPE_CHECKING:  # it loads RapidFuzz
+    from nddup.local.pairing.confirm import Confirmer
 
 Counts = dict[str, int]
 
@@ -126,9 +130,13 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
     rule, large = plan.matching, np.empty(0, np.int32)
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
+    confirmer = _read_candidates(matches, documents, plan, source, workers)
     if rule.limits is not None:
-        matches, large = settle_families(matches, nodes, rule, rule.limits, workers)
-    matches, edits = _confirm(matches, documents, plan, source, workers)
+        matches, large = settle_families(matches, nodes, rule, rule.limits, workers, confirmer)
+    edits = None
+    if confirmer is not None:
+        confirmed = confirmer.confirm(matches, workers)
+        matches, edits = confirmed.matches, dict(confirmed.counts)
 
     limit = config.pairs.expand_limit
     rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
@@ -141,19 +149,18 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     return Paired(pairs, nodes, matches, large, counts, list(matches.rounds), edits)
 
 
-def _confirm(
+def _read_candidates(
     matches: Matches, documents: pa.Table, plan: Plan, source: Collection | pa.Table | None, workers: Workers
-) -> tuple[Matches, Counts | None]:
-    """The matches that the texts confirm, and what was counted; all of them where the sketches decide."""
+) -> "Confirmer | None":
+    """What compares the texts of candidates; None where the sketches decide."""
     rule = edit_rule_of(plan.config)
     if rule is None:
-        return matches, None
+        return None
     if source is None:
         raise ValueError("pairs.confirm edit: the texts are needed")
-    from nddup.local.pairing.confirm import Texts, confirm  # noqa: PLC0415 - loads RapidFuzz
+    from nddup.local.pairing.confirm import Texts, read_candidates  # noqa: PLC0415 - loads RapidFuzz
 
-    found = confirm(matches, documents, rule, Texts(source, plan.text, plan.limits), workers)
-    return found.matches, dict(found.counts)
+    return read_candidates(matches, documents, rule, Texts(source, plan.text, plan.limits), workers)
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:

@@ -35,6 +35,9 @@ BLOCK = 1 << 19
 SURROGATES, AFTER = 0xD800, 0x800
 """First of the code points that are no characters, and how many there are."""
 
+AHEAD = 16
+"""Texts that one is compared with at a time, where one confirmed pair is enough."""
+
 CLOSE = 1.05
 """Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
 
@@ -102,6 +105,17 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     common[common < need] = 0
     similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
     return Edits(common, similarity, is_long)
+
+
+def confirms_any(tokens: Ragged, rule: EditRule, one: int, others: NDArray[np.int64]) -> bool:
+    """Whether the text of one row is confirmed with that of one of several others, which are looked at in order."""
+    for low in range(0, len(others), AHEAD):
+        some = take_rows(tokens, np.append(others[low : low + AHEAD], one).astype(np.int64))
+        count = len(some.offsets) - 2
+        pairs = np.stack([np.arange(count), np.full(count, count)], axis=1)
+        if compare_tokens(some, pairs, rule).is_near.any():
+            return True
+    return False
 
 
 def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

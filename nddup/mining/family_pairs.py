@@ -28,6 +28,7 @@ from nddup.matching.connected_pairs import (
     share_large,
 )
 from nddup.matching.threshold import Threshold
+from nddup.mining.confirmed_leaders import Confirm, among, choose_confirmed
 from nddup.mining.leaders import Family, Prefixes, choose_kept, compare, find_kept_pairs, rank_features
 
 
@@ -87,6 +88,7 @@ def pair_family(
     threshold: Threshold,
     limits: Limits,
     keys: Ragged | None = None,
+    confirm: Confirm | None = None,
 ) -> FamilyPairs:
     """
     Find the pairs of a family: all of a component that has at most `max_edges`, else those with a kept end.
@@ -99,6 +101,7 @@ def pair_family(
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         keys: n rows, where only sketches with a common key are compared; None: all that can be near-duplicates are.
             Around leaders, sketches without a common key are compared too.
+        confirm: compares texts, where these confirm pairs: then what is returned are candidates.
 
     Returns:
         The pairs, and who is given by leaders. For no sketches, no pairs.
@@ -132,7 +135,8 @@ def pair_family(
     for root in np.flatnonzero(is_large):
         members = np.flatnonzero(roots == root)
         order = by_policy[roots[by_policy] == root]
-        within = lead(take_rows(sketches, members), bounds[members], np.searchsorted(members, order), threshold)
+        by_place, of_members = np.searchsorted(members, order), confirm and among(confirm, members)
+        within = lead(take_rows(sketches, members), bounds[members], by_place, threshold, of_members)
         parts.append(within._replace(ends=members[within.ends].astype(np.int32)))
     ends, overlap, resemblance = (
         np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True)
@@ -141,15 +145,21 @@ def pair_family(
 
 
 def lead(
-    sketches: Ragged, bounds: NDArray[np.int32], by_policy: NDArray[np.int64], threshold: Threshold
+    sketches: Ragged,
+    bounds: NDArray[np.int32],
+    by_policy: NDArray[np.int64],
+    threshold: Threshold,
+    confirm: Confirm | None = None,
 ) -> FamilyPairs:
     """
     Find the pairs of a component that is known to be large: those with a kept end.
 
-    Args and cost are those of `leaders.follow_leaders`, without its clusters.
+    Args and cost are those of `leaders.follow_leaders`, without its clusters. With `confirm` they are candidates, and
+    the kept documents those of the pairs that texts confirm.
     """
     family = rank_features(sketches, bounds, threshold)
-    kept, index = choose_kept(family, np.ascontiguousarray(by_policy, np.int64))
+    order = np.ascontiguousarray(by_policy, np.int64)
+    kept, index = choose_kept(family, order) if confirm is None else choose_confirmed(family, order, confirm)
     pairs = find_kept_pairs(family, kept, index)
     return FamilyPairs(*pairs, np.ones(len(bounds), np.bool_), 0, is_whole=True)
 
@@ -160,14 +170,6 @@ def past_comparisons(sketches: int, max_comparisons: int) -> str:
         f"a family of {sketches:,} sketches with features that very many hold took more than pairs.max_comparisons"
         f" ({max_comparisons:,}) comparisons; raise it, or raise pairs.threshold, or leave out common shingles with"
         " pairs.max_document_frequency"
-    )
-
-
-def too_many_candidates(max_edges: int) -> str:
-    """What to say of a component that would be given by leaders where texts confirm pairs."""
-    return (
-        f"a component has more than pairs.max_edges ({max_edges:,}) candidate pairs, whose texts would all be compared"
-        " (pairs.confirm edit); raise pairs.max_edges, or raise pairs.threshold, so that fewer sketches are candidates"
     )
 
 

@@ -1,7 +1,6 @@
 """Pairs that texts confirm (`pairs.confirm`), on Spark: the definitions, and the tables of the embedded engine."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
-from nddup.errors import CapacityError
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
@@ -63,14 +61,16 @@ def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["spark", "local"])
-def test_a_component_of_too_many_candidates_is_refused(engine: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Their texts would all be compared: the setting is named."""
-    case = draw_together(range(3))
-    settings = {**case.settings, "pairs": {**case.settings["pairs"], "max_edges": 1}, "output": {"report": False}}
-    config, path = build_config(settings, origin="test"), write(case, tmp_path)
+def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """Each comparison with a kept document is confirmed in the task of its family: all tables are equal."""
+    case = draw_together(range(30, 42))
+    pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}
+    config = build_config({**case.settings, "pairs": pairs, "output": {"report": False}}, origin="test")
+    path = write(case, tmp_path)
 
-    run = partial(run_job, spark) if engine == "spark" else run_locally
+    made = run_job(spark, [path], str(tmp_path / "spark"), config)
+    run_locally([path], str(tmp_path / "local"), config)
 
-    with pytest.raises(CapacityError, match=r"pairs\.max_edges"):
-        run([path], str(tmp_path / "run"), config)
+    assert made["stages"]["clusters"]["led_components"] > 0
+    for name in RESULTS:
+        assert read(tmp_path / "spark", name) == read(tmp_path / "local", name), name

@@ -1,7 +1,7 @@
 """Confirm candidates by their texts, which are read again from the input.
 
-documents, candidates --read_tokens--> the token hashes of their texts, in files that the workers map
-candidates, tokens    --confirm-->     the candidates whose texts are alike enough, with their edit similarity
+documents, candidates --read_candidates--> Confirmer: the token hashes of their texts, in files that are mapped
+candidates            --confirm-->         those whose texts are alike enough, with their edit similarity
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from nddup.local.columns import one_chunk, pieces_of, take
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.matching.edit_rule import EditRule
-from nddup.matching.token_edits import BLOCK, Edits, compare_tokens, join_edits
+from nddup.matching.token_edits import AHEAD, BLOCK, Edits, compare_tokens, join_edits
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Limits
 from nddup.scanning.read_again import Tokens
@@ -52,49 +52,67 @@ class _Row(NamedTuple):
     high: int
 
 
-def confirm(matches: Matches, documents: pa.Table, rule: EditRule, texts: Texts, workers: Workers) -> Confirmed:
-    """The candidates whose texts are alike enough.
+class Confirmer(NamedTuple):
+    """The tokens of the nodes that candidates are of, and when two texts confirm a pair."""
+
+    nodes: NDArray[np.int32]
+    """Ascending."""
+
+    rows: Sequence[_Row]
+    rule: EditRule
+
+    def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
+        """Whether a node is a near-duplicate of one of several others, all by their places among `names`."""
+        own, rest = np.searchsorted(self.nodes, names[one]), np.searchsorted(self.nodes, names[others])
+        for low in range(0, len(rest), AHEAD):
+            pairs = np.stack([np.full(len(rest[low : low + AHEAD]), own), rest[low : low + AHEAD]], axis=1)
+            if _compare(self.rows, pairs, self.rule).is_near.any():
+                return True
+        return False
+
+    def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
+        """The candidates whose texts are alike enough; a thread holds the tokens of `TOGETHER` at a time."""
+        places = np.searchsorted(self.nodes, matches.ends)
+        sizes = np.array([row.high - row.low for row in self.rows], np.int64)
+        portions = list(pieces_of(sizes[places].sum(axis=1), TOGETHER))
+        found = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
+
+        edits = join_edits(found)
+        near = np.flatnonzero(edits.is_near)
+        names = ("first", "second", "overlap", "resemblance")
+        chosen = replace(
+            matches,
+            **{name: getattr(matches, name)[near] for name in names},
+            containments=matches.containments[:, near],
+            edit=edits.similarity[near],
+        )
+        counts = {
+            "compared": len(places),
+            "confirmed": len(near),
+            "bounded": int(np.count_nonzero(edits.is_bounded)),
+            "bounded_unconfirmed": int(np.count_nonzero(edits.is_bounded & ~edits.is_near)),
+        }
+        return Confirmed(chosen, counts)
+
+
+def read_candidates(matches: Matches, documents: pa.Table, rule: EditRule, texts: Texts, workers: Workers) -> Confirmer:
+    """The tokens of all nodes of candidates, and of heavy ones whose candidates are still to be made.
 
     Args:
-        matches: candidates: near-duplicate sketches, by the places of their documents.
+        matches: near-duplicate sketches, by the places of their documents, and links.
         documents: DOCUMENTS.
         rule: when texts confirm a pair.
         texts: what is read again.
-        workers: to read and to compare with.
+        workers: to read with.
 
     Raises:
         NddupError: if a text is no longer found: the input changed meanwhile.
 
     Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in files that are
-        mapped, 8 bytes each, and go with the run; a thread holds those of `TOGETHER` tokens.
+        mapped, 8 bytes each, and go with the run.
     """
-    ends = matches.ends
-    nodes = np.unique(ends)
-    rows = _read_tokens(documents, nodes, texts, workers)
-    places = np.searchsorted(nodes, ends)
-    sizes = np.array([row.high - row.low for row in rows], np.int64)
-    portions = list(pieces_of(sizes[places].sum(axis=1), TOGETHER))
-    found = list(workers.work("confirm", lambda some: _compare(rows, places[some], rule), portions))
-
-    edits = join_edits(found)
-    near = np.flatnonzero(edits.is_near)
-    names = ("first", "second", "overlap", "resemblance")
-    chosen = replace(
-        matches,
-        **{name: getattr(matches, name)[near] for name in names},
-        containments=matches.containments[:, near],
-        edit=edits.similarity[near],
-    )
-    bounded = edits.is_bounded
-    return Confirmed(
-        chosen,
-        {
-            "compared": len(ends),
-            "confirmed": len(near),
-            "bounded": int(np.count_nonzero(bounded)),
-            "bounded_unconfirmed": int(np.count_nonzero(bounded & ~edits.is_near)),
-        },
-    )
+    nodes = np.unique(np.concatenate([matches.ends.ravel(), matches.links.ravel()])).astype(np.int32)
+    return Confirmer(nodes, _read_tokens(documents, nodes, texts, workers), rule)
 
 
 def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[_Row]:

@@ -7,7 +7,8 @@ or with more than `max_edges` of them.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from nddup.local.pairing.match import Matches, Rule
 from nddup.local.reading.workers import Workers
 from nddup.matching.connected_pairs import Limits
 from nddup.mining.components import label_components
-from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons, too_many_candidates
+from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons
+
+if TYPE_CHECKING:  # it loads RapidFuzz
+    from nddup.local.pairing.confirm import Confirmer
 
 
 class Family(NamedTuple):
@@ -54,8 +58,13 @@ def find_families(matches: Matches, max_edges: int) -> Iterator[Family]:
         yield Family(nodes[members].astype(np.int32), bool(is_large[family]))
 
 
-def settle_families(
-    matches: Matches, nodes: Nodes, rule: Rule, limits: Limits, workers: Workers
+def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
+    matches: Matches,
+    nodes: Nodes,
+    rule: Rule,
+    limits: Limits,
+    workers: Workers,
+    confirmer: "Confirmer | None" = None,
 ) -> tuple[Matches, NDArray[np.int32]]:
     """The matches, with those of families with a heavy node or too many pairs made anew; and who is given by leaders.
 
@@ -65,6 +74,7 @@ def settle_families(
         rule: how pairs were found.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         workers: each family is one thread's.
+        confirmer: compares texts, where these confirm pairs; the matches are then candidates.
 
     Raises:
         CapacityError: if a family takes more than `max_comparisons`.
@@ -75,28 +85,27 @@ def settle_families(
     if not families:
         return matches, np.empty(0, np.int32)
 
-    found = list(workers.threads.map(lambda family: _search(family, nodes, rule, limits), families))
+    found = list(workers.threads.map(lambda family: _search(family, nodes, rule, limits, confirmer), families))
     passed = next((part for part in found if not part.is_whole), None)
     if passed is not None:
         raise CapacityError(past_comparisons(len(passed.by_leaders), limits.max_comparisons))
 
     inside = np.concatenate([family.nodes for family in families])
     by_leaders = np.concatenate([part.by_leaders for part in found])
-    if rule.threshold.by_text and by_leaders.any():
-        raise CapacityError(too_many_candidates(limits.max_edges))
     within = _join(families, found, nodes, rule)
     return _replace(matches, inside, within), np.sort(inside[by_leaders])
 
 
-def _search(family: Family, nodes: Nodes, rule: Rule, limits: Limits) -> FamilyPairs:
+def _search(family: Family, nodes: Nodes, rule: Rule, limits: Limits, confirmer: "Confirmer | None") -> FamilyPairs:
     """The pairs of one family."""
     sketches = take_rows(nodes.sketches, family.nodes.astype(np.int64))
     bounds = rule.threshold.bounds(nodes.sizes[family.nodes])
     by_policy = np.argsort(nodes.turns[nodes.best[family.nodes]])
+    confirm = None if confirmer is None else partial(confirmer.any_confirmed, family.nodes)
     if family.is_large:
-        return lead(sketches, bounds, by_policy, rule.threshold)
+        return lead(sketches, bounds, by_policy, rule.threshold, confirm)
     keys = rule.finder.keys(sketches) if rule.finder is not None else None
-    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys)
+    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys, confirm)
 
 
 class _Within(NamedTuple):

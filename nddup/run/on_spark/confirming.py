@@ -46,13 +46,10 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     rule = edit_rule_of(job.config)
     if rule is None:
         return Confirmed(matches.table, matches, None)
-    if source is None:
-        raise ValueError("pairs.confirm edit: the texts are needed")
 
     found = job.find("confirmed")
     if found is None:
-        consumer = Tokens(text_rule(job.config))
-        tokens = source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
+        tokens = _read_tokens(job, source)
         placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
         compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
         written = job.write("confirmed", compared, **confirm.count_confirmed())
@@ -64,6 +61,23 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     chosen = replace(matches, table=pairs.withColumn("resemblance", F.col("edit")), edges=counts["confirmed"])
     names = ("confirmed", "bounded", "bounded_unconfirmed")
     return Confirmed(pairs, chosen, EditMetrics(compared=found.rows, **{name: counts[name] for name in names}))
+
+
+def list_family_texts(
+    job: Job, documents: Documents, families: DataFrame, source: Inputs | DataFrame | None
+) -> DataFrame | None:
+    """The tokens of families whose pairs are made anew, lazily; None where the sketches decide."""
+    if edit_rule_of(job.config) is None:
+        return None
+    return confirm.list_texts(families, documents.table, _read_tokens(job, source))
+
+
+def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
+    """TOKENS of all records, lazily."""
+    if source is None:
+        raise ValueError("pairs.confirm edit: the texts are needed")
+    consumer = Tokens(text_rule(job.config))
+    return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
 
 
 def _require_all(found: Saved) -> None:

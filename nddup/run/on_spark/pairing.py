@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError
 from nddup.matching.connected_pairs import Limits
 from nddup.metrics import PairsMetrics
-from nddup.mining.family_pairs import past_comparisons, too_many_candidates
-from nddup.run.on_spark.confirming import confirm_matches
+from nddup.mining.family_pairs import past_comparisons
+from nddup.run.on_spark.confirming import confirm_matches, list_family_texts
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved
 from nddup.settings import derive
+from nddup.settings.confirmation import edit_rule_of
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import collapse, compared, expand, key_match, large_components, match, modulus_levels, prune
@@ -52,6 +53,8 @@ class _Comparing:
     documents: Documents
     sketches: DataFrame
     partitions: int
+    source: Inputs | DataFrame | None = None
+    """What is read again where texts confirm pairs."""
 
 
 def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None = None) -> Paired:
@@ -60,7 +63,7 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
     `source` is read again where texts confirm pairs.
     """
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
-    comparing = _Comparing(documents, sketches, _partitions(job, documents.postings))
+    comparing = _Comparing(documents, sketches, _partitions(job, documents.postings), source)
     found = job.find("compared") or _compare(job, comparing)
 
     matches = _choose_matches(job, comparing, found)
@@ -174,13 +177,13 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Limits
     Raises:
         CapacityError: if a family took more than `pairs.max_comparisons`.
     """
-    rule = large_components.FamilyRule(job.threshold, derive.finder_of(job.config), limits, comparing.partitions)
-    found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule)
+    finder, edit = derive.finder_of(job.config), edit_rule_of(job.config)
+    rule = large_components.FamilyRule(job.threshold, finder, limits, comparing.partitions, edit)
+    texts = list_family_texts(job, comparing.documents, families, comparing.source)
+    found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule, texts)
     settled = job.write("settled", found, **large_components.count_settled())
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
-    if job.threshold.by_text and settled.counts["by_leaders"]:
-        raise CapacityError(too_many_candidates(limits.max_edges))
     return job.seal("settled", settled)
 
 

@@ -81,19 +81,36 @@ def confirm_pairs(
     require(tokens, TOKENS, stage="pairs")
     needed = placed.select("bucket", F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     named = documents.where("doc_id = group").select(F.col("doc_key").alias("node"), "token_fingerprint")
-    wanted = needed.join(named, "node")
-
-    # Records of one text come as often as there are: one of them is taken before texts are sent anywhere.
-    distinct = tokens.join(wanted.select("token_fingerprint").distinct(), "token_fingerprint", "left_semi")
-    distinct = distinct.dropDuplicates(["token_fingerprint"])
     texts = (
-        distinct.join(wanted, "token_fingerprint")
+        _name_tokens(needed.join(named, "node"), tokens)
         .select("bucket", "node", F.col("tokens").alias("sketch"))
-        .mapInArrow(partial(_post_texts, partitions=partitions), block_schema(TEXT_LAYOUT))
+        .mapInArrow(partial(post_texts, partitions=partitions), block_schema(TEXT_LAYOUT))
     )
-    pairs = placed.mapInArrow(partial(_post_pairs, partitions=partitions), block_schema(PAIR_LAYOUT))
+    pairs = placed.mapInArrow(partial(post_pairs, partitions=partitions), block_schema(PAIR_LAYOUT))
     blocks = texts.unionByName(pairs, allowMissingColumns=True)
-    return exchange(blocks, partitions=partitions).mapInArrow(partial(_confirm_block, rule=rule), CONFIRMED)
+    return exchange(blocks, partitions=partitions).mapInArrow(partial(confirm_task, rule=rule), CONFIRMED)
+
+
+def list_texts(nodes: DataFrame, documents: DataFrame, tokens: DataFrame) -> DataFrame:
+    """The tokens of some nodes.
+
+    Schema in:   node long; DOCUMENTS; TOKENS, of all records
+    Schema out:  node long, tokens array<long>; a node whose text was not found again is missing
+    Shuffles:  the tokens of these nodes once.    Actions:  none.
+    """
+    require(documents, DOCUMENTS, stage="pairs")
+    require(tokens, TOKENS, stage="pairs")
+    named = documents.where("doc_id = group").select(F.col("doc_key").alias("node"), "token_fingerprint")
+    return _name_tokens(nodes.select("node").distinct().join(named, "node"), tokens).select("node", "tokens")
+
+
+def _name_tokens(wanted: DataFrame, tokens: DataFrame) -> DataFrame:
+    """`wanted`, which has a token_fingerprint, with the tokens of each.
+
+    Records of one text come as often as there are: one of them is taken before texts are sent anywhere.
+    """
+    known = tokens.join(wanted.select("token_fingerprint").distinct(), "token_fingerprint", "left_semi")
+    return known.dropDuplicates(["token_fingerprint"]).join(wanted, "token_fingerprint")
 
 
 def count_confirmed() -> dict[str, Column]:
@@ -107,7 +124,8 @@ def count_confirmed() -> dict[str, Column]:
     }
 
 
-def _post_texts(batches: Batches, *, partitions: int) -> Batches:
+def post_texts(batches: Batches, *, partitions: int) -> Batches:
+    """Blocks of TEXT_LAYOUT of rows bucket, node, sketch (the tokens), each to the partition of its bucket."""
     for batch in batches:
         sizes = np.asarray(batch.column("sketch").value_lengths())
         for rows in pieces(8 * sizes.astype(np.int64)):
@@ -116,7 +134,8 @@ def _post_texts(batches: Batches, *, partitions: int) -> Batches:
             yield pack_sketches(TEXT_LAYOUT, targets, some, partitions=partitions)
 
 
-def _post_pairs(batches: Batches, *, partitions: int) -> Batches:
+def post_pairs(batches: Batches, *, partitions: int) -> Batches:
+    """Blocks of PAIR_LAYOUT of placed candidates."""
     for batch in batches:
         columns: Columns = {
             name: batch.column(name).to_numpy(zero_copy_only=False).astype(kind) for name, kind in PAIR_LAYOUT.items()
@@ -139,7 +158,7 @@ class _Spooled(NamedTuple):
         return Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts))
 
 
-def _confirm_block(batches: Batches, *, rule: EditRule) -> Batches:
+def confirm_task(batches: Batches, *, rule: EditRule) -> Batches:
     """CONFIRMED of the candidates of one partition."""
     from nddup.matching.token_edits import compare_tokens  # noqa: PLC0415 - loads RapidFuzz, in the workers only
 

@@ -23,12 +23,24 @@ from pyspark.sql import functions as F
 from nddup import working_tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.connected_pairs import Limits
+from nddup.matching.edit_rule import EditRule
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
+from nddup.mining.confirmed_leaders import Confirm
 from nddup.mining.edges import Cost, Edges
 from nddup.mining.family_pairs import FamilyPairs, lead, pair_family
 from nddup.sketching.lsh_keys import Finder
-from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack_sketches, ragged_column, unpack, with_rows
+from nddup.spark.blocks import (
+    Columns,
+    Layout,
+    block_schema,
+    exchange,
+    list_column,
+    pack,
+    ragged_column,
+    unpack,
+    with_rows,
+)
 from nddup.spark.schemas import CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS, require
 
 Batches = Iterator[pa.RecordBatch]
@@ -49,6 +61,9 @@ LAYOUT: Layout = {
     "size": np.int32,
     "ids": np.uint64,
 }
+TEXTS_LAYOUT: Layout = {"n_tokens": np.int32, "hashes": np.uint64}
+RAGGED, SIZES = {"ids": "sketch", "hashes": "tokens"}, {"ids": "size", "hashes": "n_tokens"}
+"""Of the columns of rows of different length: what they are made of, and the column of their lengths."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +75,19 @@ class FamilyRule:
         finder: the keys by which sketches meet; None where they meet by what they share.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         partitions: tasks of the shuffle of blocks.
+        edit: when texts confirm a pair; None where the sketches decide.
     """
 
     threshold: Threshold
     finder: Finder | None
     limits: Limits
     partitions: int
+    edit: EditRule | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Of the blocks: with the tokens of the texts, where these confirm pairs."""
+        return LAYOUT if self.edit is None else {**LAYOUT, **TEXTS_LAYOUT}
 
 
 def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
@@ -105,10 +127,14 @@ def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -
     return members.join(chosen, "family").select(*FAMILIES.fieldNames())
 
 
-def pair_families(families: DataFrame, sketches: DataFrame, nodes: DataFrame, rule: FamilyRule) -> DataFrame:
+def pair_families(
+    families: DataFrame, sketches: DataFrame, nodes: DataFrame, rule: FamilyRule, texts: DataFrame | None = None
+) -> DataFrame:
     """The pairs of these families, and who is given by leaders.
 
-    Schema in:   FAMILIES, SKETCHES, NODES
+    Where texts confirm pairs, they are candidates, and a task holds the tokens of a family, 8 bytes each.
+
+    Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, where texts confirm pairs
     Schema out:  SETTLED
     Shuffles:  the joins on node; a sort of each family by policy; one of blocks, a family in one task.
     Actions:   none.
@@ -120,12 +146,14 @@ def pair_families(families: DataFrame, sketches: DataFrame, nodes: DataFrame, ru
     by_policy = Window.partitionBy("family").orderBy("best")
     ranked = best.withColumn("rank", F.row_number().over(by_policy).cast("long"))
 
-    blocks = (
-        sketches.join(ranked, "node")
-        .select("family", "node", "rank", F.col("is_large").cast("int").alias("large"), "sketch")
-        .mapInArrow(partial(_post, partitions=rule.partitions), block_schema(LAYOUT))
-    )
-    return exchange(blocks, partitions=rule.partitions).mapInArrow(partial(_pair_block, rule=rule), SETTLED)
+    placed = sketches.join(ranked, "node")
+    is_large = F.col("is_large").cast("int").alias("large")
+    columns: list[Column | str] = ["family", "node", "rank", is_large, "sketch"]
+    if texts is not None:
+        placed, columns = placed.join(texts, "node", "left"), [*columns, "tokens"]
+    post = partial(post_families, partitions=rule.partitions, layout=rule.layout)
+    blocks = placed.select(*columns).mapInArrow(post, block_schema(rule.layout))
+    return exchange(blocks, partitions=rule.partitions).mapInArrow(partial(families_pairs_task, rule=rule), SETTLED)
 
 
 def count_settled() -> dict[str, Column]:
@@ -194,35 +222,54 @@ def families_task(batches: Batches, *, max_edges: int) -> Batches:
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def _post(batches: Batches, *, partitions: int) -> Batches:
-    """Blocks of LAYOUT, each family to one partition."""
+def post_families(batches: Batches, *, partitions: int, layout: Layout) -> Batches:
+    """Blocks of the layout, each family to one partition."""
     for batch in batches:
         targets = (np.asarray(batch.column("family")) % partitions).astype(np.int32)
-        yield pack_sketches(LAYOUT, targets, batch, partitions=partitions)
+        ragged = {name: list_column(batch.column(of)) for name, of in RAGGED.items() if name in layout}
+        plain: Columns = {name: np.asarray(batch.column(name)) for name in ("family", "node", "rank", "large")}
+        sizes = {size: np.diff(ragged[name].offsets) for name, size in SIZES.items() if name in layout}
+        yield pack(layout, targets, plain | sizes, ragged, partitions=partitions)
 
 
-def _pair_block(batches: Batches, *, rule: FamilyRule) -> Batches:
+def families_pairs_task(batches: Batches, *, rule: FamilyRule) -> Batches:
     """SETTLED of the families of one partition, a family after another."""
-    columns = unpack(with_rows(batches), LAYOUT)
+    columns = unpack(with_rows(batches), rule.layout)
     order = np.lexsort((columns["node"], columns["family"]))
-    whole = take_rows(ragged_column(columns["size"], columns["ids"]), order)
+    whole = take_rows(ragged_column(columns["size"], columns.pop("ids")), order)
+    texts = None
+    if rule.edit is not None:
+        texts = take_rows(ragged_column(columns.pop("n_tokens"), columns.pop("hashes")), order)
 
     first = np.unique(columns["family"][order], return_index=True)[1]
     for low, high in zip(first, np.append(first, len(order))[1:], strict=True):
-        start, end = whole.offsets[low], whole.offsets[high]
-        sketches = Ragged(whole.offsets[low : high + 1] - start, whole.values[start:end])
-        of_family = {name: column[order[low:high]] for name, column in columns.items() if name != "ids"}
-        yield from _settled_rows(_search(of_family, sketches, rule), of_family, rule.threshold)
+        of_family = {name: column[order[low:high]] for name, column in columns.items()}
+        confirm = None if texts is None or rule.edit is None else _confirmer(_cut(texts, low, high), rule.edit)
+        found = _search(of_family, _cut(whole, low, high), rule, confirm)
+        yield from _settled_rows(found, of_family, rule.threshold)
 
 
-def _search(columns: Columns, sketches: Ragged, rule: FamilyRule) -> FamilyPairs:
+def _cut(rows: Ragged, low: int, high: int) -> Ragged:
+    """Some rows, one after another."""
+    start, end = rows.offsets[low], rows.offsets[high]
+    return Ragged(rows.offsets[low : high + 1] - start, rows.values[start:end])
+
+
+def _confirmer(texts: Ragged, rule: EditRule) -> Confirm:
+    """What compares the texts of a family."""
+    from nddup.matching.token_edits import confirms_any  # noqa: PLC0415 - loads RapidFuzz, in the workers only
+
+    return partial(confirms_any, texts, rule)
+
+
+def _search(columns: Columns, sketches: Ragged, rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
     """The pairs of one family."""
     bounds = rule.threshold.bounds(columns["size"].astype(np.int32))
     by_policy = np.argsort(columns["rank"])
     if columns["large"].any():
-        return lead(sketches, bounds, by_policy, rule.threshold)
+        return lead(sketches, bounds, by_policy, rule.threshold, confirm)
     keys = rule.finder.keys(sketches) if rule.finder is not None else None
-    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys)
+    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys, confirm)
 
 
 def _settled_rows(found: FamilyPairs, columns: Columns, threshold: Threshold) -> Batches:

@@ -1,0 +1,48 @@
+"""Components of too many candidates whose pairs texts confirm: the keep-list is that of the whole pair graph."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.opened.duck import DuckRun
+from nddup.results.check import check_run
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.local.confirmed_texts import draw_together, find_confirmed, keep_longest
+
+
+@pytest.mark.parametrize("limits", [{"max_edges": 1}, {"max_edges": 3}, {"max_edges": 2, "max_postings": 2}])
+def test_components_given_by_leaders(limits: dict[str, int], tmp_path: Path) -> None:
+    """Each comparison with a kept document is confirmed: keep-list, pairs with a kept end, and sets of listed pairs.
+
+    With few postings the families are those of heavy sketches, whose components are counted on the way.
+    """
+    case = draw_together(range(30, 42))
+    settings = {**case.settings, "pairs": {**case.settings["pairs"], **limits}, "output": {"report": False}}
+    lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
+    (tmp_path / "texts.jsonl").write_text("".join(lines))
+
+    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), build_config(settings, origin="test"))
+
+    tables = {name: pq.read_table(tmp_path / "run" / name).to_pylist() for name in ("documents", "pairs", "clusters",
+                                                                                    "keep")}  # fmt: skip
+    pairs = find_confirmed(case, {row["doc_id"]: row for row in tables["documents"]})
+    keep = {row["doc_id"]: row["duplicate_of"] for row in tables["keep"]}
+    assert keep == keep_longest(case, pairs)
+
+    listed = {(row["doc_a"], row["doc_b"]): row["edit"] for row in tables["pairs"]}
+    assert listed.items() <= {pair: float(share) for pair, share in pairs.items()}.items()
+    kept = {name for name, leader in keep.items() if leader is None}
+    assert {pair for pair in pairs if kept & set(pair)} <= listed.keys()
+
+    led = [row for row in tables["clusters"] if row["coverage"] == "documents"]
+    assert led
+    assert all(pair in listed for row in tables["clusters"] for pair in combinations(row["members"], 2))
+    assert all(kept & set(row["members"]) for row in led)
+    assert {name for pair in pairs for name in pair} <= {name for row in tables["clusters"] for name in row["members"]}
+
+    report = check_run(DuckRun(str(tmp_path / "run")))
+    assert report.is_sound, report.text()
