@@ -193,7 +193,8 @@ def _tell_leaders(evidence: Evidence) -> None:
     """The modes of disjoint clusters do not say which components are given by leaders, only that some are."""
     promised = evidence.promised
     is_untold = promised.is_led and promised.mode in ("partition", "components", "none")
-    text = prove_clusters.could_be_large(promised.max_edges) if is_untold else prove_clusters.BY_LEADERS
+    most = 0 if promised.by_text else promised.max_edges  # of candidates, which the clusters do not show
+    text = prove_clusters.could_be_large(most) if is_untold else prove_clusters.BY_LEADERS
     evidence.run.keep("by_leaders", text)
 
 

@@ -18,12 +18,15 @@ from nddup.matching.connected_pairs import Limits
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
+from nddup.mining.confirmed_leaders import choose_confirmed
 from nddup.mining.family_pairs import pair_family
 from nddup.mining.fimi import read_fimi
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
-from nddup.mining.leaders import follow_leaders
+from nddup.mining.known_leaders import follow_known
+from nddup.mining.leader_clusters import Known
+from nddup.mining.leaders import follow_leaders, rank_features
 from nddup.reading import base64_text, bounded_parts
 from nddup.reading.pages import markup, page_limits
 from nddup.scanning import read_again, sketch_records
@@ -81,6 +84,9 @@ def _call_rare_kernels() -> None:
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
         pair_family(Ragged(offsets, ids), ones, np.array([0, 1]), threshold, Limits(0, 9))
+    edge, twice = np.array([[0, 1]], np.int32), np.zeros(2, np.int32)
+    choose_confirmed(rank_features(Ragged(offsets, ids), ones, threshold), np.array([0, 1]), lambda *_: True)
+    follow_known(Ragged(offsets, ids), ones, Known(edge, np.arange(2, dtype=np.int32), twice), threshold.rule)
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
     sketches = pa.array([[1, 2], None], pa.list_(pa.int64()))
@@ -114,9 +120,10 @@ def _run_embedded() -> None:
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
-        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}):
+        by_text = {"pairs": {"threshold": 0.5, "confirm": "edit"}}
+        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}, by_text):
             config = build_config({"pairs": {"threshold": 0.5}, **settings}, origin="kernels")
-            paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers)
+            paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
             engine.keep(paired, engine.cluster(paired, config, workers), config)
 
 
