@@ -21,7 +21,6 @@ from nddup.matching.threshold import Threshold
 from nddup.reading.outcomes import Record
 from nddup.repository.lookup.meetings import Matching
 from nddup.repository.segments.layout import LAYOUT
-from nddup.run.stage import settings_of
 from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import derive
@@ -97,6 +96,8 @@ class Identity:
 
     def note(self) -> dict[str, Any]:
         """What a commit says of it."""
+        from nddup.run.stage import settings_of  # noqa: PLC0415 - only `create` writes it
+
         return {
             "layout": LAYOUT,
             "byte_order": sys.byteorder,
