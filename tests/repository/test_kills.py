@@ -1,11 +1,13 @@
 """A repository is one of its versions wherever a writer dies, whoever writes meanwhile, and while it is compacted."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -84,8 +86,18 @@ def test_of_two_writers_one_is_told(tmp_path: Path, filled: Path) -> None:
     assert {"a", "b"} <= set(require_whole(path).tables()["documents"]["doc_id"].to_pylist())
 
 
-def test_several_writers_and_readers(tmp_path: Path, filled: Path) -> None:  # noqa: C901 - threads of two kinds
+def refuse_links(draft: Path, final: Path) -> None:
+    """What exFAT and many network drives answer."""
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported", str(draft), None, str(final))
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_several_writers_and_readers(  # noqa: C901 - threads of two kinds
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+) -> None:
     """Every commit that a writer was told of is there; a reader goes from version to version, each whole."""
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse_links)
     path = shutil.copytree(filled, tmp_path / "repo")
     told, wrong, done = list[str](), list[str](), threading.Event()
 
@@ -123,6 +135,28 @@ def test_several_writers_and_readers(tmp_path: Path, filled: Path) -> None:  # n
     assert set(told) <= set(require_whole(path).tables()["documents"]["doc_id"].to_pylist())
     assert len(told) == 12
     assert versions_in(path) == list(range(1, 3 + 12 + 1))
+
+
+def test_a_claim_of_a_killed_writer_counts_for_a_while(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are no links: refused in one line, then passed over, at last removed."""
+    path = shutil.copytree(filled, tmp_path / "repo")
+    monkeypatch.setattr(os, "link", refuse_links)
+    claim = path / "commits" / ".4-0123456789ab.claim"
+    claim.touch()
+    repo = nddup.repository.open(str(path))
+
+    with pytest.raises(LostRaceError, match="version 4 was committed meanwhile; nothing was changed, run it again"):
+        repo.add({"y": "one more text"})
+    os.utime(claim, (time.time() - 3_600,) * 2)
+    repo.add({"y": "one more text"})
+
+    assert versions_in(path) == [1, 2, 3, 4]
+    assert sorted(file.name for file in (path / "commits").glob(".*")) == [claim.name]
+    repo.compact(days=0)
+    assert not list((path / "commits").glob(".*"))
+    require_whole(path)
 
 
 def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: Path) -> None:

@@ -5,10 +5,17 @@
 
 A version exists when its file does. The file is written under another name, flushed to the disk and linked to its own:
 the link fails where the name is taken, so of two writers one loses. A crash leaves files that no commit names.
+
+Some file systems have no links: exFAT, many network drives, buckets mounted as folders. There a writer claims the
+version with a file of its own, then looks at all claims, and commits only if its claim is the only one and the version
+is not there. Whoever claims later sees the earlier claim, or the version; of two at once both may lose. It relies on
+a listing that shows every file written before it.
 """
 
+import errno
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -19,6 +26,12 @@ from typing import Any
 from nddup.errors import NddupError, OutputError
 
 COMMITS, SEGMENTS = "commits", "segments"
+
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""What a file system without hard links answers."""
+
+CLAIMED = 600
+"""Seconds that a claim counts; a living writer needs some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +132,7 @@ def write_commit(repo: Path, commit: Commit) -> None:
     draft = folder / f".{commit.version}-{token_hex(6)}.draft"
     try:
         write_whole(draft, (json.dumps(asdict(commit), indent=1, ensure_ascii=False) + "\n").encode())
-        os.link(draft, folder / f"{commit.version}.json")
+        _create(draft, folder / f"{commit.version}.json")
         flush_folder(folder)
     except FileExistsError:
         raise LostRaceError(
@@ -130,6 +143,42 @@ def write_commit(repo: Path, commit: Commit) -> None:
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def _create(draft: Path, final: Path) -> None:
+    """Give a draft its name.
+
+    Raises:
+        FileExistsError: if the name is taken, or claimed.
+        OSError: if it cannot be written.
+    """
+    try:
+        os.link(draft, final)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        claim = draft.with_suffix(".claim")
+        try:
+            _create_alone(draft, final, claim)
+        finally:
+            with suppress(OSError):
+                claim.unlink()
+
+
+def _create_alone(draft: Path, final: Path, claim: Path) -> None:
+    """The same where there are no links; a claim that a killed writer left counts for `CLAIMED` seconds."""
+    began = time.monotonic()
+    write_whole(claim, b"")
+    flush_folder(claim.parent)
+    now = claim.stat().st_mtime  # by the clock of the file system, as those of the others
+    for other in claim.parent.glob(f".{final.stem}-*.claim"):
+        with suppress(FileNotFoundError):
+            if other != claim and now - other.stat().st_mtime < CLAIMED:
+                raise FileExistsError(other)
+    is_late = time.monotonic() - began > CLAIMED / 2  # of a process that was suspended: others may pass over its claim
+    if is_late or final.exists():  # after the look at the claims: a claim goes only when its version is there
+        raise FileExistsError(final)
+    os.rename(draft, final)  # noqa: PTH104 - as `os.link`
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -56,7 +56,8 @@ def remove_old(repo: Path, *, days: float) -> tuple[int, int]:
                 size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
                 shutil.rmtree(folder)
                 count, freed = count + 1, freed + size
-    for draft in [*(repo / COMMITS).glob(".*.draft"), *(repo / SEGMENTS).glob("*/.mapped-*")]:
+    drafts = [*(repo / COMMITS).glob(".*.draft"), *(repo / COMMITS).glob(".*.claim")]
+    for draft in [*drafts, *(repo / SEGMENTS).glob("*/.mapped-*")]:
         with suppress(OSError):
             if draft.stat().st_mtime < before:
                 shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
