@@ -36,7 +36,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200)",
     )
-    parser.add_argument("--parts", help="fuzz: some of records,values,settings,resumes, papers: of its parts; with commas, all by default")
+    parser.add_argument(
+        "--parts",
+        help="fuzz: some of records,values,settings,resumes; papers: of its parts; with commas, all by default",
+    )
     return parser
 
 
