@@ -1,0 +1,63 @@
+"""What a task of Spark makes of verdicts and files: the bytes of the embedded engine, cut at a byte. Without a JVM."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from nddup.local.rewritten_files import Judged, list_verdicts
+from nddup.rewriting.packing import end_of
+from nddup.run.local_job import run_locally
+from nddup.scanning.collection import ListedFile, find_files
+from nddup.settings.load import build_config
+from nddup.settings.scan_rules import limits_of
+from nddup.settings.schema import InputConfig
+from nddup.spark.reading.rewritten_files import Rewriting, _rewrite_files
+from nddup.storage.local_folder import LocalFolder
+from nddup.storage.local_storage import LocalStorage
+from nddup.working_tables import FILES, VERDICTS
+from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
+
+
+@pytest.mark.parametrize("name", [*FORMS, "parquet"])
+def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
+    """Joined by the byte that ends the file, as Spark's text source writes them."""
+    source = tmp_path / "in"
+    if name == "parquet":
+        write_parquet(source)
+    else:
+        write_shards(FORMS[name], source)
+    settings = {"shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
+    config = build_config(
+        {**settings, "output": {"kept": "as-input", "tagged": "as-input", "report": False}}, origin="t"
+    )
+    run_locally([str(source)], str(tmp_path / "out"), config)
+
+    folder = LocalFolder(str(tmp_path / "out"))
+    verdicts = list_verdicts(Judged(*(folder.read(table) for table in ("documents", "rejects", "keep", "members"))))
+    [group] = find_files(LocalStorage(), [str(source)], InputConfig()).groups
+    numbers = {entry.file.source: at for at, entry in enumerate(group.files)}
+    end = end_of(group.head, group.files[0].compression)
+    for at in ("kept", "tagged"):
+        how = Rewriting(at == "tagged", may_go_on=False, limits=limits_of(config))
+        rows = list(_rewrite_files(task(group.files, verdicts), head=group.head, how=how, end=end, numbers=numbers))
+        found: dict[int, bytes] = {}
+        for row in pa.Table.from_batches(rows).to_pylist():
+            found[row["file"]] = found.get(row["file"], b"") + row["value"] + end
+        due = {number: (tmp_path / "out" / at / path).read_bytes() for path, number in numbers.items()}
+        assert found == due
+
+
+def task(files: Iterable[ListedFile], verdicts: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a task: of each source its verdicts, in two batches, then its file."""
+    schema = pa.schema(
+        [*FILES.arrow, ("what", pa.int32()), *(field for field in VERDICTS.arrow if field.name != "source")]
+    )
+    for entry in files:
+        mine = [row for row in verdicts.to_pylist() if row["source"] == entry.file.source]
+        given = [row | {"what": 0} for row in mine]
+        file = {"path": f"file:{entry.file.path}", "source": entry.file.source, "compression": entry.compression,
+                "most": 1 << 30, "size": entry.file.size, "what": 1}  # fmt: skip
+        for some in (given[:3], [*given[3:], file]):
+            yield pa.RecordBatch.from_pylist(some, schema)

@@ -1,0 +1,107 @@
+"""What cannot be written again is refused in one line, and nothing that looks finished is left."""
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nddup.errors import ConfigError, NddupError
+from nddup.local.rewritten_files import RewrittenFile
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
+
+TAGGED = {"tagged": "as-input", "report": False}
+
+
+def run(source: Path, output: Path, *, resume: bool = False, **writes: Any) -> None:  # noqa: ANN401
+    """A run of the embedded engine."""
+    config = build_config({"output": {"report": False, **writes}}, origin="test")
+    run_locally([str(source)], str(output), config, resume=resume)
+
+
+def test_a_page_cannot_be_tagged(tmp_path: Path) -> None:
+    """It is said before anything is written; kept pages are copied, removed ones are not there."""
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    for name, text in {"a": "some words of a page", "sub/b": "some words of a page", "c": "another page"}.items():
+        (tmp_path / "in" / f"{name}.html").write_text(f"<html><p>{text}</p></html>")
+
+    with pytest.raises(ConfigError, match=r"output\.tagged: a\.html is a page"):
+        run(tmp_path / "in", tmp_path / "out", **TAGGED)
+    assert not (tmp_path / "out").exists()
+    run(tmp_path / "in", tmp_path / "out", kept="as-input")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "out" / "kept").rglob("*.html")}
+    assert kept == {name: (tmp_path / "in" / name).read_bytes() for name in ("a.html", "c.html")}
+
+
+@pytest.mark.parametrize("name", ["jsonl", "xml", "rows", "trec", "warc", "csv", "parquet"])
+def test_tags_are_not_put_twice(name: str, tmp_path: Path) -> None:
+    """A tagged collection is not tagged again; without the tags of a format its records would have two of each."""
+    if name == "parquet":
+        write_parquet(tmp_path / "in")
+    else:
+        write_shards(FORMS[name], tmp_path / "in")
+    run(tmp_path / "in", tmp_path / "out", **TAGGED)
+
+    with pytest.raises(NddupError, match="has nddup tags already"):
+        run(tmp_path / "out" / "tagged", tmp_path / "again", **TAGGED)
+    assert not (tmp_path / "again" / "tagged").exists()
+    assert not (tmp_path / "again" / "_COMPLETE").exists()
+
+
+def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that names the file; the run goes on from there when there is room."""
+    source = write_shards(FORMS["jsonl"], tmp_path / "in")
+
+    def fill(self: RewrittenFile, pieces: Any) -> None:  # noqa: ANN401
+        target = self.folder / "part.jsonl"
+        target.write_bytes(next(pieces)[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RewrittenFile, "_write", fill)
+        with pytest.raises(NddupError, match=r"kept/.*jsonl: cannot be written \(No space left on device\)$"):
+            run(source, tmp_path / "out", kept="as-input")
+    assert not list((tmp_path / "out").rglob("*.jsonl"))
+    assert not (tmp_path / "out" / "_COMPLETE").exists()
+
+    run(source, tmp_path / "out", resume=True, kept="as-input")
+    assert len(list((tmp_path / "out" / "kept").rglob("*.jsonl"))) == 2
+
+
+def test_a_limit_leaves_out_what_was_not_read(tmp_path: Path) -> None:
+    """Kept and tagged records are among the first ones."""
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({"id": str(i), "text": f"w{i} x{i}"}) + "\n" for i in range(9))
+    )
+    config = build_config({"input": {"limit": 4}, "output": {"kept": "as-input", **TAGGED}}, origin="test")
+    run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "out"), config)
+
+    for at in ("kept", "tagged"):
+        found = (tmp_path / "out" / at / "a.jsonl").read_text().splitlines()
+        assert [json.loads(line)["id"] for line in found] == ["0", "1", "2", "3"]
+
+
+def test_broken_records_are_left_out_or_left_alone(tmp_path: Path) -> None:
+    """Kept, a file has none of its broken records and is well-formed; tagged, it has them as they were."""
+    record = "<doc><id>{0}</id><text>{1}</text></doc>"
+    records = [
+        record.format("a", "some text"), "<doc><id>b</id><text><b>open</text></doc>",
+        record.format("c", "<![CDATA[an end tag </doc> inside]]>"), record.format("d", "more text"),
+        record.format("e", "x" * 3_000), "<doc><id>f</id><text>cut",
+    ]  # fmt: skip
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.xml").write_text("<docs>\n" + "\n".join(records))
+    (tmp_path / "in" / "a.csv").write_text('id,text\n1,one text\n2,"an open quote\n3,two,many\n\n4,a fourth text\n')
+    settings = {"input": {"max_record": 2_000}, "output": {"kept": "as-input", **TAGGED}}
+    run_locally([str(tmp_path / "in")], str(tmp_path / "out"), build_config(settings, origin="test"))
+
+    kept, tagged = (tmp_path / "out" / at for at in ("kept", "tagged"))
+    assert (kept / "a.xml").read_text() == f"<docs>\n{records[0]}\n{records[3]}\n</docs>\n"
+    assert (kept / "a.csv").read_text() == "id,text\n1,one text\n4,a fourth text\n"
+    written = (tagged / "a.xml").read_text()
+    assert [part for part in (records[1], records[2], records[4], records[5]) if part not in written] == []
+    assert written.count("nddup:kept") == 2
+    assert '2,"an open quote\n3,two,many,,,,\n\n4,' in (tagged / "a.csv").read_text()
