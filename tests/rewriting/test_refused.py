@@ -13,7 +13,7 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 
-TAGGED = {"tagged": "as-input", "report": False}
+TAGGED: dict[str, Any] = {"tagged": "as-input", "report": False}
 
 
 def run(source: Path, output: Path, *, resume: bool = False, **writes: Any) -> None:  # noqa: ANN401

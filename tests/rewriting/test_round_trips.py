@@ -151,7 +151,7 @@ def read_xml(path: Path) -> dict[str, str | None]:
     """The tag `kept` of each record by its id; a stray `&` is escaped first, as lxml asks."""
     data = re.sub(rb"&(?=b=)", b"&amp;", path.read_bytes())
     root = etree.fromstring(data)
-    return {(one.get("Id") or one.findtext("id")): one.get("{urn:nddup:tags}kept") for one in root}
+    return {str(one.get("Id") or one.findtext("id")): one.get("{urn:nddup:tags}kept") for one in root}
 
 
 def read_warc(path: Path) -> dict[str, str | None]:
@@ -159,7 +159,7 @@ def read_warc(path: Path) -> dict[str, str | None]:
     found = {}
     with path.open("rb") as file:
         for record in ArchiveIterator(file):
-            name = record.record_id.strip("<>")
+            name = str(record.record_id).strip("<>")
             if record.record_type == WarcRecordType.response and not name.endswith(".png"):
                 found[name] = record.headers.get("nddup_kept")
     return found

@@ -9,7 +9,7 @@ import lzma
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
@@ -142,7 +142,7 @@ def lay_out(form: Form, records: list[bytes]) -> bytes:
     return form.head + BETWEEN.get(form.spell, b"").join(records) + form.tail
 
 
-BETWEEN = {xml_record: b"\n", cyrillic_record: b"\n", wide_record: "\n".encode("utf-16-le")}
+BETWEEN: dict[Any, bytes] = {xml_record: b"\n", cyrillic_record: b"\n", wide_record: "\n".encode("utf-16-le")}
 """What stands between two records that do not end with a line end."""
 
 
@@ -171,4 +171,4 @@ def write_parquet(folder: Path, prefix: str = "") -> list[str]:
             "price": pa.array([Decimal(one[2]) / 8 for one in placed], pa.decimal128(9, 3)),
         })  # fmt: skip
         pq.write_table(table, path, row_group_size=5, compression="zstd")
-    return table.schema.names
+    return list(table.schema.names)

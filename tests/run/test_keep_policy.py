@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from functools import cmp_to_key
@@ -38,6 +39,9 @@ POLICIES = [
 PREFER = ["clean/*", "*[12].jsonl"]
 
 
+Row = dict[str, Any]
+
+
 def as_text(value: Any) -> str | None:  # noqa: ANN401
     """A value as the record holds it, None where it is missing or blank."""
     if value is None:
@@ -57,7 +61,7 @@ def number(text: str) -> Decimal | None:
     return found if found.is_finite() else None
 
 
-def compare(a: dict[str, Any], b: dict[str, Any], policy: list[str], prefer: list[str]) -> int:
+def compare(a: Row, b: Row, policy: list[str], prefer: list[str]) -> int:
     """Which of two documents comes first, told column by column; negative for the first one."""
     places = [next((at for at, glob in enumerate(prefer) if fnmatchcase(row["source"], glob)), 99) for row in (a, b)]
     if places[0] != places[1]:
@@ -78,6 +82,15 @@ def compare(a: dict[str, Any], b: dict[str, Any], policy: list[str], prefer: lis
     return -1 if a["id"].encode() < b["id"].encode() else 1
 
 
+def in_order(policy: list[str], prefer: list[str]) -> Callable[[Row], Any]:
+    """The key of `sorted` that compares as above."""
+
+    def told(a: Row, b: Row) -> int:
+        return compare(a, b, policy, prefer)
+
+    return cmp_to_key(told)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_keys_are_in_the_order_of_a_plain_sort(seed: int) -> None:
     """Random values under random columns: sorted by key they are as the definition sorts them."""
@@ -87,7 +100,7 @@ def test_keys_are_in_the_order_of_a_plain_sort(seed: int) -> None:
     columns = [parse_column(column) for column in policy]
 
     by_key = sorted(rows, key=lambda row: (order_key([as_text(row["a"]), as_text(row["b"])], columns), row["id"]))
-    assert by_key == sorted(rows, key=cmp_to_key(lambda a, b: compare(a, b, policy, [])))
+    assert by_key == sorted(rows, key=in_order(policy, []))
 
 
 def write_collection(folder: Path, seed: int) -> list[dict[str, Any]]:
@@ -100,7 +113,7 @@ def write_collection(folder: Path, seed: int) -> list[dict[str, Any]]:
         for line in range(40):
             family = draw.randrange(12)
             words = [f"family{family}word{word}" for word in range(20)] + ["more"] * (line % 2)
-            row = {"id": f"{file}{line}", "url": "http://x/" + "a" * draw.randrange(5), "text": " ".join(words)}
+            row: Row = {"id": f"{file}{line}", "url": "http://x/" + "a" * draw.randrange(5), "text": " ".join(words)}
             row |= {"score": draw.choice(VALUES), "date": draw.choice(VALUES)}
             lines.append(json.dumps(row, ensure_ascii=False) + "\n")
             found.append(row | {"source": file, "length": len(words), "url_length": len(row["url"])})
@@ -116,7 +129,7 @@ def kept_by(rows: list[dict[str, Any]], folder: Path, policy: list[str], prefer:
         near.setdefault(pair["doc_a"], set()).add(pair["doc_b"])
         near.setdefault(pair["doc_b"], set()).add(pair["doc_a"])
     kept: set[str] = set()
-    for row in sorted(rows, key=cmp_to_key(lambda a, b: compare(a, b, policy, prefer))):
+    for row in sorted(rows, key=in_order(policy, prefer)):
         if not near.get(row["id"], set()) & kept:
             kept.add(row["id"])
     return kept

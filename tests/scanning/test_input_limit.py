@@ -34,7 +34,7 @@ def collection(tmp_path: Path) -> Path:
         ]
         lines[3] = "{broken"
         data = "".join(f"{line}\n" for line in lines).encode()
-        packed = {"jsonl": data, "jsonl.gz": gzip.compress(data), "jsonl.bz2": bz2.compress(data)}[ending]
+        packed = {"jsonl.gz": gzip.compress(data), "jsonl.bz2": bz2.compress(data)}.get(ending, data)
         (folder / f"{number}.{ending}").write_bytes(packed)
     return folder
 
