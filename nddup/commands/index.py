@@ -227,7 +227,10 @@ def _versions(text: str | None) -> tuple[int, int] | None:
     low, dots, high = text.partition("..")
     if not low.isdigit() or (dots and not high.isdigit()):
         raise ConfigError(f"--versions {text}: expected a version, or two such as 3..7")
-    return int(low), int(high if dots else low)
+    first, last = int(low), int(high if dots else low)
+    if first > last:
+        raise ConfigError(f"--versions {text}: no version is in it; the lower one comes first")
+    return first, last
 
 
 def _tables(options: argparse.Namespace, steps: Steps) -> Answer:

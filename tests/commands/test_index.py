@@ -1,0 +1,90 @@
+"""The actions of `nddup index`, as they are typed: what they print, their exit status, and what they refuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nddup.cli import main
+
+TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n % 2 else "") for n in range(6)}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder with a repository of two versions, a batch, and a page; commands run in it."""
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"id": name, "text": text}) for name, text in TEXTS.items()]
+    Path("batch.jsonl").write_text("\n".join(lines) + "\n")
+    Path("nameless.jsonl").write_text(json.dumps({"text": "a text without an id"}) + "\n")
+    Path("page.txt").write_text(TEXTS["p2"])
+    Path("gone.txt").write_text("p0\nnobody\n")
+    assert index("create", "repo", "--set", "pairs.threshold=0.7", "--set", "local.processes=1") == 0
+    assert index("add", "repo", "batch.jsonl") == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def index(*arguments: str) -> int:
+    """The exit status of `nddup index`."""
+    return main(["index", *arguments])
+
+
+def test_the_life_of_a_repository(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each action says in a line what it did; what was added already changes nothing."""
+
+    def told(*arguments: str, status: int = 0) -> str:
+        assert index(*arguments) == status
+        return capsys.readouterr().out
+
+    assert told("add", "repo", "batch.jsonl") == "repo: nothing changed (6 unchanged)\n"
+    assert "p2 1.000, p3 " in told("query", "repo", "page.txt", "--exit-code", status=3)
+    assert ">=90: p2" in told("query", "repo", "page.txt", "--bands", "90", "--top", "1")
+    assert "no match" in told("query", "repo", "page.txt", "--versions", "7", "--exit-code")
+    assert "no match" in told("query", "repo", "page.txt", "--sources", "other/*")
+    assert "unknown: nobody" in told("remove", "repo", "--ids", "gone.txt")
+    assert told("tables", "repo", "--output", "out").endswith("results in out\n")
+    assert "BROKEN" not in told("check", "repo")
+    assert "one segment" in told("compact", "repo", "--days", "0")
+    assert len(told("list", "repo").splitlines()) >= 4
+    assert main(["show", "out"]) == 0
+    assert (place / "out" / "report" / "index.html").exists()
+
+
+WRONG: list[tuple[list[str], str]] = [
+    (["list", "hdfs://there/repo"], "not a path of this machine"),
+    (["add", "nowhere", "batch.jsonl"], "nowhere: is not a repository of nddup"),
+    (["add", "repo", "nothing.jsonl"], "INPUT nothing.jsonl: no such file or folder"),
+    (["add", "repo", "s3://there/pages", "--engine", "local"], "is not a path of this machine"),
+    (["add", "repo", "nameless.jsonl"], "one made up from file and record comes again"),
+    (["create", "repo"], "repo: exists already, and is not empty"),
+    (["create", "new", "--texts", "-1"], "--texts -1: expected 0 or more characters"),
+    (["create", "new", "--lowest", "0.95"], "--lowest 0.95: expected more than 0 and at most pairs.threshold 0.8"),
+    (["create", "new", "--lowest", "low"], "--lowest low: expected a number"),
+    (["create", "new", "--store", "kept"], "--store kept: needs --mode frozen"),
+    (["create", "new", "--set", "sketch.kind=i-match"], "give lexicon.saved"),
+    (["query", "repo", "page.txt", "--bands", "20"], "--bands 20: expected 70 to 100"),
+    (["query", "repo", "page.txt", "--bands", "many"], "--bands many: expected lower ends"),
+    (["query", "repo", "page.txt", "--versions", "3..1"], "--versions 3..1: no version is in it"),
+    (["query", "repo", "page.txt", "--versions", "new"], "--versions new: expected a version"),
+    (["query", "repo", "page.txt", "--also", "nowhere"], "nowhere: is not a repository of nddup"),
+    (["query", "repo", "page.txt", "--output", "repo"], "--output repo: exists already"),
+    (["tables", "repo", "--output", "out", "--version", "9"], "has no version 9; there are 1 to 2"),
+    (["remove", "repo", "--ids", "nowhere.txt"], "--ids nowhere.txt: cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG)
+def test_wrong_use_is_one_line(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """It names what is wrong, and nothing is changed or made."""
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+    status = index(*arguments)
+
+    told = capsys.readouterr().err.splitlines()
+    assert status in (1, 2)
+    assert len(told) == 1
+    assert said in told[0]
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
