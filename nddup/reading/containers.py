@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from nddup.reading.charsets import canonical_charset, decode_content
-from nddup.reading.csv_rows import read_csv
+from nddup.reading.csv_rows import dialect_of, read_csv, separator_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -148,15 +148,16 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
     text = decoded.text.lstrip("\r\n")
     first = next(io.StringIO(text, newline=""), "")  # up to a return, a line feed, or both, as a row
     delimiter = max(",;\t|", key=first.count)
+    separator = separator_of(text, delimiter)
     try:
-        columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        columns = next(csv.reader(io.StringIO(text, newline=""), **dialect_of(separator)), [])
     except csv.Error as error:
         raise FormatError(f"its first line is no line of a table: {error}") from error
 
     return FileHead(
         format=table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,
-        separator=delimiter.encode(),
+        separator=separator.encode(),
         why=why,
     )
 

@@ -9,7 +9,9 @@ reject and reading goes on with the second line.
 import codecs
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
+from typing import TypedDict
 
 from nddup.reading.bounded_parts import MAX_PARTS
 from nddup.reading.formats import FileHead
@@ -50,8 +52,9 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
     csv.field_size_limit(max_record)
     text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
     lines = Lines(text, max_record)
+    separator = head.separator.decode()
     columns: list[str] | None = None
-    for row in read_rows(lines, head.separator.decode()):
+    for row in read_rows(lines, separator):
         if isinstance(row, Reject):
             yield row
         elif columns is None:
@@ -60,7 +63,8 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             policy_at = [_place(columns, name) for name in head.format.policy]
             id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
         elif len(row) != len(columns):
-            yield Reject("malformed", f"{len(row)} fields, expected {len(columns)}", _excerpt("|".join(row[:99])))
+            told = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), separator)}"
+            yield Reject("malformed", told, _excerpt("|".join(row[:99])))
         else:
             replaced = sum(field.count(MARK) for field in row)
             row = [field.replace(MARK, "\ufffd") for field in row] if replaced else row  # noqa: PLW2901
@@ -144,16 +148,51 @@ class Lines:
         return line
 
 
-def read_rows(lines: Lines, delimiter: str, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
-    """The rows, including the header; of blank lines no row, or an empty one. `lines.row` is what it was read from."""
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+def separator_of(start: str, delimiter: str) -> str:
+    """What separates the fields of a table: its delimiter, with a blank where quoted values follow blanks.
+
+    Args:
+        start: the first characters of the table; they may end anywhere.
+        delimiter: one character.
+
+    Returns:
+        The delimiter and a blank, where in every row after the header a blank follows each delimiter, and somewhere
+        a value in quotes follows the blank. Else the delimiter: the blank is a part of the value, as RFC 4180
+        says, and so are the quotes.
+
+    Cost: linear.
+    """
+    mark, quoted = re.escape(delimiter), '"(?:[^"]++|"")*+'
+    value = f'(?:{quoted}"|[^"\r\n{mark}]*+)'
+    more = f"(?:{mark} ++{value})"
+    cut = f"{value}{more}*+ *+(?:{mark} *+)?(?:{quoted})?\\Z"  # a row that goes on after the first characters
+    row = re.compile(f"{value}{more}++ *+(?:\r\n?|\n)|{cut}")
+
+    header = re.match(r"[^\r\n]*+[\r\n]++", start)
+    at = header.end() if header else len(start)
+    is_quoted = _opens_after_blank(start, delimiter)
+    while is_quoted and at < len(start):
+        found = row.match(start, at)
+        is_quoted, at = found is not None, found.end() if found else at
+    return f"{delimiter} " if is_quoted else delimiter
+
+
+def read_rows(lines: Lines, separator: str, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
+    """The rows, including the header; of blank lines no row, or an empty one. `lines.row` is what it was read from.
+
+    Args:
+        lines: of the table.
+        separator: as `separator_of` tells it.
+        with_blank: whether a blank line is an empty row.
+    """
+    rows = csv.reader(lines, strict=True, **dialect_of(separator))
     width = 0
     while True:
         lines.begin()
         try:
             row: list[str] | Reject | None = next(rows, None)
         except (csv.Error, _LongRowError) as error:
-            row = _read_sloppy(lines, delimiter, width, is_long=isinstance(error, _LongRowError))
+            row = _read_sloppy(lines, separator, width, is_long=isinstance(error, _LongRowError))
         if row is None:
             return
         if row or with_blank:
@@ -161,7 +200,7 @@ def read_rows(lines: Lines, delimiter: str, *, with_blank: bool = False) -> Iter
             yield row
 
 
-def _read_sloppy(lines: Lines, delimiter: str, width: int, *, is_long: bool) -> list[str] | Reject:
+def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> list[str] | Reject:
     """Read a row that is not strict CSV. If that fails, return a reject for its first line and give back the others."""
     first, *others = lines.row[:2]
     if is_long and not others:
@@ -169,36 +208,63 @@ def _read_sloppy(lines: Lines, delimiter: str, width: int, *, is_long: bool) -> 
 
     # A quote that swallowed whole rows, or the end of the file, is a stray one.
     is_open = is_long or (lines.is_ended and bool(others))
-    has_taken_rows = bool(others) and len(_read_line(others[0], delimiter) or "") == width
+    has_taken_rows = bool(others) and len(_read_line(others[0], separator) or "") == width
     if not others:
-        row = _read_line(first, delimiter)
+        row = _read_line(first, separator)
     elif is_open or has_taken_rows or not lines.give_back(0):
         row = None
     else:
-        row = _read_loosely(lines, delimiter)
+        row = _read_loosely(lines, separator)
     if row is not None:
         return row
 
     n_lines = len(lines.row)
     passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are passed over"
-    return Reject("malformed", f"a quote is not closed, or closed inside a field{passed}", _excerpt(first))
+    told = f"a quote is not closed, or closed inside a field{_why_quoted(first, separator)}{passed}"
+    return Reject("malformed", told, _excerpt(first))
 
 
-def _read_line(line: str, delimiter: str) -> list[str] | None:
+def _read_line(line: str, separator: str) -> list[str] | None:
     """The row on a single line; None if a quote is open at its end."""
     following = iter([line, ""])
-    row = next(csv.reader(following, delimiter=delimiter), [])
+    row = next(csv.reader(following, **dialect_of(separator)), [])
     return None if next(following, None) is None else row
 
 
-def _read_loosely(lines: Lines, delimiter: str) -> list[str] | None:
+def _read_loosely(lines: Lines, separator: str) -> list[str] | None:
     """The next row as `csv` reads it; None if a quote is still open at the end of the file or of the longest row."""
     lines.begin()
     try:
-        row = next(csv.reader(lines, delimiter=delimiter))
+        row = next(csv.reader(lines, **dialect_of(separator)))
     except (csv.Error, _LongRowError):
         return None
     return None if lines.is_ended else row
+
+
+class Dialect(TypedDict):
+    """Arguments of `csv.reader`."""
+
+    delimiter: str
+    skipinitialspace: bool
+
+
+def dialect_of(separator: str) -> Dialect:
+    """How `csv` is told of what `separator_of` returns."""
+    return {"delimiter": separator[0], "skipinitialspace": len(separator) > 1}
+
+
+def _counted_fields(row: list[str]) -> str:
+    return "1 field" if len(row) == 1 else f"{len(row)} fields"
+
+
+def _why_quoted(text: str, separator: str) -> str:
+    """The reason of a bad row that people do not see: a quote after a blank opens no quoted value."""
+    is_passed_over = len(separator) == 1 and _opens_after_blank(text, separator)
+    return "; a quote after a blank opens no quoted value" if is_passed_over else ""
+
+
+def _opens_after_blank(text: str, delimiter: str) -> bool:
+    return re.search(f'{re.escape(delimiter)} ++"', text) is not None
 
 
 def _place(columns: list[str], name: str | None) -> int | None:

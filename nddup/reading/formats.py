@@ -254,7 +254,8 @@ class FileHead:
     Attributes:
         format: with its paths complete.
         encoding: of the file.
-        separator: the bytes at which the file is cut: the end tag of a record as spelled, or a newline.
+        separator: the bytes at which the file is cut: the end tag of a record as spelled, or a newline. Of a
+            table, what separates its fields.
         tag: the start tag of a record as spelled.
         namespaces: the declarations in force around a record, (prefix, URI) sorted; the prefix "" is the default.
         is_root_record: whether the record is the root element.

@@ -27,8 +27,9 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     source = _Source(stream, head.encoding, is_tagging=verdicts.is_tagging)
     lines = Lines(source.text, max_record)
     lines.pass_over = source.pass_over
-    delimiter, reader, has_header = head.separator.decode(), Reader(verdicts), False
-    for row in read_rows(lines, delimiter, with_blank=True):
+    separator, reader, has_header = head.separator.decode(), Reader(verdicts), False
+    delimiter = separator[0]
+    for row in read_rows(lines, separator, with_blank=True):
         text = "".join(lines.row)
         raw = source.take(text)
         if row == []:

@@ -186,7 +186,7 @@ def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
         if kind == "jsonl":
             return keys_of(start.split("\n")[:RECORDS])
         if kind == "csv":
-            return [name.strip(' "') for name in start.splitlines()[0].split(head.separator_text)]
+            return [name.strip(' "') for name in start.splitlines()[0].split(head.separator.decode()[0])]
         shape = scan(start)
         return shape.fields(next(element.path for element in shape.elements if element.tag == head.tag))
     except (NddupError, pa.ArrowException, OSError, ValueError, StopIteration, IndexError, struct.error):

@@ -54,7 +54,7 @@ def test_rows_of_another_width_are_rejects() -> None:
 
     assert [item.detail if isinstance(item, Reject) else item.doc_id for item in found] == [
         "1",
-        "1 fields, expected 2",
+        "1 field, expected 2",
         "3 fields, expected 2",
         "4",
     ]
