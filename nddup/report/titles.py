@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 TITLE = 160
 """Characters of a title."""
 
-LOOKED_AT = 4_000
+LOOKED_AT = 2_000
 """Characters of a text that are looked at."""
 
 COMMON, COMMON_SHARE = 10, 0.02
