@@ -1,6 +1,7 @@
 """The near-duplicates among the rows of a table: of Spark, on Spark; of pandas, Polars or Arrow, in this process."""
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
@@ -82,9 +83,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     Returns:
         A run as `nddup.open` gives it, its tables of the kind that was given. `record` is the rank of the id. Those of
         Spark, without `checkpoint`, lie on the executors' disks until the session ends: if an executor is lost, so is
-        its part of the tables, and the call or a later read fails; such a run answers no `sql` or `document`, for its
-        tables are the session's. The settings of the session are as they were, also after a failure; meanwhile they are
-        those of the run.
+        its part of the tables, and the call or a later read fails. Such a run answers `sql` with a DataFrame. The
+        settings of the session are as they were, also after a failure; meanwhile they are those of the run.
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
@@ -114,12 +114,13 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
     if hasattr(df, "sparkSession"):
-        from nddup.run.dataframes import find_on_spark  # noqa: PLC0415 - Spark is loaded for its own tables only
+        from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
+        from nddup.run.dataframes import find_on_spark  # noqa: PLC0415
 
         columns, is_quiet = (id, text), is_quiet_for(progress=progress)
         found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
         frames: dict[str, Any] = dict(found)
-        return Run(**frames, metrics=metrics)
+        return Run(**frames, metrics=metrics, _open_frames=partial(FramesRun, df.sparkSession, found, metrics))
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")

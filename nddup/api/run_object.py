@@ -1,8 +1,9 @@
 """A run as an object: its tables, SQL over them, and what is said of single decisions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,17 +24,21 @@ from nddup.report.summary import headline, notes
 from nddup.storage.local_storage import local_path
 from nddup.tables import RESULTS
 
-if TYPE_CHECKING:  # compiled kernels take half a second to load
+if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.pair_verdict import PairVerdict
+    from nddup.opened.spark import FramesRun
     from nddup.settings.schema import Config
 
 CLOSEST = """
-    SELECT first(p.doc_a ORDER BY p.doc_a, p.doc_b) AS doc_a, first(p.doc_b ORDER BY p.doc_a, p.doc_b) AS doc_b,
-           count(*) AS pairs, {measured} AS {name}
-    FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
-    WHERE a.group <> b.group
-    GROUP BY least(a.group, b.group), greatest(a.group, b.group)
-    ORDER BY {name}, doc_a, doc_b LIMIT {rows:d}
+    SELECT doc_a, doc_b, pairs, measured AS {name}
+    FROM (SELECT doc_a, doc_b, count(*) OVER (PARTITION BY one, other) AS pairs,
+                 min(value) OVER (PARTITION BY one, other) AS measured,
+                 row_number() OVER (PARTITION BY one, other ORDER BY doc_a, doc_b) AS place
+          FROM (SELECT p.doc_a, p.doc_b, least(a.group, b.group) AS one, greatest(a.group, b.group) AS other,
+                       {value} AS value
+                FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+                WHERE a.group <> b.group) AS measured_pairs) AS placed
+    WHERE place = 1 ORDER BY measured, doc_a, doc_b LIMIT {rows:d}
 """
 
 
@@ -59,6 +64,7 @@ class Run:
     metrics: RunMetrics
     texts: Any = None
     _opened: FinishedRun | None = None
+    _open_frames: "Callable[[], FramesRun] | None" = None
 
     @classmethod
     def of_folder(cls, opened: DuckRun) -> Self:
@@ -79,15 +85,16 @@ class Run:
 
         return Config.model_validate(self.metrics.settings)
 
-    def sql(self, query: str, **tables: Any) -> RunTable:  # noqa: ANN401 - of several libraries
-        """The answer to one SELECT over the tables of the run, in the SQL of DuckDB.
+    def sql(self, query: str, **tables: Any) -> Any:  # noqa: ANN401 - of several libraries
+        """The answer to one SELECT over the tables of the run, in the SQL of DuckDB; of a run on Spark, of Spark.
 
         Args:
             query: names tables as the attributes are named: `SELECT * FROM pairs WHERE resemblance < 0.85`.
-            tables: of the caller, under the names that the query gives them: Arrow, pandas or Polars.
+            tables: of the caller, under the names that the query gives them: Arrow, pandas or Polars; DataFrames of
+                Spark for a run on Spark.
 
         Returns:
-            The rows, in memory.
+            A `RunTable`: the rows, in memory. Of a run on Spark a DataFrame, of which nothing is computed yet.
 
         Raises:
             ConfigError: if the query is no SELECT, or names what is not there.
@@ -96,6 +103,8 @@ class Run:
         Cost: only the columns and rows that the query needs are read; what does not fit the memory is written to the
         folder for temporary files.
         """
+        if self._frames is not None:
+            return self._frames.frame(query, **tables)
         given = {name: _as_arrow(name, table) for name, table in tables.items()}
         try:
             kinds = [statement.type for statement in duckdb.extract_statements(query)]
@@ -153,17 +162,18 @@ class Run:
         Cost: a join of `pairs` with `documents`.
         """
         pairs = self.settings.pairs
-        if pairs.confirm == "edit":
-            return self.sql(CLOSEST.format(measured="min(p.edit)", name="edit", rows=n))
-        if pairs.measure == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
+        name = "edit" if pairs.confirm == "edit" else pairs.measure
+        if name == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
             raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair tells it")
-        size = "greatest(len(a.sketch), len(b.sketch))"
-        measured = {
-            "resemblance": "min(p.resemblance)",
-            "containment": "min(greatest(p.containment_a, p.containment_b))",
-            "overlap": "min(p.overlap)" if isinstance(pairs.threshold, int) else f"min(p.overlap / {size})",
+        size = "greatest(array_size(a.sketch), array_size(b.sketch))"
+        values = {
+            "edit": "p.edit",
+            "resemblance": "p.resemblance",
+            "containment": "greatest(p.containment_a, p.containment_b)",
+            "overlap": "p.overlap" if isinstance(pairs.threshold, int) else f"p.overlap / {size}",
         }
-        return self.sql(CLOSEST.format(measured=measured[pairs.measure], name=pairs.measure, rows=n))
+        text = CLOSEST.format(value=values[name], name=name, rows=n)
+        return table_of("answer", self._ask.sql(text))
 
     def rethreshold(self, threshold: float) -> "Run":
         """The run as if made with another `pairs.threshold`, without reading its inputs again.
@@ -172,7 +182,8 @@ class Run:
             threshold: a share such as 0.9, or of measure `overlap` also a count such as 180.
 
         Returns:
-            A run in memory. Its tables are those of a fresh run; `texts` is None.
+            A run in memory, also of a run on Spark, whose `documents` then come to the driver. Its tables are those of
+            a fresh run; `texts` is None.
 
         Raises:
             ConfigError: if the measure takes no such threshold, or the run is a version of a repository.
@@ -235,14 +246,18 @@ class Run:
             return self.documents.dataset
         return ds.dataset(self._ask.sql("SELECT doc_id, signature FROM documents"))
 
+    @cached_property
+    def _frames(self) -> "FramesRun | None":
+        """What answers questions about DataFrames of Spark."""
+        return None if self._open_frames is None else self._open_frames()
+
     @property
     def _ask(self) -> FinishedRun:
         """What answers questions."""
-        if self._opened is None:
-            raise ConfigError(
-                "this run is of Spark's DataFrames: ask them, or write a run with `nddup run` and open its folder"
-            )
-        return self._opened
+        found = self._opened or self._frames
+        if found is None:
+            raise ConfigError("this run was made by hand: open the folder of a run with nddup.open")
+        return found
 
 
 def _dataset(path: str, name: str) -> ds.Dataset:

@@ -50,6 +50,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="local: this machine, without Java; spark: any size; auto, the default: local where it can do the work",
     )  # fmt: skip
     parser.add_argument(
+        "--tables", metavar="CATALOG.SCHEMA",
+        help="on Spark: also save the tables in this schema of a catalog, columns with comments; those there are"
+        " replaced with --overwrite or --resume",
+    )  # fmt: skip
+    parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
     )
     add_inputs(parser)
@@ -64,6 +69,7 @@ def execute(options: argparse.Namespace) -> int:
 
         chosen = [f"engine={options.engine}"] if options.engine else []
         config = load_config(options.config, [*options.assignments, *chosen])
+        from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.metrics import RunMetrics  # noqa: PLC0415
         from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
         from nddup.results.show import first_rejects, summarise  # noqa: PLC0415
@@ -72,6 +78,10 @@ def execute(options: argparse.Namespace) -> int:
 
         start_logging(options.log_format)
         choice = choose_engine(options.inputs, options.output, config, master=options.master)
+        if options.tables and choice.engine == "local":
+            raise ConfigError(
+                f"--tables {options.tables}: only Spark knows catalogs, and this run is not on it: add --engine spark"
+            )
         how = {
             "overwrite": options.overwrite,
             "resume": options.resume,
@@ -143,8 +153,19 @@ def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Ma
     """A run on Spark: here, or where --master or spark-submit says."""
     from nddup.run.java.options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
+    from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     steps.begin(f"start Spark at {drop_login(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
-    return partial(run_job, spark)
+    run = partial(run_job, spark)
+    if not options.tables:
+        return run
+    require_place(spark, options.tables, overwrite=options.overwrite or options.resume)
+
+    def run_and_save(inputs: list[str], output: str, config: Any, **how: Any) -> dict[str, Any]:  # noqa: ANN401
+        metrics = run(inputs, output, config, **how)
+        save_tables(spark, output, options.tables)
+        return metrics
+
+    return run_and_save

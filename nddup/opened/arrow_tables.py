@@ -1,6 +1,6 @@
 """A run that leaves no folder: its tables are Arrow tables in this process, read by DuckDB."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +12,17 @@ from nddup.opened.finished_run import Reader
 from nddup.table_types import Table
 
 
-class _NoFolder:
-    """What stands for the folder of such a run: its tables, and no files."""
+class NoFolder:
+    """What stands for the folder of a run that leaves none: its tables, and no files.
 
-    path = "run in memory"
+    Args:
+        path: what to call it.
+        tables: by name.
+        metrics: what was counted.
+    """
 
-    def __init__(self, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> None:
+    def __init__(self, path: str, tables: Collection[str], metrics: RunMetrics) -> None:
+        self.path = path
         self._tables, self._metrics = tables, metrics
 
     def open(self) -> Mapping[str, Any]:
@@ -44,7 +49,7 @@ class MemoryRun(DuckTables):
     """
 
     def __init__(self, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> None:
-        super().__init__(_NoFolder(tables, metrics))
+        super().__init__(NoFolder("run in memory", tables, metrics))
         for name, table in tables.items():
             self._database.register(name, table)
         self._database.execute("SET lock_configuration = true")

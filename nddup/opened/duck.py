@@ -33,6 +33,7 @@ SETTINGS: dict[str, str | bool] = {
 
 MACROS = (
     "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
+    "CREATE MACRO array_size(list) AS len(list)",
     "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
     "CREATE MACRO explode(list) AS unnest(list)",
     "CREATE MACRO element_at(list, place) AS list_extract(list, place)",

@@ -1,13 +1,18 @@
-"""A finished run read by Spark: on a cluster, or where only Hadoop opens the folder."""
+"""A finished run read by Spark: on a cluster, or where only Hadoop opens the folder; or DataFrames of a session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from nddup.opened.finished_run import Batches, FinishedRun, Kernel, Reader
+from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
+from nddup.opened.arrow_tables import NoFolder
+from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
 from nddup.spark.schemas import schema_of
 from nddup.storage.spark_folder import SparkFolder
 from nddup.table_types import Table
@@ -17,32 +22,19 @@ WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.fil
 """Settings under which Spark gives each file to one task, in its order."""
 
 
-class SparkRun(FinishedRun):
-    """A run in a folder that Spark opens.
-
-    Its tables are views of a session beside the caller's, with the same settings, so that views of the caller keep
-    their names.
+class _SparkTables(FinishedRun):
+    """A run whose tables are views of a session beside the caller's, so that views of the caller keep their names.
 
     Args:
-        spark: the session of the caller.
-        path: the run's folder.
-
-    Attributes:
-        session: beside the caller's; what is to be seen is a DataFrame of it.
-
-    Raises:
-        OutputError, IncompatibleSketchError: as `FinishedRun`.
+        session: the session beside; what is to be seen is a DataFrame of it.
+        folder: of the run, or what stands for it.
     """
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self.session = _beside(spark)
-        folder = SparkFolder(self.session, path)
+    def __init__(self, session: SparkSession, folder: Folder) -> None:
         super().__init__(folder)
+        self.session = session
         self._kept: dict[str, DataFrame] = {}
         self._seen: list[str] = []
-        for name in RESULTS:
-            if folder.holds(name):
-                folder.table(name).createOrReplaceTempView(name)
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`, with Spark's own errors. One action."""
@@ -111,6 +103,74 @@ class SparkRun(FinishedRun):
     def _keep(self, name: str, rows: DataFrame) -> None:
         self._kept[name] = rows.persist(StorageLevel.DISK_ONLY)
         self._kept[name].createOrReplaceTempView(name)
+
+
+class SparkRun(_SparkTables):
+    """A run in a folder that Spark opens.
+
+    Args:
+        spark: the session of the caller.
+        path: the run's folder.
+
+    Attributes:
+        session: beside the caller's, with the same settings; what is to be seen is a DataFrame of it.
+
+    Raises:
+        OutputError, IncompatibleSketchError: as `FinishedRun`.
+    """
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        session = _beside(spark)
+        folder = SparkFolder(session, path)
+        super().__init__(session, folder)
+        for name in RESULTS:
+            if folder.holds(name):
+                folder.table(name).createOrReplaceTempView(name)
+
+
+class FramesRun(_SparkTables):
+    """A run that leaves no folder: its tables are DataFrames of the caller's session.
+
+    Args:
+        spark: the session of the caller.
+        frames: by name, each as `nddup.tables.RESULTS` declares it.
+        metrics: what was counted.
+    """
+
+    def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
+        super().__init__(_beside(spark), NoFolder("run on Spark", frames, metrics))
+        for name, frame in frames.items():
+            self._share(name, frame)
+
+    def frame(self, text: str, **tables: Any) -> DataFrame:  # noqa: ANN401
+        """The answer to one question as a DataFrame of `session`: nothing is computed before it is asked for.
+
+        Args:
+            text: one SELECT in Spark's SQL.
+            tables: of the caller, under the names that the text gives them: DataFrames of Spark or pandas, or Arrow
+                tables. They stay known to later questions.
+
+        Raises:
+            ConfigError: if Spark does not understand the text, or it names what is not there.
+        """
+        for name, table in tables.items():
+            if isinstance(table, DataFrame):
+                self._share(name, table)
+            else:
+                self.session.createDataFrame(table).createOrReplaceTempView(name)
+        try:
+            return self.session.sql(text)
+        except (AnalysisException, ParseException) as error:
+            raise ConfigError(f"sql: {str(error).partition(chr(10))[0]}") from error
+
+    def _share(self, name: str, frame: DataFrame) -> None:
+        """A view of `session` over a DataFrame of another session: what leads from one to the other is global."""
+        passing = f"nddup_{uuid4().hex}"
+        frame.createGlobalTempView(passing)
+        try:
+            self.session.table(f"global_temp.{passing}").createOrReplaceTempView(name)
+        finally:
+            self.session.catalog.dropGlobalTempView(passing)
 
 
 def _with_tabs(batches: Batches) -> Iterator[str]:

@@ -1,0 +1,76 @@
+"""A run of Spark's DataFrames as an object: SQL, documents, pairs, another threshold, as of the same rows in pandas."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import nddup
+from nddup.api.run_object import Run
+from nddup.errors import ConfigError
+from tests.results.kind_runs import texts
+
+SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
+PAGES = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
+
+
+@pytest.fixture(scope="module")
+def here() -> Run:
+    """The run in memory."""
+    return nddup.find_duplicates(PAGES, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def there(spark: SparkSession) -> Run:
+    """The run on Spark."""
+    return nddup.find_duplicates(spark.createDataFrame(PAGES), **SETTINGS)
+
+
+def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run, there: Run) -> None:
+    """SQL gives a DataFrame, with tables of the caller; views of the caller keep their names; a wrong word is named."""
+    spark.createDataFrame([(1,)], "n int").createOrReplaceTempView("pairs")
+    question = "SELECT size, count(*) AS clusters FROM clusters GROUP BY size ORDER BY size"
+
+    answer = there.sql(question)
+
+    assert isinstance(answer, DataFrame)
+    assert [row.asDict() for row in answer.collect()] == here.sql(question).to_pylist()
+    mine = spark.createDataFrame([("f0v0",)], "mine string")
+    joined = there.sql("SELECT k.kept FROM keep AS k JOIN marked AS m ON k.doc_id = m.mine", marked=mine)
+    assert joined.count() == 1
+    assert spark.table("pairs").columns == ["n"]
+    with pytest.raises(ConfigError, match=r"^sql: .*nothing_there"):
+        there.sql("SELECT * FROM nothing_there")
+
+
+def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
+    """Documents, clusters, verdicts, close calls, and the run at another threshold."""
+    pair = here.pairs.iloc[0]
+    for name in (pair["doc_a"], pair["doc_b"]):
+        assert there.document(name).why == here.document(name).why
+    assert there.explain_pair(pair["doc_a"], pair["doc_b"]) == here.explain_pair(pair["doc_a"], pair["doc_b"])
+    cluster = here.clusters.iloc[0]["cluster_id"]
+    assert there.cluster(cluster).members.to_pylist() == here.cluster(cluster).members.to_pylist()
+    assert there.closest_calls(5).to_pylist() == here.closest_calls(5).to_pylist()
+    kept = [sorted(map(str, run.rethreshold(0.8).keep.to_pylist())) for run in (here, there)]
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("form", ["orc", "parquet", "jdbc"])
+def test_whatever_spark_reads_is_a_collection(spark: SparkSession, here: Run, tmp_path: Path, form: str) -> None:
+    """Files and a table of a database, here Derby in memory, which Spark brings: nothing of it is special."""
+    options = {"url": "jdbc:derby:memory:pages;create=true", "dbtable": "pages",
+               "driver": "org.apache.derby.jdbc.EmbeddedDriver"}  # fmt: skip
+    written = spark.createDataFrame(PAGES).write.format(form)
+    if form == "jdbc":
+        written.options(**options).option("createTableColumnTypes", "id varchar(99), text varchar(9999)").save()
+    else:
+        written.save(str(tmp_path / "pages"))
+    reader = spark.read.format(form)
+
+    pages = reader.options(**options).load() if form == "jdbc" else reader.load(str(tmp_path / "pages"))
+    run = nddup.find_duplicates(pages, id=pages.columns[0], text=pages.columns[1], **SETTINGS)
+
+    assert run.keep.filter("kept").count() == here.keep["kept"].sum()

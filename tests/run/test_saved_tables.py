@@ -1,0 +1,55 @@
+"""`nddup run --tables`: the tables of a run in a catalog, with comments; refused before anything is done."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.cli import main
+from nddup.errors import ConfigError
+from nddup.run.on_spark.saved_tables import require_place
+from nddup.tables import RESULTS
+from tests.finished_runs import write_texts
+
+WORDS = [f"word{number}" for number in range(60)]
+TEXTS = {"a": " ".join(WORDS), "b": " ".join([*WORDS, "more"]), "far": " ".join(WORDS[::-1])}
+
+
+def test_tables_are_saved_with_comments(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows are those of the folder; comments are the meanings; a second run needs --overwrite."""
+    spark.sql(f"CREATE SCHEMA saved LOCATION '{tmp_path / 'warehouse'}'")
+    pages = write_texts(tmp_path / "a.jsonl", TEXTS)
+    command = ["run", str(pages), "--output", str(tmp_path / "run"), "--engine", "spark", "--tables", "saved"]
+
+    assert main(command) == 0
+    assert main([*command[:3], str(tmp_path / "other"), *command[4:]]) == 2
+    assert "--tables saved: has a table documents already; --overwrite replaces it" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+    assert main([*command, "--overwrite"]) == 0
+
+    for name, table in RESULTS.items():
+        if (tmp_path / "run" / name).is_dir():
+            rows = spark.read.parquet(str(tmp_path / "run" / name))
+            assert sorted(map(str, spark.table(f"saved.{name}").collect())) == sorted(map(str, rows.collect()))
+            told = {column.name: column.description for column in spark.catalog.listColumns(f"saved.{name}")}
+            assert told == {column.name: column.meaning for column in table.columns}
+            assert spark.catalog.getTable(f"saved.{name}").description == table.meaning
+
+
+def test_a_place_that_is_not_there_is_refused(spark: SparkSession) -> None:
+    """A schema, a catalog, and what is no name."""
+    for place in ("nowhere", "no_catalog.nowhere", "a b"):
+        with pytest.raises(ConfigError, match=rf"^--tables {place}: .+$"):
+            require_place(spark, place, overwrite=True)
+
+
+def test_the_embedded_engine_has_no_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit 2, and nothing is written."""
+    pages = write_texts(tmp_path / "a.jsonl", TEXTS)
+
+    assert main(["run", str(pages), "--output", str(tmp_path / "run"), "--tables", "saved"]) == 2
+
+    assert "--tables saved: only Spark knows catalogs" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
