@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from nddup.local.reading.workers import Progress, Workers
-from nddup.repository.given_inputs import Inputs, find_source, reading_of
+from nddup.repository.given_inputs import Inputs, Reading, find_source, reading_of
 from nddup.repository.identity import Identity
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
@@ -70,6 +70,12 @@ class Repository:
         """Threads and processes as the settings say."""
         return Workers(processes_of(self._identity.config), progress=self.progress)
 
+    def _reading(self, inputs: Inputs, engine: str | None) -> Reading:
+        """What reads a batch or queries; how far it is, is told as of all workers."""
+        reading = reading_of(inputs, self._identity.config, engine)
+        reading.workers.progress = self.progress
+        return reading
+
     def add(
         self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None, engine: str | None = None
     ) -> "Written":
@@ -89,7 +95,7 @@ class Repository:
         from nddup.repository.write_versions import add  # noqa: PLC0415
 
         config = self._identity.config
-        reading = reading_of(inputs, config, engine)
+        reading = self._reading(inputs, engine)
         with reading.workers as workers:
             self.refresh()
             source = find_source(inputs, config, reading.files)
@@ -122,7 +128,7 @@ class Repository:
         """MATCHES of the documents of files and folders; and how many records could not be read."""
         require_bands(self._identity, ask or Ask(), name=str(self._repo))
         config = self._identity.config
-        reading = reading_of(inputs, config, engine)
+        reading = self._reading(inputs, engine)
         with reading.workers as workers:
             queries = read_queries(self._identity, find_source(inputs, config, reading.files), workers)
         return find_matches(self.snapshot, queries, ask or Ask()), queries.rejects
