@@ -41,12 +41,12 @@ def test_a_report_shows_texts_of_inputs_that_are_gone(tmp_path: Path) -> None:
 def test_a_replaced_document_takes_its_text_with_it(tmp_path: Path) -> None:
     """Once the segments are merged."""
     path = tmp_path / "repo"
-    repo = nddup.repository.create(str(path), texts=5, local={"processes": 1})
+    repo = nddup.repository.create(str(path), texts=6, local={"processes": 1})
     repo.add({"a": "first text", "b": "second text"})
     repo.add({"a": "third text"}, replace=True)
     repo.compact(days=0)
 
-    assert texts_of(path) == {1: "secon", 2: "third"}
+    assert texts_of(path) == {1: "second", 2: "third "}
 
 
 def test_a_batch_stores_no_more_than_so_many_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
