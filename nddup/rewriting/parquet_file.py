@@ -52,8 +52,8 @@ def rewrite_parquet(
         for group, chosen in _choose_rows(raw, head, verdicts, limit=limit, max_record=max_record):
             for rows in _read_rows(file, raw, group, chosen, schema):
                 writer.write_table(rows, row_group_size=len(rows))
-                yield sink.take()
-    yield sink.take()
+                yield sink.written()
+    yield sink.written()
 
 
 def _choose_rows(
@@ -132,7 +132,7 @@ class _Sink(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
-    def take(self) -> bytes:
+    def written(self) -> bytes:
         """What was written since."""
         taken = bytes(self._held)
         self._held.clear()
