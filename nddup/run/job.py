@@ -19,8 +19,8 @@ from nddup.run.on_spark.lexicons import take_saved
 from nddup.run.on_spark.listings import write_context, write_duplicates
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.report_texts import store_texts
+from nddup.run.on_spark.rewritten_outputs import require_no_pages, write_again_once
 from nddup.run.on_spark.state import Job
-from nddup.run.on_spark.written_again import require_no_pages, write_again_once
 from nddup.run.progress import LogFormat, say
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import settings_of
