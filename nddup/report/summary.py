@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
+from nddup.settings.sizes import counted, spell_size
 
 NAMED_FILES = 3
 """Files that were not read that a note names."""
@@ -23,7 +24,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
     rows, stages = metrics.rows, metrics.stages
     pairs = metrics.settings["pairs"]
     return [
-        Line("records read", metrics.records, f"{_files(stages.sketch.files)}, {stages.sketch.bytes / 1e6:.1f} MB"),
+        Line("records read", metrics.records, f"{_files(stages.sketch.files)}, {spell_size(stages.sketch.bytes)}"),
         Line("rejected", rows["rejects"], _reasons(stages.sketch.rejected)),
         Line(
             "documents",
@@ -36,7 +37,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "clusters",
             rows["clusters"],
-            f"in {_counted(stages.clusters.components, 'component')},"
+            f"in {counted(stages.clusters.components, 'component')},"
             f" largest {stages.clusters.largest_component:,} distinct sketches",
         ),
         Line(
@@ -104,7 +105,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     """What was not read, or not as it is."""
     found = []
     if sketch.skipped_files:
-        skipped = Counter(file.why for file in sketch.skipped_files)
+        skipped = Counter(file.why.partition(";")[0] for file in sketch.skipped_files)
         told = ", ".join(f"{count:,} {why}" for why, count in sorted(skipped.items()))
         found.append(f"{_files(len(sketch.skipped_files))} skipped ({told}), listed in metrics.json")
     if sketch.unread_files:
@@ -154,18 +155,14 @@ def _as_seen(metrics: RunMetrics) -> str:
 
 
 def _files(count: int) -> str:
-    return _counted(count, "file")
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+    return counted(count, "file")
 
 
 def _invented(components: int, found: ClustersMetrics) -> str:
     if not components:
         return "every component is one family"
     most = "at most " if found.bounded_components else ""
-    return f"{most}pairs that {_counted(components, 'component')} would invent, {found.most_invented:,} in one"
+    return f"{most}pairs that {counted(components, 'component')} would invent, {found.most_invented:,} in one"
 
 
 def _reasons(reasons: Mapping[str, int]) -> str:

@@ -11,8 +11,11 @@ from itertools import islice
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
+from nddup.reading.xml_structure import table_format
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
+from nddup.scanning.first_records import fields_of, note_ids
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import open_local
@@ -20,6 +23,7 @@ from nddup.scanning.local_paths import local_path
 from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
+from nddup.settings.sizes import counted, spell_size
 from nddup.sketching.tokens import tokenise
 from nddup.steps import Steps
 
@@ -28,6 +32,9 @@ RECORDS = 1_000
 
 REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
 """Bytes of a file that is not local that are fetched, whatever it holds; of Parquet, which begins at its end, more."""
+
+UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response"}
+"""What is taken of formats that name no fields."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """How many files are described, how many records and rejects of each, and how many characters of a text are shown."""
@@ -62,7 +69,8 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
         parts.append(_describe(files, entry, group, config))
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
-
+    note = note_ids(files, collection.files)
+    parts += [f"{note}\n"] if note else []
     parts += [f"{source}\n  not read   {reason}: {detail}\n" for source, reason, detail in collection.unread]
     parts += [f"{path}\n  skipped    {why}\n" for path, why in collection.listing.skipped[:SHOWN_FILES]]
     if len(collection.listing.skipped) > SHOWN_FILES:
@@ -75,15 +83,16 @@ def _heading(collection: Collection) -> str:
     formats = Counter(group.head.format.name for group in collection.groups for _ in group.files)
     size = sum(file.size for file in collection.listing.files)
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
-    return f"{len(collection.listing.files):,} files, {size / 1e6:,.1f} MB: {told or 'none can be read'}\n"
+    files = counted(len(collection.listing.files), "file")
+    return f"{files}, {spell_size(size)}: {told or 'none can be read'}\n"
 
 
 def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
     """The paragraph of one file."""
     file, head = entry.file, group.head
-    declared = head.format
-    stored = f"{file.size / 1e6:,.1f} MB" + (f", {entry.compression}" if entry.compression else "")
-    tasks = "read from its start, by one task" if group.is_whole else "cut by Spark, many tasks"
+    declared = _completed(files, entry, head)
+    stored = spell_size(file.size) + (f", {entry.compression}" if entry.compression else "")
+    reading = "read from its start to its end" if group.is_whole else "can be read in parts, at the same time"
 
     paths = [("record", declared.record), ("id", declared.id), ("url", declared.url)]
     fields = "  ".join(f"{name}={value}" for name, value in paths if value)
@@ -93,11 +102,22 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
     lines = [
         f"{file.source}",
         f"  format     {declared.name}: {head.why}" if head.why else f"  format     {declared.name}",
-        f"  stored     {stored}; {tasks}",
+        f"  stored     {stored}; {reading}",
         f"  encoding   {head.encoding}{charset}",
-        f"  fields     {fields}  content={content}" if content else f"  fields     {fields or 'the whole file'}",
+        f"  fields     {fields}  content={content}"
+        if content
+        else f"  fields     {fields or UNNAMED.get(declared.kind, 'none')}",
     ]
     return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
+
+
+def _completed(files: Files, entry: ListedFile, head: FileHead) -> Format:
+    """The format with the fields that are taken; of Parquet they stand at the end of the file, not in its head."""
+    columns = fields_of(files, entry.file, head) if head.format.kind == "parquet" else []
+    try:
+        return table_format(head.format, columns) if columns else head.format
+    except FormatError:  # its records are rejects, which say why
+        return head.format
 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
@@ -126,12 +146,12 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         text = rule.read(record).text
         name = record.doc_id or f"{file.source}#{place}"
         lines.append(f"  record {place:<4}{name}  {record.url or ''}".rstrip())
-        lines.append(f"             {len(tokenise(text)):,} tokens: {_short(text)}")
+        lines.append(f"             {counted(len(tokenise(text)), 'token')}: {_short(text)}")
 
     reasons = Counter(record.reason for _, record in rejects)
     whole = ", all there are" if len(found) < RECORDS and not _is_remote(file.path) else ""
     told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
-    lines.append(f"  looked at  {len(found):,} records{whole}: {len(good):,} documents{told}")
+    lines.append(f"  looked at  {counted(len(found), 'record')}{whole}: {counted(len(good), 'document')}{told}")
 
     lines += [
         f"  reject     record {place}: {record.reason}: {_short(record.detail)}"

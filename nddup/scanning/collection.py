@@ -18,7 +18,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.scanning.first_records import require_columns, require_paths
-from nddup.scanning.input_files import InputFile, Listing, is_note
+from nddup.scanning.input_files import BESIDE_WHY, InputFile, Listing, is_note
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file looked at before the run."""
@@ -163,7 +163,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     if options.charset and canonical_charset(options.charset) is None:
         raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
     listing = files.list_inputs(inputs)
-    notes = [path for path, why in listing.skipped if why == "beside the collection" and is_note(path)]
+    notes = [path for path, why in listing.skipped if why == BESIDE_WHY and is_note(path)]
     if not listing.files and notes:
         listing = files.list_inputs(notes)  # a folder of nothing but notes is a collection of them
     if not listing.files:

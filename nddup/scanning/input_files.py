@@ -16,6 +16,9 @@ BESIDE = re.compile(
 )
 """Names of files that stand beside a collection. Inside a folder they are skipped; named on their own they are read."""
 
+BESIDE_WHY = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
+"""Why such a file is skipped, for people; up to the semicolon in a summary."""
+
 
 def is_note(path: str) -> bool:
     """Whether a file that stands beside a collection is a text that may be a document: Markdown, but no README."""

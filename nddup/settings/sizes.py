@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write them: `1048576`, `64MB`, `1 gb`."""
+"""Numbers as people write them: bytes as `1048576`, `64MB`, `1 gb`, and how many there are of something."""
 
 import re
 
@@ -26,3 +26,25 @@ def parse_size(value: int | str) -> int:
     if value < 1:
         raise ValueError(f"must be at least 1 byte, got {value}")
     return value
+
+
+def spell_size(size: int) -> str:
+    """How large a file is, to be read; here units are powers of 1000, as programs that list files count.
+
+    Example:
+        >>> spell_size(1), spell_size(640), spell_size(4_200), spell_size(3_300_000)
+        ('1 byte', '640 bytes', '4 kB', '3.3 MB')
+    """
+    if size < 1_000:  # noqa: PLR2004 - a kilobyte
+        return counted(size, "byte")
+    return f"{size / 1e3:,.0f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"  # noqa: PLR2004 - a megabyte
+
+
+def counted(count: int, name: str) -> str:
+    """How many there are of something whose plural ends in s.
+
+    Example:
+        >>> counted(1, "file"), counted(1_200, "file")
+        ('1 file', '1,200 files')
+    """
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
-from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources, missing_input
+from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
 
 
 class Storage:
@@ -245,7 +245,7 @@ class Storage:
             if name.startswith(("_", ".")):
                 skipped.append((str(child.getPath().toUri().getPath()), "hidden"))
             elif not child.isDirectory() and BESIDE.fullmatch(name):
-                skipped.append((str(child.getPath().toUri().getPath()), "beside the collection"))
+                skipped.append((str(child.getPath().toUri().getPath()), BESIDE_WHY))
             else:
                 yield from self._walk(child, skipped, below=True)
 

@@ -9,7 +9,7 @@ from stat import S_ISDIR
 from typing import NamedTuple
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.input_files import BESIDE, RUN, InputFile, Listing, distinct_sources, missing_input
+from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
 from nddup.scanning.local_paths import local_path, uri_of
 
 __all__ = ["LocalStorage", "local_path"]
@@ -228,7 +228,7 @@ def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False)
         if child.name.startswith(("_", ".")):
             skipped.append((child.path, "hidden"))
         elif not child.is_folder and BESIDE.fullmatch(child.name):
-            skipped.append((child.path, "beside the collection"))
+            skipped.append((child.path, BESIDE_WHY))
         else:
             yield from _walk(child, skipped, below=True)
 

@@ -48,7 +48,7 @@ class Say:
 def table(**numbers: str) -> list[str]:
     """The summary of the run over the six texts, but for some lines."""
     lines = {
-        "records read": "6   1 file, 0.0 MB",
+        "records read": "6   1 file, 1 kB",
         "rejected": "0",
         "documents": "6   0 have the same text as another, as far as the sketch sees",
         "near-duplicate pairs": "1   resemblance at least 0.8",
@@ -174,8 +174,8 @@ def test_6_files_that_are_not_read(say: Say) -> None:
     unread = "list.json (a JSON array), logo.png (binary, of no format that nddup reads); each is in rejects/"
     assert done == Transcript(
         0,
-        [*table(records_read="8   3 files, 0.0 MB", rejected="2   2 no records"),
-         "  note: 1 file skipped (1 beside the collection), listed in metrics.json",
+        [*table(records_read="8   3 files, 1 kB", rejected="2   2 no records"),
+         "  note: 1 file skipped (1 named as a readme, licence, notice, checksum or listing), listed in metrics.json",
          f"  note: files that gave no record: {unread}",
          " 0.0 s, results in out"],
         [STAGES[0], STAGES[1].replace("0 rejects", "2 rejects"), *STAGES[2:]],

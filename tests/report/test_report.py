@@ -21,7 +21,7 @@ def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: s
         "removed",
     ]  # fmt: skip
     assert page.locator(".funnel .amount").all_inner_texts() == ["11", "10", "10", "5"]
-    assert page.locator(".remarks").inner_text().startswith("1 file skipped (1 stands beside the collection)")
+    assert page.locator(".remarks").inner_text().startswith("1 file skipped (1 named as a readme)")
     drawn = page.evaluate(
         """[...document.querySelectorAll("canvas")].map((canvas) =>
             {

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.scanning.input_files import BESIDE_WHY
 from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
 
@@ -69,10 +70,10 @@ def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(stora
         ("_b.xml", "hidden"),
         (".c.xml", "hidden"),
         ("_d", "hidden"),
-        ("README.md", "beside the collection"),
-        ("truth.tsv", "beside the collection"),
-        ("LICENSE", "beside the collection"),
-        ("sha256sums.txt", "beside the collection"),
+        ("README.md", BESIDE_WHY),
+        ("truth.tsv", BESIDE_WHY),
+        ("LICENSE", BESIDE_WHY),
+        ("sha256sums.txt", BESIDE_WHY),
     }
 
 

@@ -11,6 +11,7 @@ from nddup.errors import OutputError
 from nddup.results.against.against_page import spell_page
 from nddup.results.against.compare_collections import Compared
 from nddup.scanning.local_paths import local_path
+from nddup.settings.sizes import counted
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Parts of B that have a line of their own, and found items that are printed."""
@@ -45,7 +46,7 @@ def summarise_verdicts(compared: Compared) -> list[str]:
 
 def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> str:
     """How many items of a part have each verdict."""
-    said = [f"{counts.sum():,} items", f"{counts[FOUND]:,} found"]
+    said = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
     said += [f"{counts[PART]:,} part"] if counts[PART] else []
     said.append(f"{counts[CLEAN]:,} clean")
     untested = [(counts[SHORT], "short"), (counts[COMMON], "common")]
@@ -56,18 +57,19 @@ def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
 def _about(compared: Compared) -> Iterator[str]:
     """What was read and what does not count, a line each."""
     shared, items = compared.shared, compared.items
-    yield f"{compared.a.path}: {shared.documents:,} documents read, {len(shared.ids):,} have a shingle of an item"
+    read = counted(shared.documents, "document")
+    yield f"{compared.a.path}: {read} read, {len(shared.ids):,} with a shingle of an item"
     if suppressed := len(compared.tables["suppressed"]):
         yield f"suppressed: {suppressed:,} of {len(items.known.keys):,} shingles, in too many documents"
     for path, rejects in ((compared.a.path, shared.rejects), (compared.b.path, items.rejects)):
         if len(rejects):
             first = rejects.slice(0, 1).to_pylist()[0]
             yield (
-                f"{path}: {len(rejects):,} records or files not compared; the first: record {first['record']} of"
+                f"{path}: rejects, not compared: {len(rejects):,}; the first: record {first['record']} of"
                 f" {first['source']}: {first['reason']} ({first['detail']})"
             )
     if items.renamed:
-        yield f"{compared.b.path}: {items.renamed:,} ids repeated; their items are named by file and record"
+        yield f"{compared.b.path}: {counted(items.renamed, 'id')} repeated; such items are named by file and record"
     if len(compared.a.parts) * len(compared.b.parts) > len(compared.tables["matrix"]):
         yield f"matrix: of {len(compared.a.parts):,} x {len(compared.b.parts):,} parts, those that share something"
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.results.against.compare_collections import Compared
+from nddup.settings.sizes import counted
 
 MOST_ITEMS = 500
 """Items that are shown with their texts; the tables have all."""
@@ -80,7 +81,8 @@ def _items(compared: Compared) -> Iterator[str]:
     some = [item for item in order.tolist() if judged.best[item] >= 0]
     yield "<h2>Items with something in common with A</h2>\n"
     cut = "" if len(some) <= MOST_ITEMS else f", the first {MOST_ITEMS:,} shown; the tables items and spans have all"
-    yield f'<p class="muted">{len(some):,} items{cut}. Marked: what an item and its document have in common.</p>\n'
+    shown = counted(len(some), "item") + cut
+    yield f'<p class="muted">{shown}. Marked: what an item and its document have in common.</p>\n'
 
     spans: dict[str, list[dict[str, Any]]] = {}
     for row in compared.tables["spans"].to_pylist():
