@@ -55,7 +55,8 @@ class LocalStorage:
                     else:
                         found[file.path] = (base, file)
             except OSError as error:
-                raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
+                below = f"{error.filename}: " if error.filename not in (None, root.path) else ""
+                raise ConfigError(f"INPUT {text}: cannot be listed ({below}{_reason(error)})") from error
         sources = distinct_sources({path: (base, path) for path, (base, _) in found.items()})
         files = [
             InputFile(path, sources[path], file.status.st_size, _milliseconds(file.status))
@@ -101,16 +102,19 @@ class LocalStorage:
         return uri_of(local_path(path)).replace("file:/", "file:///", 1)
 
     def children(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty if it is not there."""
-        return sorted(child.name for child in _list(local_path(path)))
+        """Names in a folder, sorted; empty if it is not there. Raises OutputError where they may not be known."""
+        return sorted(child.name for child in _list_output(path))
 
     def times(self, path: str) -> dict[str, int]:
-        """When each file in a folder was last written, by name: milliseconds."""
-        return {child.name: _milliseconds(child.status) for child in _list(local_path(path))}
+        """When each file in a folder was last written, by name: milliseconds. Errors as `children`."""
+        return {child.name: _milliseconds(child.status) for child in _list_output(path)}
 
     def sizes(self, path: str) -> dict[str, int]:
-        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
-        found = {child.name: 0 if child.is_folder else child.status.st_size for child in _list(local_path(path))}
+        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out.
+
+        Errors as `children`.
+        """
+        found = {child.name: 0 if child.is_folder else child.status.st_size for child in _list_output(path)}
         return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
 
     def remove(self, path: str) -> None:
@@ -233,10 +237,19 @@ def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False)
             yield from _walk(child, skipped, below=True)
 
 
+def _list_output(path: str) -> list[_Found]:
+    """What is in a folder that nddup wrote."""
+    try:
+        return _list(local_path(path))
+    except PermissionError as error:
+        raise OutputError(f"{path}: cannot be listed ({_reason(error)})") from error
+
+
 def _list(folder: str) -> list[_Found]:
     """What is in a folder, but for links that lead nowhere, names that are no UTF-8, and Hadoop's checksums.
 
-    Of a file, the file itself; empty where nothing is.
+    Of a file, the file itself; empty where nothing is. Raises PermissionError where that may not be known, also of a
+    file in it: whoever left such files out would lose them silently.
     """
     found = []
     try:
@@ -244,9 +257,13 @@ def _list(folder: str) -> list[_Found]:
             for entry in entries:
                 if entry.name.startswith(".") and entry.name.endswith(".crc"):
                     continue
-                with suppress(OSError, UnicodeEncodeError):
+                try:
                     entry.name.encode()
                     found.append(_Found(os.path.join(folder, entry.name), entry.stat()))  # noqa: PTH118
+                except PermissionError:
+                    raise
+                except (OSError, UnicodeEncodeError):
+                    continue
     except FileNotFoundError:
         return []
     except NotADirectoryError:
