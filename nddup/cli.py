@@ -22,6 +22,12 @@ from nddup.redaction import clean
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C ended, as shells count it."""
 
+AFTERWARDS = {
+    "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
+    "index": "; the repository is at its last version (`nddup index list`)",
+} | dict.fromkeys(("report", "evaluate", "truth", "against", "mine"), "; any output is incomplete")  # fmt: skip
+"""What Ctrl-C leaves of each command that writes something."""
+
 MEANT = {
     "text": "input.content", "column": "input.content", "field": "input.content", "similarity": "pairs.threshold",
     "jaccard": "pairs.threshold", "threads": "local.processes", "workers": "local.processes",
@@ -110,8 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
-        way = "; `--resume` finishes it" if options.command == "run" else "; the output is not a result"
-        return _fail(f"interrupted{way}", INTERRUPTED)
+        return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - any other error is one line too
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))

@@ -135,6 +135,25 @@ def test_4_an_interrupted_run_is_resumed(say: Say, monkeypatch: pytest.MonkeyPat
     assert resumed == Transcript(0, [*table(), " 0.0 s, results in out"], [STAGES[0], reused, *STAGES[2:]])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "afterwards"),
+    [
+        (["inspect", "news.jsonl"], ""),
+        (["check", "out"], ""),
+        (["truth", "out", "--output", "truth.csv"], "; any output is incomplete"),
+        (["sweep", "news.jsonl", "--grid", "grid", "--output", "all"], "; `--resume` finishes it"),
+        (["index", "list", "pages"], "; the repository is at its last version (`nddup index list`)"),
+    ],
+)
+def test_4_what_an_interrupt_leaves(
+    arguments: list[str], afterwards: str, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, with what is true of the command."""
+    monkeypatch.setattr(f"nddup.commands.{arguments[0]}.execute", interrupt)
+
+    assert say(*arguments) == Transcript(130, [], [f"nddup: interrupted{afterwards}"])
+
+
 def interrupt(*_: object) -> None:
     """As Ctrl-C does."""
     raise KeyboardInterrupt
