@@ -20,13 +20,13 @@ from urllib.request import urlopen
 
 import pyspark
 
-from nddup.run.java import options
+from nddup.run.java import java_options
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = Path(pyspark.__file__).parent
 QUIET = ROOT / "nddup" / "run" / "log4j2.properties"
 HOST = "127.0.0.1"
-SHORT_LIVED = " ".join(options.SHORT_LIVED)
+SHORT_LIVED = " ".join(java_options.SHORT_LIVED)
 START_SECONDS, END_SECONDS = 180, 20
 BESIDE_HEAP_MB = 640
 """What Spark reserves for an executor beside its heap: at least 384 MB, and the part of it that Python may take."""

@@ -12,7 +12,7 @@ from nddup.arrays import is_compiled
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.pairing import prune
-from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DERIVED
 from nddup.metrics import RunMetrics, Stages

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from nddup.api import html
 from nddup.errors import CapacityError
-from nddup.run.memory import machine_memory
+from nddup.run.task_memory import machine_memory
 
 SHOWN = 10
 """Rows in a notebook."""

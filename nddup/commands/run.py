@@ -151,7 +151,7 @@ def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: AN
 
 def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Make:  # noqa: ANN401
     """A run on Spark: here, or where --master or spark-submit says."""
-    from nddup.run.java.options import is_small  # noqa: PLC0415
+    from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.run.engines import choose_engine
 from nddup.run.limits import require_readable
@@ -46,7 +46,7 @@ def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
     if choose_engine(inputs, "", config, master=None).engine == "local":
         return Reading(Workers(count), LocalStorage())
 
-    from nddup.run.java.options import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
+    from nddup.run.java.java_options import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
     from nddup.run.on_spark.workers_on_spark import WorkersOnSpark  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 

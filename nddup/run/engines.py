@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from nddup.errors import ConfigError
 from nddup.local.memory import BASE
 from nddup.redaction import drop_login
-from nddup.run.memory import machine_memory
+from nddup.run.task_memory import machine_memory
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
 from nddup.storage.machine import is_local, is_submitted

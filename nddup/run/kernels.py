@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
-from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching import prefix_filter
 from nddup.matching.connected_pairs import Limits

@@ -15,7 +15,7 @@ from nddup.redaction import IN_PLANS, follow
 from nddup.run.java import class_archive
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
-from nddup.run.java.options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
+from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
 from nddup.run.reach_master import require_reachable
 from nddup.storage.machine import is_submitted
 
@@ -71,8 +71,8 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     Args:
         master: where to run; None keeps what spark-submit set, else `local[*]`.
         settings: Spark's own keys; they win over this module's.
-        is_small: whether all it is for is small (`nddup.run.java.options.is_small`): on this machine it then starts
-            and plans with less.
+        is_small: whether all it is for is small (`java_options.is_small`): on this machine it then starts and plans
+            with less.
 
     Returns:
         A session with `settings_for(settings)` applied.

@@ -1,6 +1,5 @@
 """Where the tables of a job are kept: a folder for each run.
 
-
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
     duplicates.txt  metrics.json  kept/  tagged/ …          what is written from them: `OUTPUTS`; past 1 GB a folder
     _stages/NAME.json                                       of each table fingerprint, counts, files; written after it
@@ -20,7 +19,6 @@ A table counts from the moment when its note is there, written after its last fi
 and naming every file of it with its size; a note that cannot be read, or files that differ from it, count as nothing.
 """
 
-import hashlib
 import json
 import logging
 import time
@@ -33,7 +31,7 @@ from nddup.redaction import hide_settings
 from nddup.scanning.input_files import RUN
 from nddup.sketching.sketch_format import FULL_FORMAT
 from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
-from nddup.storage.versions import versions
+from nddup.storage.versions import digest, versions
 from nddup.tables import RESULTS
 
 logger = logging.getLogger("nddup")
@@ -106,7 +104,7 @@ class RunFolder:
                 raise OutputError(f"--output {self.path}: holds INPUT {shown}, which would be removed")
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
-        self._fingerprints["input"] = _digest(inputs)
+        self._fingerprints["input"] = digest(inputs)
 
         there = self.look(may_change=overwrite or resume)
         if resume and self._is_result(there, text):
@@ -179,11 +177,7 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Remove what this run did not make, write `metrics.json`, and the marker that makes the run a result.
-
-        Raises:
-            NddupError: if another run took the folder over.
-        """
+        """Remove what this run did not make, write `metrics.json`, and the marker of a result. NddupError: as `seal`."""
         self._claim.check()
         for name in sorted(IN_SIGHT - self._fingerprints.keys()):
             self.clear(name)
@@ -201,11 +195,7 @@ class RunFolder:
         self._storage.write_text(self.begin_output(name), text)
 
     def begin_output(self, name: str) -> str:
-        """The path of an output that this attempt is about to write, one of `OUTPUTS` or within it; it will stay.
-
-        Raises:
-            NddupError: if another run took the folder over.
-        """
+        """The path of one of `OUTPUTS`, or within it, that this attempt will write. NddupError: as `seal`."""
         if name.partition("/")[0] not in OUTPUTS:
             raise ValueError(f"{name} is not in OUTPUTS: a resumed run would leave it as it is")
         self._claim.check()
@@ -268,7 +258,7 @@ class RunFolder:
         return COMPLETE in there and self._reads_as(RUN, header) and self._is_sound()
 
     def _fingerprint(self, name: str, settings: Mapping[str, Any], reads: Sequence[str]) -> str:
-        return _digest([name, versions(), settings, {read: self._fingerprints[read] for read in reads}])
+        return digest([name, versions(), settings, {read: self._fingerprints[read] for read in reads}])
 
     def _note(self, name: str) -> dict[str, Any]:
         """The note of a table; empty where there is none, or none that can be read to its end."""
@@ -304,7 +294,3 @@ class RunFolder:
         with suppress(OutputError, ValueError):
             return self._storage.read_text(self._at(name)) == text
         return False
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

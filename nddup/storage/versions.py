@@ -4,6 +4,7 @@ All of it is in the fingerprint of every table (`run_folder`): a resumed run doe
 """
 
 import hashlib
+import json
 import platform
 import secrets
 from collections.abc import Iterator
@@ -70,3 +71,8 @@ def _version_of(name: str) -> str:
         return version(name)
     except PackageNotFoundError:  # copied without what tells its version
         return "unknown"
+
+
+def digest(value: object) -> str:
+    """SHA-256 over a value as JSON, its keys in order, in hexadecimal digits."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

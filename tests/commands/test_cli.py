@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.run.java.options import SHORT_LIVED
+from nddup.run.java.java_options import SHORT_LIVED
 from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 from tests.places import ROOT

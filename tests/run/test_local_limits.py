@@ -17,7 +17,7 @@ from nddup.local import engine
 from nddup.local.pairing import expand as expanding
 from nddup.local.plan import Plan
 from nddup.local.reading import scan, workers
-from nddup.local.reading.given_texts import number_texts
+from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.run.local_job import run_locally
 from nddup.run.progress import AT_ONCE, LocalProgress

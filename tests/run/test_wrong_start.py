@@ -10,7 +10,15 @@ import pytest
 
 from nddup.run.java.heard import HOW, REFUSED, heard, why_not_started
 from nddup.run.java.installed import Java
-from nddup.run.java.options import DEFAULTS, SHORT_LIVED, SMALL_BYTES, give_way, is_small, join_options, users_options
+from nddup.run.java.java_options import (
+    DEFAULTS,
+    SHORT_LIVED,
+    SMALL_BYTES,
+    give_way,
+    is_small,
+    join_options,
+    users_options,
+)
 from nddup.run.session import LOCAL, SMALL, _options_of_new
 from tests.places import ROOT
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.mining.edges import WORKER_BYTES, Cost, Edges
-from nddup.run.memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
+from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
 from nddup.spark.clustering import graph, large_graph
 from nddup.spark.pairing import large_components
 from tests.places import ROOT

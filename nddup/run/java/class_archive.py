@@ -18,7 +18,7 @@ from pathlib import Path
 import pyspark
 
 from nddup.run.java.installed import Java
-from nddup.run.java.options import flags_of
+from nddup.run.java.java_options import flags_of
 
 FOLDER, PATTERN = "NDDUP_CACHE_DIR", "spark-*.jsa*"
 FREE_BYTES = 1 << 30

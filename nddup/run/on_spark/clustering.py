@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError
 from nddup.metrics import ClustersMetrics
 from nddup.mining.cluster_modes import Budget
-from nddup.run.memory import PYTHON_MEMORY
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
 from nddup.spark.pairing import collapse

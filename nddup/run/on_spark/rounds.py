@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
-from nddup.run.memory import PYTHON_MEMORY
 from nddup.run.on_spark.state import Job, Saved
+from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark.clustering import large_graph
 
 MOST_CONTRACTIONS = 100

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.edges import Cost
-from nddup.run import memory
+from nddup.run import task_memory
 from nddup.run.lineage import made_of
 from nddup.run.progress import Progress
 from nddup.run.session import shuffled_bytes
@@ -67,7 +67,7 @@ class Job:
     @property
     def task_memory(self) -> int:
         """Bytes that the Python worker of one task may take."""
-        return memory.task_memory(dict(self.spark.sparkContext.getConf().getAll()))
+        return task_memory.task_memory(dict(self.spark.sparkContext.getConf().getAll()))
 
     def most_edges(self, cost: Cost, nodes: int) -> int:
         """The edges among so many distinct sketches that one task takes."""
