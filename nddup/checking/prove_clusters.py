@@ -208,6 +208,9 @@ LEFT_OUT = Violations(
 BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
 """The nodes of components that are given by leaders, where the clusters say so."""
 
+ANY_NODE = "SELECT DISTINCT node FROM docs"
+"""The nodes of components that may be given by leaders, where there are no clusters."""
+
 
 def could_be_large(max_edges: int) -> str:
     """The nodes of components that could have more than `max_edges` pairs, in modes whose clusters do not say it."""

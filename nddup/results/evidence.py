@@ -190,11 +190,15 @@ def _extend(evidence: Evidence) -> None:
 
 
 def _tell_leaders(evidence: Evidence) -> None:
-    """The modes of disjoint clusters do not say which components are given by leaders, only that some are."""
-    promised = evidence.promised
-    is_untold = promised.is_led and promised.mode in ("partition", "components", "none")
-    most = 0 if promised.by_text else promised.max_edges  # of candidates, which the clusters do not show
-    text = prove_clusters.could_be_large(most) if is_untold else prove_clusters.BY_LEADERS
+    """The modes of disjoint clusters do not say which components are given by leaders, only that some are; without
+    clusters any component may be.
+    """
+    promised, text = evidence.promised, prove_clusters.BY_LEADERS
+    if promised.is_led and promised.mode == "none":
+        text = prove_clusters.ANY_NODE
+    elif promised.is_led and promised.mode in ("partition", "components"):
+        most = 0 if promised.by_text else promised.max_edges  # of candidates, which the clusters do not show
+        text = prove_clusters.could_be_large(most)
     evidence.run.keep("by_leaders", text)
 
 

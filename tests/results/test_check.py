@@ -177,6 +177,7 @@ SETTINGS: dict[str, Row] = {
     },
     "leaders": {"pairs": {"max_postings": 2, "max_edges": 3}},
     "leaders, partition": {"pairs": {"max_postings": 2, "max_edges": 3}, "clusters": {"mode": "partition"}},
+    "leaders, no clusters": {"pairs": {"max_postings": 2, "max_edges": 3}, "clusters": {"mode": "none"}},
     "leaders, components": {"pairs": {"max_postings": 2, "max_edges": 3}, "clusters": {"mode": "components"}},
     "partition": {"clusters": {"mode": "partition"}},
     "contained": {
