@@ -256,7 +256,9 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
     )
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "nddup: INPUT none.xml: no such file or folder\n"
+    *steps, said = done.stderr.splitlines()
+    assert said == "nddup: INPUT none.xml: no such file or folder"
+    assert all(step.startswith("nddup run: ") for step in steps)
     assert list(tmp_path.iterdir()) == []
 
 
