@@ -122,15 +122,15 @@ class Answer(NamedTuple):
 
 def execute(options: argparse.Namespace) -> int:
     """Carry the action out."""
-    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
-
-    spare_pandas()
-    spare_blas()
     acting: dict[str, Callable[[argparse.Namespace, Steps], Answer]] = {
         "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415 - the line is there before anything loads
+
+        spare_pandas()
+        spare_blas()
         answer = acting[options.action](options, steps)
     sys.stdout.write(answer.text)
     sys.stderr.write(answer.said)

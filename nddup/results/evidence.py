@@ -11,7 +11,6 @@ import pyarrow as pa
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.chosen_clusters import Chosen, choose_clusters
-from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole
 from nddup.results.promised import Promised
 from nddup.verifying.definitions import gather
 from nddup.verifying.near_pairs import Probes
@@ -130,6 +129,9 @@ def _recount(evidence: Evidence) -> None:
     if not evidence.promised.by_text:
         evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
         return
+
+    # What reads texts is loaded only where texts confirm the pairs.
+    from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole  # noqa: PLC0415
 
     run = evidence.run
     run.transform(prove_pairs.CANDIDATES, prove_pairs.UNLEVELLED, kernel)
