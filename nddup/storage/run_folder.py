@@ -177,7 +177,7 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Remove what this run did not make; write `metrics.json`, then the marker of a result. NddupError: as `seal`."""
+        """Remove what this run did not make; write `metrics.json`, then the marker. NddupError: as `seal`."""
         self._claim.check()
         for name in sorted(IN_SIGHT - self._fingerprints.keys()):
             self.clear(name)
