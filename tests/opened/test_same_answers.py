@@ -26,6 +26,7 @@ WORDS = [f"w{number}" for number in range(60)]
 def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
     """The small tables that each question is asked with."""
     names = list_documents(run.sql(questions.largest_clusters(200)).cast(CLUSTERS))
+    parts = names.select(["rank", "place", "doc_id"]).rename_columns(["part", "place", "doc_id"])
     clusters, documents = (
         [pa.table({"id": pa.array([one], pa.string())}) for one in [*run.sql(text)["id"].to_pylist(), "nobody's"]]
         for text in ("SELECT cluster_id AS id FROM clusters", "SELECT doc_id AS id FROM documents")
@@ -34,6 +35,9 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         questions.DESCRIBED: [names],
         questions.NEAR: [list_cells(names, 24)],
         questions.PLACES: [names.select(["doc_id"])],
+        questions.DOCUMENTS: [names.select(["doc_id"])],
+        questions.WITHIN: [parts],
+        questions.WEAKEST: [parts.drop(["place"])],
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,
