@@ -68,8 +68,9 @@ def test_passes_a_sound_run(sound: Path) -> None:
 
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits above which a sample is proved, so low that the run is above them."""
-    for name, value in {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8, "MEMBERS": 9}.items():
+    for name, value in {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8}.items():
         monkeypatch.setattr(f"nddup.results.evidence.{name}", value)
+    monkeypatch.setattr("nddup.results.chosen_clusters.MEMBERS", 9)
     monkeypatch.setattr("nddup.results.check.INCIDENCES", 12)
 
 

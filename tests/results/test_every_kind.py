@@ -84,7 +84,7 @@ def swept(run: Run, say: Say, tmp_path: Path) -> None:
     for name in ("documents", "pairs", "clusters"):
         assert int(row[name]) == len(run.rows(name))
     assert int(row["kept"]) == sum(line["kept"] for line in run.rows("keep"))
-    assert len(run.pairs()) >= (4 if run.metrics().settings["sketch"]["kind"] == "i-match" else 9)
+    assert len(run.pairs()) >= {"i-match": 4, "whole": 8}.get(run.metrics().settings["sketch"]["kind"], 9)
     assert run.metrics().records == len(texts()) + 1
 
     text = (run.folder / "metrics.json").read_text()
