@@ -87,7 +87,7 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
     """Before any is mined; of one that is cut into shares, its largest shares."""
-    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.plan"}[name]
+    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.clustering.graph"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
     for module in ("mine_components", "shares"):
         monkeypatch.setattr(f"nddup.local.clustering.{module}.bound_memory", lambda *_: TOO_MUCH)
@@ -120,13 +120,13 @@ def test_auto_goes_on_with_spark_where_java_is(
     """With the documents that were read; without Java the command is named."""
     asked: list[dict[str, Any]] = []
 
-    def go_on(options: object, config: object, how: dict[str, Any]) -> dict[str, Any]:
-        del options, config
+    def go_on(inputs: object, output: object, config: object, **how: object) -> dict[str, Any]:
+        del inputs, output, config
         asked.append(how)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
-    monkeypatch.setattr(command, "_run_on_spark", go_on)
+    monkeypatch.setattr(command, "_prepare_spark", lambda *_: go_on)
     monkeypatch.setattr("nddup.run.engines.has_java", lambda: has_java)
 
     status = cli.main(["run", str(pages), "--output", str(tmp_path / "run")])

@@ -26,7 +26,8 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
         is_there = spark.catalog.databaseExists(place)
         held = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
     except (PySparkException, Py4JJavaError) as error:  # some of a catalog's own classes come unconverted
-        raise ConfigError(f"--tables {place}: {str(error).partition(chr(10))[0]}") from error
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ConfigError(f"--tables {place}: {said}") from error
     if not is_there:
         raise ConfigError(f"--tables {place}: there is no such schema; CREATE SCHEMA {place} makes it")
     if held and not overwrite:
