@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.local.clustering.cluster_names import NO_CLUSTERS, Clusters, name_sets
+from nddup.local.clustering.cluster_names import Clusters, name_sets, no_clusters
 from nddup.local.clustering.false_components import count_false_components, list_false_components
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.keep_list import list_kept
@@ -172,7 +172,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
     is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
     false = list_false_components(graph, nodes, is_exact=is_exact)
-    named = NO_CLUSTERS if mode == "none" else _mine(graph, nodes, plan, workers)
+    named = no_clusters() if mode == "none" else _mine(graph, nodes, plan, workers)
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0
     counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))

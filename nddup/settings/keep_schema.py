@@ -7,6 +7,10 @@ from pydantic import Field, field_validator
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.settings.section import Section
 
+WORDS = ("longest", "first-id", "first", "shortest-url")
+LONGEST = 100
+"""Characters of a refused value that are shown."""
+
 
 class KeepConfig(Section):
     """Which of several near-duplicates stays."""
@@ -19,6 +23,15 @@ class KeepConfig(Section):
     prefer: list[str] | None = Field(
         None, description="globs of `source` in order: a document of an earlier one comes before any of a later one"
     )
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _is_word_or_columns(cls, value: object) -> object:
+        """One message in place of one for each form."""
+        if value in WORDS or (isinstance(value, list) and all(isinstance(column, str) for column in value)):
+            return value
+        expected = f"expected {', '.join(WORDS)}, or columns such as [-score:number, date]"
+        raise ValueError(f"{expected}; got {str(value)[:LONGEST]!r}")
 
     @field_validator("policy")
     @classmethod

@@ -21,10 +21,10 @@ def test_the_policy_orders_the_documents(spark: SparkSession, policy: str, order
     """Most tokens, smallest id, first in the collection, shortest address (none is last); ties by id."""
     rows = [
         # key, id, url, source, record, tokens, ...
-        (3, "a", None, "f", 4, 10, 9, bytearray(b""), "a", [1], None, None),
-        (2, "b", "u/1", "f", 3, 10, 9, bytearray(b""), "b", [2], None, None),
-        (5, "c", "u/2", "f", 6, 12, 9, bytearray(b""), "c", [3], None, None),
-        (1, "d", "u/long", "f", 2, 9, 9, bytearray(b""), "d", [4], None, None),
+        (3, "a", None, "f", 4, 10, 9, bytearray(b""), None, "a", [1], None, None),
+        (2, "b", "u/1", "f", 3, 10, 9, bytearray(b""), None, "b", [2], None, None),
+        (5, "c", "u/2", "f", 6, 12, 9, bytearray(b""), None, "c", [3], None, None),
+        (1, "d", "u/long", "f", 2, 9, 9, bytearray(b""), None, "d", [4], None, None),
     ]
 
     nodes = name_nodes(spark.createDataFrame(rows, DOCUMENTS), order=Order(policy)).collect()

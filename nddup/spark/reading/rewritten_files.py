@@ -108,7 +108,7 @@ def _rewrite_files(
     for row in rows_of(_split(batches, held)):
         source = row["source"]
         given = held.pop(source, [])
-        rows = pa.Table.from_batches(given) if given else _NO_VERDICTS
+        rows = pa.Table.from_batches(given) if given else _no_verdicts()
         verdicts = judge(rows, head.format.kind, is_tagging=how.is_tagging, may_go_on=how.may_go_on)
         stored = Stored(row["compression"], row["most"], how.limits.max_record)
         cutter = _Cutter(numbers[source], end)
@@ -121,7 +121,8 @@ def _rewrite_files(
             raise NddupError(f"{source}: {error}") from None
 
 
-_NO_VERDICTS = pa.table({**{name: [] for name in NAMES}, "reason": []})
+def _no_verdicts() -> pa.Table:
+    return pa.table({**{name: [] for name in NAMES}, "reason": []})
 
 
 def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
