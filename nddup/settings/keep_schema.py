@@ -1,5 +1,6 @@
 """The section that says which of several near-duplicates stays."""
 
+import reprlib
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -8,8 +9,6 @@ from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.settings.section import Section
 
 WORDS = ("longest", "first-id", "first", "shortest-url")
-LONGEST = 100
-"""Characters of a refused value that are shown."""
 
 
 class KeepConfig(Section):
@@ -31,7 +30,7 @@ class KeepConfig(Section):
         if value in WORDS or (isinstance(value, list) and all(isinstance(column, str) for column in value)):
             return value
         expected = f"expected {', '.join(WORDS)}, or columns such as [-score:number, date]"
-        raise ValueError(f"{expected}; got {str(value)[:LONGEST]!r}")
+        raise ValueError(f"{expected}; got {reprlib.repr(value)}")
 
     @field_validator("policy")
     @classmethod
