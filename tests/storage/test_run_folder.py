@@ -120,9 +120,12 @@ def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path)
 
 
 def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession, tmp_path: Path) -> None:
-    """No run, no end, another format: each refused with what it is."""
-    with pytest.raises(OutputError, match="is not a run of nddup"):
+    """No folder, no run, no end, another format: each refused with what it is."""
+    with pytest.raises(OutputError, match="no such folder"):
         SparkFolder(spark, str(tmp_path / "none")).open()
+    (tmp_path / "other").mkdir()
+    with pytest.raises(OutputError, match="is not a run of nddup"):
+        SparkFolder(spark, str(tmp_path / "other")).open()
     folder = started(spark, tmp_path / "out")
     with pytest.raises(OutputError, match="the run did not finish; what it holds is not a result"):
         folder.open()
