@@ -19,7 +19,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
         for row in rows
     ]
     head = "".join(f'<th style="{_CELL}left">{escape(name)}</th>' for name in headings)
-    said = f'<caption style="text-align:left;opacity:.75">{escape(caption)}</caption>' if caption else ""
+    said = f'<caption style="text-align:left;white-space:nowrap;opacity:.75">{escape(caption)}</caption>' if caption else ""
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
