@@ -34,6 +34,7 @@ MEANT = {
     "jobs": "local.processes", "ngram": "shingle.length", "num-perm": "sketch.size",
 }  # fmt: skip
 """Options of other programs, and the setting that does the same here."""
+
 COLLECTED_AFTER = 50_000
 """Objects made until cycles among the young ones are looked for. What the libraries make while they load stays for
 good, and at Python's 700 a tenth of the time of a short command is spent on looking at it."""

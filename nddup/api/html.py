@@ -8,6 +8,7 @@ LONGEST = 120
 """Characters of a value that are shown."""
 
 _CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:"
+_CAPTION = "text-align:left;white-space:nowrap;opacity:.75"
 _ITEMS = 6
 """Items of a list that are shown."""
 
@@ -19,7 +20,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
         for row in rows
     ]
     head = "".join(f'<th style="{_CELL}left">{escape(name)}</th>' for name in headings)
-    said = f'<caption style="text-align:left;white-space:nowrap;opacity:.75">{escape(caption)}</caption>' if caption else ""
+    said = f'<caption style="{_CAPTION}">{escape(caption)}</caption>' if caption else ""
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 

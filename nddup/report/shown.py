@@ -30,19 +30,24 @@ CLUSTERS = pa.schema(
         ("members", pa.list_(pa.string())),
     ]
 )
+DESCRIBED = (
+    ("doc_id", pa.string()),
+    ("url", pa.string()),
+    ("source", pa.string()),
+    ("record", pa.int64()),
+    ("n_tokens", pa.int32()),
+    ("n_features", pa.int32()),
+    ("kept", pa.bool_()),
+    ("duplicate_of", pa.string()),
+    ("reason", pa.string()),
+)
+"""What is said of a document wherever one is shown."""
+
 LISTED = pa.schema(
     [
         ("rank", pa.int32()),
         ("place", pa.int32()),
-        ("doc_id", pa.string()),
-        ("url", pa.string()),
-        ("source", pa.string()),
-        ("record", pa.int64()),
-        ("n_tokens", pa.int32()),
-        ("n_features", pa.int32()),
-        ("kept", pa.bool_()),
-        ("duplicate_of", pa.string()),
-        ("reason", pa.string()),
+        *DESCRIBED,
     ]
 )
 CELLS = pa.schema(
@@ -56,15 +61,7 @@ CELLS = pa.schema(
 )
 DOCUMENTS = pa.schema(
     [
-        ("doc_id", pa.string()),
-        ("url", pa.string()),
-        ("source", pa.string()),
-        ("record", pa.int64()),
-        ("n_tokens", pa.int32()),
-        ("n_features", pa.int32()),
-        ("kept", pa.bool_()),
-        ("duplicate_of", pa.string()),
-        ("reason", pa.string()),
+        *DESCRIBED,
         ("stands", pa.int64()),
         ("longest", pa.int32()),
         ("pairs", pa.int64()),

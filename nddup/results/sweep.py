@@ -64,16 +64,19 @@ class Engines:
 
     @cached_property
     def storage(self) -> "LocalStorage | Storage":
-        """The file system of the inputs and the output: `nddup.storage.files.Storage` where it is Hadoop's."""
-        if self.is_here:
-            return LocalStorage()
+        """The file system of the output."""
+        return LocalStorage() if self.is_here else self._hadoop
+
+    @cached_property
+    def _hadoop(self) -> "Storage":
         from nddup.storage.files import Storage  # noqa: PLC0415
 
         return Storage(self.spark)
 
     def describe(self) -> dict[str, Any]:
         """What the runs are of: a sweep is resumed only where all of it is the same."""
-        files = self.storage.list_inputs(self._inputs).files
+        are_here = is_read_here(*self._inputs, master=self._master)  # they may lie elsewhere than the output
+        files = (LocalStorage() if are_here else self._hadoop).list_inputs(self._inputs).files
         return {
             "versions": versions(),
             "settings": settings_of(self._base),

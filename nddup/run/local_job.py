@@ -33,7 +33,7 @@ from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, ske
 from nddup.run.measures import metrics_of
 from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
 from nddup.run.stage import settings_of
-from nddup.run.written_again import AS_INPUT, OUTPUTS, require_taggable
+from nddup.run.written_again import AS_INPUT, missing_outputs, require_taggable
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.text_choice import TextChoice, add_pairs, choose_documents
@@ -163,10 +163,7 @@ def _write_kept_once(
 
 def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sketched: Sketched, found: Found) -> None:
     """The inputs without the removed documents, and with tags, where an earlier attempt has not written them."""
-    asked = [name for name in OUTPUTS if getattr(job.config.output, name) == AS_INPUT]
-    if "tagged" not in asked:
-        folder.clear("tagged")
-    waiting = [name for name in asked if not folder.has(name, **made_of(name, job.config))]
+    waiting = missing_outputs(job.config, folder)
     if not waiting:
         return
 

@@ -2,8 +2,10 @@
 
 from nddup.errors import ConfigError
 from nddup.rewriting.rewrite_file import UNTAGGED
+from nddup.run.lineage import made_of
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import Config
+from nddup.storage.run_folder import RunFolder
 
 AS_INPUT = "as-input"
 OUTPUTS = ("kept", "tagged")
@@ -13,6 +15,14 @@ OUTPUTS = ("kept", "tagged")
 def reads_contents(config: Config) -> bool:
     """Whether the kept documents are written in another form than they came in, so that their places are needed."""
     return config.output.kept not in ("none", AS_INPUT)
+
+
+def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
+    """Which of `OUTPUTS` are asked for and were not written by an earlier attempt; what is not asked for is removed."""
+    asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
+    if "tagged" not in asked:
+        folder.clear("tagged")
+    return [name for name in asked if not folder.has(name, **made_of(name, config))]
 
 
 def require_taggable(collection: Collection, config: Config) -> None:

@@ -12,8 +12,10 @@ from nddup.metrics import RunMetrics
 from nddup.results.sweep import Engines
 from nddup.results.sweep_grid import read_grid, table_of
 from nddup.run.local_job import run_locally
+from nddup.scanning.input_files import Listing
 from nddup.settings.load import build_config, load_config
 from nddup.settings.schema import Config
+from nddup.storage.local_storage import LocalStorage
 
 WORDS = [f"w{number}" for number in range(80)]
 
@@ -172,3 +174,25 @@ def test_a_sweep_of_something_else_is_not_resumed(tmp_path: Path, capsys: pytest
     (tmp_path / "sweep" / "_SWEEP.json").unlink()
     assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.9]", "--resume") == 2
     assert "holds no sweep that can be resumed" in capsys.readouterr().err
+
+
+def test_inputs_may_lie_elsewhere_than_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages in HDFS, a sweep on this machine: Hadoop lists the inputs, and this machine's folder holds the tables."""
+    listed: list[list[str]] = []
+
+    class Hadoop:
+        def __init__(self, spark: object) -> None:
+            del spark
+
+        def list_inputs(self, inputs: list[str]) -> Listing:
+            listed.append(inputs)
+            return Listing((), (), ())
+
+    monkeypatch.setattr("nddup.storage.files.Storage", Hadoop)
+    monkeypatch.setattr(Engines, "spark", None)
+
+    engines = Engines(["hdfs:///pages"], str(tmp_path / "sweep"), load_config(), master=None, truth=None)
+
+    assert engines.describe()["inputs"] == {}
+    assert listed == [["hdfs:///pages"]]
+    assert isinstance(engines.storage, LocalStorage)

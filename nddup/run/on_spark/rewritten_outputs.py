@@ -15,7 +15,7 @@ from nddup.run.lineage import made_of
 from nddup.run.on_spark.listings import PLAIN_COMMIT
 from nddup.run.on_spark.pipeline import Found
 from nddup.run.on_spark.state import Job, persisted
-from nddup.run.written_again import AS_INPUT, OUTPUTS
+from nddup.run.written_again import AS_INPUT, missing_outputs
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.settings.scan_rules import limits_of
 from nddup.settings.schema import Config
@@ -41,10 +41,7 @@ def require_no_pages(collection: Collection, config: Config) -> None:
 
 def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: Found) -> None:
     """The inputs without the removed documents, and with tags, where an earlier attempt has not written them."""
-    asked = [name for name in OUTPUTS if getattr(job.config.output, name) == AS_INPUT]
-    if "tagged" not in asked:
-        folder.clear("tagged")
-    waiting = [name for name in asked if not folder.has(name, **made_of(name, job.config))]
+    waiting = missing_outputs(job.config, folder)
     if not waiting:
         return
 
