@@ -19,7 +19,7 @@ from nddup.mining.fimi import read_fimi
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.transactions import Context
-from nddup.sketching.min_s import sketch_texts
+from nddup.sketching.recipe import Recipe, make_sketches
 
 SIZE, LENGTH = 100, 5
 COUNTS = (95, 90, 85, 80, 70, 60, 50)
@@ -48,14 +48,14 @@ def run(options: argparse.Namespace) -> None:
 
 def sketch_context(options: argparse.Namespace) -> Context:
     """The min-s sketches of the pages, each shingle a transaction of the pages that hold it."""
-    return context_of(texts_of(load_pages(options)), length=LENGTH, size=SIZE)
+    return context_of(texts_of(load_pages(options)), Recipe(length=LENGTH, size=SIZE))
 
 
-def context_of(texts: list[str], *, length: int, size: int, distinct: bool = False) -> Context:
-    """The min-s sketches of some texts, each shingle a transaction; `distinct`: equal sketches are one item."""
+def context_of(texts: list[str], recipe: Recipe, *, distinct: bool = False) -> Context:
+    """The sketches of some texts, each of their ids a transaction; `distinct`: equal sketches are one item."""
     data = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
-    made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=length, size=size)
+    made = make_sketches(np.frombuffer(b"".join(data), np.uint8), offsets, recipe)
     rows = np.split(made.ids, made.offsets[1:-1])
     if distinct:
         rows = list({row.tobytes(): row for row in rows}.values())

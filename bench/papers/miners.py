@@ -1,7 +1,7 @@
 """The miner beside others, as the least number k of common features falls: a C miner, and MLlib's FP-Growth.
 
-The context is that of the profile of 2009: shingles of 20 words, images of 100, equal images once. FP-Growth lists all
-frequent sets, from which the maximal ones would still have to be chosen; it runs on Spark with both cores.
+The contexts are those of 2009: shingles of 20 words, images of 100 by either method, equal images once. FP-Growth lists
+all frequent sets, from which the maximal ones would still have to be chosen; it runs on Spark with both cores.
 """
 
 import argparse
@@ -18,18 +18,30 @@ from bench.mining import context_of, limited_fpgrowth
 from bench.papers.cells import Cells, Values
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.transactions import Context
+from nddup.sketching.recipe import Recipe
 
 SUPPORTS = (100, 95, 90, 85, 80, 70, 60, 50)
-LENGTH, SIZE, LIMIT = 20, 100, 120
+LIMIT = 300
+RECIPES = {
+    "n smallest of a permutation": Recipe(length=20, size=100),
+    "smallest of n permutations": Recipe("min-perm", length=20, size=100, permutation="gf2", tagged=False),
+}
 
 
 def measure(options: argparse.Namespace, cells: Cells, folder: Path) -> None:
-    """Mine the pages at every k."""
-    context = context_of(texts_of(load_pages(options)), length=LENGTH, size=SIZE, distinct=True)
-    for support in SUPPORTS:
-        cells.get("miners", {"k": support}, partial(_mine, context, support))
-    for support in SUPPORTS:
-        cells.get("mllib", {"k": support}, partial(_mllib, context, support, folder))
+    """Mine the images of the pages at every k, by method."""
+    texts = texts_of(load_pages(options))
+    for method, recipe in RECIPES.items():
+        context = context_of(texts, recipe, distinct=True)
+        for support in SUPPORTS:
+            cells.get("miners", {"method": method, "k": support}, partial(_mine, context, support))
+
+        saved = folder / "context.npz"
+        np.savez(saved, offsets=context.offsets, items=context.items)
+        for support in SUPPORTS:
+            made = cells.get("mllib", {"method": method, "k": support}, partial(_mllib, saved, support))
+            if made["seconds"] is None:
+                break  # a lower k has more sets
 
 
 def _mine(context: Context, support: int) -> Values:
@@ -45,12 +57,9 @@ def _mine(context: Context, support: int) -> Values:
             "same": len(listed) == sets.supports.size if listed else None}  # fmt: skip
 
 
-def _mllib(context: Context, support: int, folder: Path) -> Values:
+def _mllib(context: Path, support: int) -> Values:
     """FP-Growth in a process of its own; None where it passed the limit or failed."""
-    path = folder / "context.npz"
-    if not path.exists():
-        np.savez(path, offsets=context.offsets, items=context.items)
-    command = [sys.executable, "-m", "bench.papers.mllib_fpgrowth", str(path), str(support)]
+    command = [sys.executable, "-m", "bench.papers.mllib_fpgrowth", str(context), str(support)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:

@@ -14,7 +14,9 @@ def main() -> None:
     loaded = np.load(sys.argv[1])
     support = int(sys.argv[2])
     rows = [row.tolist() for row in np.split(loaded["items"], loaded["offsets"][1:-1])]
-    spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
+    # A shingle in thousands of pages makes a tree as deep, which Java serialises by recursion.
+    spark = builder.config("spark.driver.extraJavaOptions", "-Xss512m").getOrCreate()
     frame = spark.createDataFrame(pd.DataFrame({"items": rows})).cache()
     frame.count()
 

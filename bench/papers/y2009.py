@@ -8,7 +8,7 @@ closure      the same for connected components beside maximal sets, and the pair
 sizes        how many clusters have how many documents
 """
 
-import csv
+import re
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -28,6 +28,11 @@ SIMILARITY = 0.85
 SHARES = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 Grid = Mapping[str, Sequence[object]]
 BEST = ("shingle.length=10", "sketch.size=150")
+_TOLD = re.compile(
+    r"at least [\d.]+: (?P<pairs>[\d,]+) pairs.*compared: (?P<compared>[\d,]+) pairs"
+    r".*all others, (?P<missed>[\d,]+) of (?P<sampled>[\d,]+) are not in",
+    re.DOTALL,
+)
 
 
 def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
@@ -65,9 +70,10 @@ def make_truth(folder: Path, inputs: list[str], truth: Path) -> Values:
     started = time.monotonic()
     told = nddup("truth", str(run), "--similarity", str(SIMILARITY), "--output", str(truth))
     seconds = round(time.monotonic() - started, 1)
-    with truth.open(encoding="utf-8") as file:
-        rows = list(csv.reader(line for line in file if not line.startswith("#")))
-    return {"seconds": seconds, "pairs": len(rows), "told": told}
+    found = _TOLD.search(told)
+    if not found:
+        raise ValueError(f"nddup truth: expected the counts of the list, found {told!r}")
+    return {"seconds": seconds, **{name: int(number.replace(",", "")) for name, number in found.groupdict().items()}}
 
 
 def _image(folder: Path, inputs: list[str], profile: str) -> Values:
