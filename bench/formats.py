@@ -31,6 +31,7 @@ from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts
+from nddup.scanning.text_buffers import text_buffers
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, sketch_rule
@@ -229,9 +230,9 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
                     content_fingerprint(record_)
                     texts.append(text)
                 if len(texts) >= BATCH:
-                    sketch_texts(texts, sketch_rule(job.config))
+                    sketch_texts(*text_buffers(texts), sketch_rule(job.config))
                     texts = []
-    sketch_texts(texts, sketch_rule(job.config))
+    sketch_texts(*text_buffers(texts), sketch_rule(job.config))
     return documents
 
 

@@ -139,11 +139,12 @@ def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: AN
     """A run in this process and its workers, which load while this process still does."""
     from nddup.local.reading.processes import Processes, is_worth_it  # noqa: PLC0415
     from nddup.settings.derive import processes_of  # noqa: PLC0415
-    from nddup.start_up import spare_pandas  # noqa: PLC0415
+    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
     count = processes_of(config)
     processes = Processes.start(count) if count > 1 and is_worth_it(options.inputs) else None
     spare_pandas()
+    spare_blas()
     from nddup.run.local_job import run_locally  # noqa: PLC0415
 
     return partial(run_locally, processes=processes)

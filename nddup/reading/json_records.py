@@ -22,7 +22,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
     start = excerpt(chunk, head.encoding)
     try:
-        row = _DECODER.decode(chunk.decode(head.encoding).lstrip("\ufeff"))
+        row = _decode(chunk, head.encoding)
     except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
         return Reject("malformed", str(error), start)
     if not isinstance(row, dict):
@@ -42,6 +42,14 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
         return Reject("no content", f"no text at {' or '.join(declared.content)}", start, doc_id)
     policy = tuple(_scalar(_reach(row, path)) for path in declared.policy)
     return make_record(doc_id, url, fields, start=start, policy=policy)
+
+
+def _decode(chunk: bytes, encoding: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """What stands in a line. Raises ValueError or RecursionError where that is no JSON."""
+    line = chunk.decode(encoding).lstrip("\ufeff")
+    row = _DECODER.decode(line)
+    may_be_half = "\\ud" in line or "\\uD" in line  # only an escape can be half a character
+    return _without_surrogates(row) if may_be_half else row
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
@@ -76,15 +84,19 @@ def _scalar(value: object) -> str | None:
 
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [_without_surrogates(text) for text in values if isinstance(text, str)]
+    return [text for text in values if isinstance(text, str)]
 
 
-def _without_surrogates(text: str) -> str:
-    """The text; a lone surrogate, which JSON can escape, becomes U+FFFD."""
-    if text.isascii():  # a look is free
-        return text
+def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """The value; a lone surrogate in it becomes U+FFFD."""
+    if isinstance(value, list):
+        return [_without_surrogates(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _without_surrogates(one) for key, one in value.items()}
+    if not isinstance(value, str) or value.isascii():  # a look is free
+        return value
     try:
-        text.encode()  # a fifth of the time that the expression takes to find nothing
+        value.encode()  # a fifth of the time that the expression takes to find nothing
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
+        return _SURROGATE.sub("\ufffd", value)
+    return value

@@ -23,6 +23,7 @@ from nddup.repository.lookup.meetings import Matching
 from nddup.repository.segments.layout import LAYOUT
 from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import sketch_texts
+from nddup.scanning.text_buffers import text_buffers
 from nddup.settings import derive
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
@@ -90,7 +91,7 @@ class Identity:
     def proof(self) -> str:
         """Digest of what the eight texts become."""
         texts = [self.sketching.text.read(Record("x", None, (text,), None))[0] for text in TEXTS]
-        made = sketch_texts(texts, self.sketching)
+        made = sketch_texts(*text_buffers(texts), self.sketching)
         digest = hashlib.sha256(made.offsets.astype("<i8").tobytes() + made.ids.astype("<u8").tobytes())
         return digest.hexdigest()
 

@@ -12,13 +12,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
-from nddup.reading.records import content_fingerprint
+from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import SketchRule
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.text_buffers import join_encoded
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
@@ -29,7 +30,7 @@ from nddup.working_tables import RECORDS
 
 
 class _Row(NamedTuple):
-    """A row of RECORDS without its sketch; `text` is empty for a reject."""
+    """A row of RECORDS without its sketch; `text`, in UTF-8, is empty for a reject."""
 
     source: str
     split: int
@@ -42,7 +43,7 @@ class _Row(NamedTuple):
     reason: str | None
     detail: str
     excerpt: str
-    text: str
+    text: bytes
 
 
 PLAIN = tuple(name for name in _Row._fields if name != "text")
@@ -64,15 +65,14 @@ class SketchRecords:
         del head
         for some in found:
             rows = [_row_of(one, self.rule) for one in some]
-            texts = [row.text for row in rows]
-            made = sketch_texts(texts, self.rule)
-            sequences = fingerprint_rows(hash_rows(*text_buffers(texts))) if self.rule.by_text else None
+            texts = join_encoded([row.text for row in rows])
+            made = sketch_texts(*texts, self.rule)
+            sequences = fingerprint_rows(hash_rows(*texts)) if self.rule.by_text else None
             yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe, sequences)
 
 
-def sketch_texts(texts: list[str], rule: SketchRule) -> Sketches:
-    """The sketches of texts, in one call of the kernel that the recipe asks for."""
-    data, bounds = text_buffers(texts)
+def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule) -> Sketches:
+    """The sketches of texts, as of `text_buffers`, in one call of the kernel that the recipe asks for."""
     if rule.recipe.words is not None:
         return sketcher_of(rule.recipe.words, rule.lexicon).sketch(data, bounds)
     return make_sketches(data, bounds, rule.recipe, np.frombuffer(rule.left_out, np.uint64))
@@ -81,20 +81,23 @@ def sketch_texts(texts: list[str], rule: SketchRule) -> Sketches:
 def _row_of(one: Found, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
-        return _Row(*place, record.doc_id, None, None, 0, None, record.reason, record.detail, record.excerpt, "")
+        return _Row(*place, record.doc_id, None, None, 0, None, record.reason, record.detail, record.excerpt, b"")
 
     text, replaced = rule.text.read(record)
+    encoded = text.encode()
+    # A plain text is its own content: it is encoded once for both.
+    is_content = len(record.fields) == 1 and record.fields[0] is text
     return _Row(
         *place,
         record.doc_id,
         record.url,
-        content_fingerprint(record),
+        fingerprint_bytes(encoded) if is_content else content_fingerprint(record),
         replaced,
         record.policy or None,
         None,
         "",
         "",
-        text,
+        encoded,
     )
 
 
@@ -103,7 +106,7 @@ def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Ro
     for i in np.flatnonzero(made.n_tokens < min_tokens):
         if rows[i].reason is None:
             detail = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
-            rows[i] = rows[i]._replace(reason="short", detail=detail, excerpt=rows[i].text[:EXCERPT_LENGTH])
+            rows[i] = rows[i]._replace(reason="short", detail=detail, excerpt=rows[i].text.decode()[:EXCERPT_LENGTH])
     return rows
 
 

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel
 
-from nddup.matching.connected_pairs import Limits
 from nddup.matching.threshold import Threshold
 from nddup.settings.confirmation import conflicts_of_texts
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.lsh_bands import Bands, choose_bands
-from nddup.sketching.lsh_keys import Finder
-from nddup.sketching.minhash import DATASKETCH_SEEDS
 
-if TYPE_CHECKING:  # what makes sketches takes long to load, and a command that only reads a run makes none
+if TYPE_CHECKING:  # kernels take long to load: a command that only reads a run needs none, a run starts workers first
+    from nddup.matching.connected_pairs import Limits
+    from nddup.sketching.lsh_keys import Finder
     from nddup.sketching.recipe import Recipe
     from nddup.sketching.words.word_sketches import Kind as WordKind
     from nddup.sketching.words.word_sketches import WordRule
@@ -103,12 +102,14 @@ def threshold_of(config: Config) -> Threshold:
     )
 
 
-def limits_of(config: Config) -> Limits | None:
+def limits_of(config: Config) -> "Limits | None":
     """What a component and a family of heavy sketches may come to.
 
     None where there are no leaders: where one sketch contains another, where candidates are pairs unseen, and where the
     pairs do not make clusters. Long lists of sketches are cut there.
     """
+    from nddup.matching.connected_pairs import Limits  # noqa: PLC0415
+
     pairs = config.pairs
     if pairs.measure == "containment" or not config.sketch.verify or not kind_of(config.sketch).is_mined:
         return None
@@ -133,8 +134,10 @@ def bands_of(config: Config) -> Bands:
     return Bands(bands, rows)
 
 
-def finder_of(config: Config) -> Finder | None:
+def finder_of(config: Config) -> "Finder | None":
     """How the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
+    from nddup.sketching.lsh_keys import Finder  # noqa: PLC0415
+
     finder = KINDS[config.sketch.kind].finder
     if finder == "bands":
         return Finder(*bands_of(config))
@@ -190,6 +193,8 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
     if sketch.bits is not None and sketch.fingerprint != "rabin":
         found.append(f"sketch.bits: of Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
     if _permutation(sketch) == "datasketch":
+        from nddup.sketching.minhash import DATASKETCH_SEEDS  # noqa: PLC0415
+
         if sketch.kind != "minhash":
             found.append(f"sketch.permutation: datasketch is of kind minhash, got kind {sketch.kind}")
         elif sketch.seed >= DATASKETCH_SEEDS:

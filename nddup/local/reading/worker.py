@@ -16,7 +16,7 @@ from nddup.reading.pages import markup, page_limits
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
 from nddup.sketching.min_s import sketch_texts
-from nddup.start_up import spare_pandas
+from nddup.start_up import spare_blas, spare_pandas
 
 __all__ = ["serve", "sketch_records"]
 
@@ -30,6 +30,7 @@ Answer = tuple[int, str]
 def serve(descriptors: Sequence[str]) -> None:
     """Load the kernels, fork a process for each descriptor but the last, and work for it."""
     spare_pandas()
+    spare_blas()
     load_kernels()
     *others, last = map(int, descriptors)
     children = []
