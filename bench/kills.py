@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nddup.repository
+from nddup.repository.places.find_place import find_place
 from nddup.repository.segments.commits import LostRaceError, versions_in
 from nddup.repository.table_totals import tables_totals
 
@@ -96,7 +97,7 @@ def _judge(folder: Path) -> list[str]:
     repo = nddup.repository.open(str(folder / "repo"))
     told = {line for path in folder.glob("told-*") for line in path.read_text(encoding="utf-8").split()}
     lost = told - set(repo.tables()["documents"]["doc_id"].to_pylist())
-    versions = versions_in(folder / "repo")
+    versions = versions_in(find_place(folder / "repo"))
     read = [path.read_text(encoding="utf-8").split("\n") for path in folder.glob("read-*")]
     wrong = [line for lines in read for line in lines[1:]]
     wrong += [f"{doc_id} was committed and is lost" for doc_id in sorted(lost)]

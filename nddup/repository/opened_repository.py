@@ -4,7 +4,6 @@ A query must answer soon after the start of a process, so each verb imports what
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -12,12 +11,12 @@ import pyarrow as pa
 from nddup.local.reading.workers import Progress, Workers
 from nddup.repository.given_inputs import Inputs, Reading, find_source, reading_of
 from nddup.repository.identity import Identity
+from nddup.repository.places.find_place import find_place
 from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.settings.derive import processes_of
-from nddup.storage.local_storage import local_path
 
 if TYPE_CHECKING:
     from nddup.repository.prove_version import Proof
@@ -38,7 +37,7 @@ class Repository:
         Raises:
             OutputError: if there is none, it has another layout, or sketches made here would not compare with its own.
         """
-        self._repo = Path(local_path(path))
+        self._repo = find_place(path)
         self.progress: Progress | None = None
         commit = read_commit(self._repo, version)
         self._identity = Identity.read(commit.repository, repo=str(self._repo))
@@ -49,7 +48,7 @@ class Repository:
         """Make an empty repository: see `nddup.repository.create`."""
         from nddup.repository.write_versions import create  # noqa: PLC0415
 
-        create(Path(local_path(path)), identity)
+        create(find_place(path), identity)
         return cls(path)
 
     @property

@@ -11,9 +11,8 @@ from nddup.local import engine
 from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.repository.live_tables import live_tables
+from nddup.repository.places.place import Place
 from nddup.repository.row_digests import COLUMNS
-from nddup.repository.segments.commits import SEGMENTS
-from nddup.repository.segments.segment_files import digest_file
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import tables_totals
 
@@ -52,12 +51,19 @@ def _prove_files(snapshot: Snapshot) -> Proof:
     """Every file has the size and the SHA-256 that were committed."""
     wrong, count = [], 0
     for segment in snapshot.commit.segments:
-        for name, (size, digest) in segment.files.items():
-            path, count = snapshot.repo / SEGMENTS / segment.name / name, count + 1
-            if not path.is_file() or path.stat().st_size != size or digest_file(path) != digest:
+        for name, written in segment.files.items():
+            count += 1
+            if _measure(snapshot.repo, f"{segment.name}/{name}") != written:
                 wrong.append(f"{segment.name}/{name}")
     detail = f"{count} files" if not wrong else f"{', '.join(wrong)} of {count} files differ"
     return Proof("the files are those that were written", not wrong, detail)
+
+
+def _measure(repo: Place, name: str) -> tuple[int, str] | None:
+    try:
+        return repo.measure(name)
+    except FileNotFoundError:
+        return None
 
 
 def _compare(promise: str, ours: dict[str, tuple[int, str]], theirs: dict[str, tuple[int, str]]) -> Proof:

@@ -1,6 +1,5 @@
 """A version as a run's folder: `show`, `report`, `evaluate` and `check` read it as they read a run."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
     """
     config = snapshot.identity.config
     folder = LocalFolder(output)
-    repo = str(Path(snapshot.repo).resolve())
+    repo = snapshot.repo.full_name()
     inputs = {"paths": [repo], "files": {}, "repository": repo, "version": snapshot.commit.version}
     with folder:
         folder.start(settings=settings_of(config), inputs=inputs)

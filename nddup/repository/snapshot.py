@@ -6,7 +6,6 @@ A snapshot never changes: what a writer commits meanwhile is another version.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from nddup.errors import OutputError
 from nddup.local.columns import one_chunk
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.meetings import Matching, Near, Rows, find_near
+from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Commit
 from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sketches
 from nddup.repository.segments.segment_files import among, read_all
@@ -55,7 +55,7 @@ class NodeIndex(NamedTuple):
 class Snapshot:
     """A version: where it lies, its commit, and what the repository is."""
 
-    repo: Path
+    repo: Place
     commit: Commit
     identity: Identity
 

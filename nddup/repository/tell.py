@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import OutputError
+from nddup.repository.places.find_place import find_place
 from nddup.repository.query_stored import Ask
 from nddup.repository.segments.commits import Commit, read_commit, versions_in
 from nddup.repository.segments.layout import MATCHES
@@ -46,7 +47,7 @@ def tell_written(repo: str, written: "Written") -> str:
 
 def tell_history(repo: str) -> str:
     """The versions, one a line; then the segments of the newest with their sizes."""
-    where = Path(local_path(repo))
+    where = find_place(repo)
     commits = [read_commit(where, version) for version in versions_in(where)]
     newest = commits[-1]
     about = newest.repository

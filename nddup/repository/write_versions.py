@@ -3,12 +3,9 @@
 The segment is written first, then the commit that names it. What fails in between leaves a folder that no commit names.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +17,13 @@ from nddup.local.reading.workers import Workers
 from nddup.repository.batches import Batch
 from nddup.repository.identity import Identity, require_possible
 from nddup.repository.make_change import Change, make_change
+from nddup.repository.places.place import Place
 from nddup.repository.row_digests import COLUMNS
-from nddup.repository.segments.commits import COMMITS, SEGMENTS, Commit, LostRaceError, Segment, write_commit
+from nddup.repository.segments.commits import Commit, LostRaceError, Segment, UnansweredCommitError, write_commit
 from nddup.repository.segments.layout import CHANGES
 from nddup.repository.segments.mapped import map_segment
 from nddup.repository.segments.merge_segments import choose_merged, merge, with_postings
-from nddup.repository.segments.segment_files import write_segment
+from nddup.repository.segments.segment_files import remove_segment, write_segment
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals
 from nddup.tables import DOCUMENTS, REJECTS
@@ -42,7 +40,7 @@ class Written(NamedTuple):
     rejects: pa.Table
 
 
-def create(repo: Path, identity: Identity) -> Commit:
+def create(repo: Place, identity: Identity) -> Commit:
     """Make a repository without documents: version 1.
 
     Raises:
@@ -51,13 +49,10 @@ def create(repo: Path, identity: Identity) -> Commit:
     """
     require_possible(identity)
     try:
-        if repo.exists() and any(repo.iterdir()):
-            raise OutputError(f"{repo}: exists already, and is not empty")
-        for name in (COMMITS, SEGMENTS):
-            (repo / name).mkdir(parents=True, exist_ok=True)
+        repo.begin()
+    except FileExistsError as error:
+        raise OutputError(f"{repo}: exists already, and is not empty") from error
     except OSError as error:
-        if isinstance(error, OutputError):
-            raise
         raise OutputError(f"{repo}: cannot be written ({error.strerror or error})") from error
     totals = Totals(dict.fromkeys(COLUMNS, (0, 0)))
     commit = Commit(1, 0, "create", _now(), identity.note(), digests=totals.added_to({}))
@@ -133,10 +128,10 @@ def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa
         changes = new[0].name if new and new[0].rows.get("changes") else None
         commit = replace(commit, segments=(*stays, *new), changes=changes)
         write_commit(repo, commit)
-    except (LostRaceError, OutputError):
-        for segment in new:
-            with suppress(OSError):
-                shutil.rmtree(repo / SEGMENTS / segment.name)
+    except (LostRaceError, OutputError) as error:
+        if not isinstance(error, UnansweredCommitError):
+            for segment in new:
+                remove_segment(repo, segment.name)
         raise
     return commit
 

@@ -93,8 +93,11 @@ class LocalStorage:
             raise ConfigError(f"{path}: cannot be opened ({_reason(error)})") from error
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Whether a path is a folder or lies in it."""
-        within, around = local_path(path).rstrip("/"), local_path(folder).rstrip("/")
+        """Whether a path is a folder or lies in it; nothing of another file system does."""
+        try:
+            within, around = local_path(path).rstrip("/"), local_path(folder).rstrip("/")
+        except ConfigError:
+            return False
         return within == around or within.startswith(around + "/")
 
     def full_path(self, path: str) -> str:

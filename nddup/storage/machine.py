@@ -1,12 +1,16 @@
 """What this process opens by itself, without Spark."""
 
 import os
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from nddup.storage.local_storage import local_path
 
 SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
 """Set where spark-submit started this process."""
+
+FOLDER = "NDDUP_CACHE_DIR"
+"""Names the folder for what is made once on this machine."""
 
 
 def is_submitted() -> bool:
@@ -19,3 +23,12 @@ def is_local(path: str) -> bool:
     if urlsplit(path).scheme not in ("", "file"):
         return False
     return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
+
+
+def cache_folder() -> Path:
+    """The folder for what is made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache folder."""
+    given = os.environ.get(FOLDER)
+    if given:
+        return Path(given).absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "nddup"  # noqa: PTH117 - "" is none

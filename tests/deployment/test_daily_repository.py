@@ -10,6 +10,7 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
+from nddup.repository.places.find_place import find_place
 from nddup.repository.segments.commits import versions_in
 from tests.places import ROOT
 
@@ -72,7 +73,7 @@ def test_a_day_that_is_repeated_changes_nothing(tmp_path: Path, capsys: pytest.C
     told = [add(date) for date in ("2026-01-04", "2026-01-04", "2026-01-05", "2026-01-04", "2026-01-05")]
 
     assert ["nothing changed" in one for one in told] == [False, True, False, True, True]
-    assert versions_in(tmp_path / "repo") == [1, 2, 3]
+    assert versions_in(find_place(tmp_path / "repo")) == [1, 2, 3]
     ids = repo.refresh().tables()["documents"]["doc_id"].to_pylist()
     assert sorted(ids) == [
         "2026-01-04/pages.jsonl#1", "2026-01-04/pages.jsonl#2", "2026-01-05/pages.jsonl#1",

@@ -15,6 +15,7 @@ import pytest
 import nddup.repository
 from nddup.errors import OutputError
 from nddup.repository.opened_repository import Repository
+from nddup.repository.places.find_place import find_place
 from nddup.repository.segments.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.table_totals import tables_totals
@@ -49,7 +50,7 @@ def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: s
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     last = int(done.stdout)
-    before, after = read_commit(filled), read_commit(tmp_path / str(last))
+    before, after = read_commit(find_place(filled)), read_commit(find_place(tmp_path / str(last)))
     assert last > 20
 
     seen = []
@@ -134,7 +135,7 @@ def test_several_writers_and_readers(  # noqa: C901 - threads of two kinds
     assert wrong == []
     assert set(told) <= set(require_whole(path).tables()["documents"]["doc_id"].to_pylist())
     assert len(told) == 12
-    assert versions_in(path) == list(range(1, 3 + 12 + 1))
+    assert versions_in(find_place(path)) == list(range(1, 3 + 12 + 1))
 
 
 def test_a_claim_of_a_killed_writer_counts_for_a_while(
@@ -152,7 +153,7 @@ def test_a_claim_of_a_killed_writer_counts_for_a_while(
     os.utime(claim, (time.time() - 3_600,) * 2)
     repo.add({"y": "one more text"})
 
-    assert versions_in(path) == [1, 2, 3, 4]
+    assert versions_in(find_place(path)) == [1, 2, 3, 4]
     assert sorted(file.name for file in (path / "commits").glob(".*")) == [claim.name]
     repo.compact(days=0)
     assert not list((path / "commits").glob(".*"))
@@ -173,7 +174,7 @@ def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: 
     with pytest.raises(OutputError, match=r"is missing: it was removed, or compacted away"):
         nddup.repository.open(str(path), 3).tables()
     newest = require_whole(path).snapshot
-    texts = read_all(path, newest.commit.segments, "texts")
+    texts = read_all(newest.repo, newest.commit.segments, "texts")
     assert texts["doc_key"].to_pylist() == newest.catalogue.keys.tolist()
 
 

@@ -17,7 +17,7 @@ WORDS = " ".join(f"w{number}" for number in range(300))
 def texts_of(repo: Path) -> dict[int, str]:
     """What is stored, by number of the document."""
     opened = nddup.repository.open(str(repo)).snapshot
-    rows = read_all(repo, opened.commit.segments, "texts")
+    rows = read_all(opened.repo, opened.commit.segments, "texts")
     return dict(zip(rows["doc_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 

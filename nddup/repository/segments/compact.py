@@ -4,16 +4,15 @@ A reader holds one version, so files of versions that were the newest until late
 version that does not name it is older than so many days; one that no version names, when it is itself.
 """
 
-import shutil
 import time
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from nddup.errors import OutputError
-from nddup.repository.segments.commits import COMMITS, SEGMENTS, Commit, read_commit, versions_in
+from nddup.repository.places.place import Place
+from nddup.repository.segments.commits import Commit, read_commit, versions_in
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.write_versions import merge_all
 
@@ -39,7 +38,7 @@ def compact(snapshot: Snapshot, *, days: float = DAYS) -> Compacted:
     return Compacted(commit, removed, freed)
 
 
-def remove_old(repo: Path, *, days: float) -> tuple[int, int]:
+def remove_old(repo: Place, *, days: float) -> tuple[int, int]:
     """Remove the folders of segments that no version of the last days names, and drafts as old."""
     before = time.time() - days * SECONDS
     commits = [commit for version in versions_in(repo) if (commit := _try_read(repo, version)) is not None]
@@ -50,21 +49,16 @@ def remove_old(repo: Path, *, days: float) -> tuple[int, int]:
         until |= {segment.name: ended for segment in commit.segments}
 
     count = freed = 0
-    for folder in sorted((repo / SEGMENTS).iterdir()):
+    for name, stored in sorted(repo.segments().items()):
         with suppress(OSError):
-            if folder.name not in named and until.get(folder.name, folder.stat().st_mtime) < before:
-                size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-                shutil.rmtree(folder)
-                count, freed = count + 1, freed + size
-    drafts = [*(repo / COMMITS).glob(".*.draft"), *(repo / COMMITS).glob(".*.claim")]
-    for draft in [*drafts, *(repo / SEGMENTS).glob("*/.mapped-*")]:
-        with suppress(OSError):
-            if draft.stat().st_mtime < before:
-                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+            if name not in named and until.get(name, stored.time) < before:
+                repo.remove_segment(name)
+                count, freed = count + 1, freed + stored.size
+    repo.remove_drafts(before)
     return count, freed
 
 
-def _try_read(repo: Path, version: int) -> Commit | None:
+def _try_read(repo: Place, version: int) -> Commit | None:
     with suppress(OutputError):
         return read_commit(repo, version)
     return None

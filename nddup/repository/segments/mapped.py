@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, take_rows
 from nddup.local.columns import ragged_of
 from nddup.repository.lookup.meetings import Matching, Postings, Rows, spread_rows
-from nddup.repository.segments.commits import SEGMENTS, Segment
+from nddup.repository.places.place import SEGMENTS, Place
+from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.segment_files import read_table
 
 FOLDER = "mapped-1"
@@ -45,9 +46,9 @@ class MappedSegment:
     postings: Postings
 
 
-def map_segment(repo: Path, segment: Segment, matching: Matching) -> MappedSegment:
+def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegment:
     """The arrays of a segment, mapped; made first where they are missing."""
-    folder = repo / SEGMENTS / segment.name / FOLDER
+    folder = repo.folder / SEGMENTS / segment.name / FOLDER
     if not folder.exists():
         arrays = _make_arrays(repo, segment, matching)
         if not _store(folder, arrays):
@@ -65,7 +66,7 @@ _EMPTY = 128
 """Bytes of the head of a file of an array."""
 
 
-def _make_arrays(repo: Path, segment: Segment, matching: Matching) -> dict[str, NDArray[np.generic]]:
+def _make_arrays(repo: Place, segment: Segment, matching: Matching) -> dict[str, NDArray[np.generic]]:
     """The arrays of a segment from its tables."""
     sketches = read_table(repo, segment, "sketches", ["node", "n_features", "sketch"])
     postings = read_table(repo, segment, "postings")

@@ -5,7 +5,6 @@ about as often as the number of its segment's doublings.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from nddup.local.columns import ragged_of
 from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows
 from nddup.repository.make_change import Change
+from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.layout import COMMON, POSTINGS, RESULTS, SEGMENT
 from nddup.repository.segments.segment_files import read_table
@@ -36,7 +36,7 @@ def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -
     return count
 
 
-def merge(repo: Path, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
+def merge(repo: Place, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
     """The tables of one segment in place of some, and of what a change adds to them; without postings.
 
     Args:

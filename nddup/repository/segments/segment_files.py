@@ -1,9 +1,8 @@
 """The tables of a segment as Parquet: written once, flushed to the disk, read whole or by a few keys."""
 
-import hashlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -16,14 +15,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.errors import NddupError, OutputError
-from nddup.repository.segments.commits import SEGMENTS, Segment, flush_folder
+from nddup.repository.places.disk_place import digest_file
+from nddup.repository.places.place import SEGMENTS, Place
+from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.layout import SEGMENT
 
 ROWS = 1 << 16
 """Of a row group: what a look-up by key passes over as a whole."""
-
-READ = 1 << 20
-"""Bytes that are digested at a time."""
 
 PACKED: dict[str, str] = {
     "feature": "DELTA_BINARY_PACKED", "row": "DELTA_BINARY_PACKED", "doc_key": "DELTA_BINARY_PACKED",
@@ -32,7 +30,7 @@ PACKED: dict[str, str] = {
 """Columns of numbers that lie close together."""
 
 
-def write_segment(repo: Path, version: int, tables: Mapping[str, pa.Table]) -> Segment:
+def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table]) -> Segment:
     """Write a new segment; until a commit names it, nobody sees it.
 
     Args:
@@ -43,7 +41,7 @@ def write_segment(repo: Path, version: int, tables: Mapping[str, pa.Table]) -> S
     Raises:
         OutputError: if it cannot be written; what was written is removed.
     """
-    folder = repo / SEGMENTS / f"v{version:06}-{token_hex(6)}"
+    folder = repo.folder / SEGMENTS / f"v{version:06}-{token_hex(6)}"
     rows: dict[str, int] = {}
     files: dict[str, tuple[int, str]] = {}
     try:
@@ -54,13 +52,12 @@ def write_segment(repo: Path, version: int, tables: Mapping[str, pa.Table]) -> S
                 _write(path, table.select(SEGMENT[name].names).cast(SEGMENT[name].arrow))
                 rows[name] = len(table)
                 files[path.name] = (path.stat().st_size, digest_file(path))
-        flush_folder(folder)
-        flush_folder(folder.parent)
+        repo.publish(folder.name)
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_segment(repo, folder.name)
         raise OutputError(f"{repo}: cannot be written ({error.strerror or error}); nothing was changed") from error
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_segment(repo, folder.name)
         raise
     return Segment(folder.name, rows, files)
 
@@ -85,14 +82,14 @@ def _repeats(table: pa.Table, name: str) -> bool:
     return table.schema.field(name).type == pa.string() or name == "place"
 
 
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file, hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def remove_segment(repo: Place, name: str) -> None:
+    """Remove what no commit names; what cannot be removed now goes with a later `compact`."""
+    with suppress(OSError):
+        repo.remove_segment(name)
 
 
 def read_table(
-    repo: Path,
+    repo: Place,
     segment: Segment,
     name: str,
     columns: Sequence[str] | None = None,
@@ -107,24 +104,24 @@ def read_table(
     chosen = list(columns or declared.names)
     if not segment.rows.get(name):
         return declared.empty_table().select(chosen)
-    path = repo / SEGMENTS / segment.name / f"{name}.parquet"
+    file = f"{segment.name}/{name}.parquet"
+    size, digest = segment.files[f"{name}.parquet"]
     try:
-        if path.stat().st_size != segment.files[path.name][0]:
-            raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} has another size than was written")
+        path = repo.fetch(file, size, digest)
+        if path.stat().st_size != size:
+            raise OutputError(f"{repo}: {SEGMENTS}/{file} has another size than was written")
         table = ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
     except FileNotFoundError as error:
-        raise OutputError(
-            f"{repo}: {SEGMENTS}/{segment.name}/{path.name} is missing: it was removed, or compacted away"
-        ) from error
+        raise OutputError(f"{repo}: {SEGMENTS}/{file} is missing: it was removed, or compacted away") from error
     except (OSError, pa.ArrowInvalid) as error:
         if isinstance(error, NddupError):
             raise
-        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
+        raise OutputError(f"{repo}: {SEGMENTS}/{file} cannot be read ({error})") from error
     return table
 
 
 def read_all(
-    repo: Path,
+    repo: Place,
     segments: Sequence[Segment],
     name: str,
     columns: Sequence[str] | None = None,

@@ -19,8 +19,9 @@ import pyspark
 
 from nddup.run.java.installed import Java
 from nddup.run.java.java_options import flags_of
+from nddup.storage.machine import cache_folder
 
-FOLDER, PATTERN = "NDDUP_CACHE_DIR", "spark-*.jsa*"
+PATTERN = "spark-*.jsa*"
 FREE_BYTES = 1 << 30
 """Room on the disk without which none is written: an archive takes 150 to 200 MB."""
 
@@ -81,15 +82,6 @@ def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> 
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     path = cache_folder() / f"spark-{pyspark.__version__}-java-{java.major}-{digest}.jsa"
     return None if ":" in str(path) else path  # to Java a colon ends the name
-
-
-def cache_folder() -> Path:
-    """The folder for what is made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache folder."""
-    given = os.environ.get(FOLDER)
-    if given:
-        return Path(given).absolute()
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "nddup"  # noqa: PTH117 - "" is none
 
 
 def _is_given_up(path: Path) -> bool:

@@ -1,0 +1,250 @@
+"""A repository in a bucket, or wherever else `fsspec` leads: `s3://bucket/pages`.
+
+S3 creates an object only if it is not there (`If-None-Match: *`), so of two writers one wins. Some stores that speak S3
+ignore the condition. Each commit finds out: it creates a draft twice. There, and in all other places, writers claim the
+version (`lone_claim`). On HDFS too: pyarrow's client, which `fsspec` takes, removes the target of a rename that fails
+and renames again, so it cannot be asked for a rename that does not overwrite.
+
+Segments never change, so they are copied to a folder of this machine when they are first read, and mapped from there.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from nddup.errors import ConfigError
+from nddup.redaction import drop_login
+from nddup.repository.places.disk_place import digest_file, remove_mapped_drafts
+from nddup.repository.places.lone_claim import create_alone
+from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome
+from nddup.storage.machine import cache_folder
+
+CONDITIONAL = {"s3", "s3a"}
+"""Schemes whose client creates an object only if it is not there, in one request."""
+
+WITHOUT_FOLDERS = CONDITIONAL | {"gs", "gcs", "abfs", "abfss", "az", "memory"}
+"""Schemes in which a path needs no folder; some of their clients would make a bucket of a name that is misspelt."""
+
+UNUSED_SECONDS = 30 * 86_400
+"""After which the copy of a segment on this machine is removed."""
+
+READ = 1 << 20
+
+
+class BucketPlace:
+    """What lies behind a URL."""
+
+    def __init__(self, url: str) -> None:
+        self._name = drop_login(url.rstrip("/"))
+        self._scheme = url.partition(":")[0].lower()
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
+
+            self._files, self._root = url_to_fs(url.rstrip("/"), use_listings_cache=False)
+        except ImportError as error:
+            needed = (
+                "pip install 'nddup[s3]'" if self._scheme in CONDITIONAL else "fsspec and its client of this scheme"
+            )
+            raise ConfigError(f"{self._name}: a repository there needs {needed} ({error})") from error
+        except ValueError as error:
+            raise ConfigError(f"{self._name}: cannot be opened ({error})") from error
+        key = hashlib.sha256(self.full_name().encode()).hexdigest()[:16]
+        self.folder = cache_folder() / "repositories" / key
+
+    def __str__(self) -> str:
+        """The URL as it was given, without a login."""
+        return self._name
+
+    def full_name(self) -> str:
+        """The URL."""
+        return drop_login(str(self._files.unstrip_protocol(self._root)))
+
+    def begin(self) -> None:
+        """As `Place.begin`."""
+        with _as_os_error():
+            if self._files.exists(self._root) and self._files.ls(self._root):
+                raise FileExistsError(self._name)
+        self._make_folder(COMMITS)
+        self._make_folder(SEGMENTS)
+
+    def commits(self) -> list[str]:
+        """As `CommitFiles.commits`."""
+        with _as_os_error():
+            found = self._files.ls(self._at(COMMITS), detail=False)
+        return [name for path in found if (name := str(path).rstrip("/").rpartition("/")[2]) != COMMITS]
+
+    def read_commit(self, name: str) -> bytes:
+        """As `Place.read_commit`."""
+        with _as_os_error():
+            return bytes(self._files.cat_file(self._at(COMMITS, name)))
+
+    def create_commit(self, name: str, data: bytes) -> None:
+        """As `Place.create_commit`."""
+        draft = f".{name.removesuffix('.json')}-{token_hex(6)}.draft"
+        try:
+            if self._keeps_condition(draft):
+                self._create(name, data)
+            else:
+                self.write_draft(draft, data)
+                create_alone(self, name, draft)
+        finally:
+            with suppress(OSError):
+                self.remove_draft(draft)
+
+    def _keeps_condition(self, draft: str) -> bool:
+        """Whether the place refuses to create what is there. Cost: two requests."""
+        if self._scheme not in CONDITIONAL:
+            return False
+        path = self._at(COMMITS, draft)
+        with _as_os_error():
+            try:
+                self._files.pipe_file(path, b"draft", mode="create")
+                self._files.pipe_file(path, b"draft", mode="create")
+            except FileExistsError:
+                return True
+            except OSError as error:
+                if error.errno != errno.ENOSYS:  # the store says that it knows no condition
+                    raise
+        return False
+
+    def _create(self, name: str, data: bytes) -> None:
+        """Create a commit in one request. What lies there decides where its answer was lost, or it was sent again."""
+        path = self._at(COMMITS, name)
+        try:
+            with _as_os_error():
+                self._files.pipe_file(path, data, mode="create")
+        except PermissionError:
+            raise
+        except OSError as error:
+            try:
+                found = self.read_commit(name)
+            except OSError:
+                raise UnknownOutcome(error.errno or errno.EIO, str(error.strerror or error)) from error
+            if found != data:
+                raise FileExistsError(name) from error
+
+    def write_draft(self, name: str, data: bytes) -> None:
+        """As `CommitFiles.write_draft`."""
+        with _as_os_error():
+            self._files.pipe_file(self._at(COMMITS, name), data)
+
+    def time_of(self, name: str) -> float:
+        """As `CommitFiles.time_of`."""
+        with _as_os_error():
+            return _time_in(self._files.info(self._at(COMMITS, name)))
+
+    def rename_draft(self, name: str, target: str) -> None:
+        """As `CommitFiles.rename_draft`; of objects a copy, which is whole or not there."""
+        with _as_os_error():
+            self._files.mv(self._at(COMMITS, name), self._at(COMMITS, target))
+
+    def remove_draft(self, name: str) -> None:
+        """As `CommitFiles.remove_draft`."""
+        with _as_os_error(), suppress(FileNotFoundError):
+            self._files.rm_file(self._at(COMMITS, name))
+
+    def fetch(self, name: str, size: int, digest: str) -> Path:
+        """As `Place.fetch`: the copy on this machine, made at the first call."""
+        path = self.folder / SEGMENTS / name
+        if path.is_file() and path.stat().st_size == size:
+            with suppress(OSError):
+                os.utime(path.parent)  # in use
+            return path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}-{token_hex(6)}")
+        try:
+            with _as_os_error():
+                self._files.get_file(self._at(SEGMENTS, name), str(draft))
+            if draft.stat().st_size != size or digest_file(draft) != digest:
+                raise OSError(errno.EIO, "it is not the file that was written")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        return path
+
+    def publish(self, segment: str) -> None:
+        """As `Place.publish`; copies of segments that nobody used for long are removed from this machine."""
+        self._make_folder(SEGMENTS, segment)
+        for path in sorted((self.folder / SEGMENTS / segment).glob("*.parquet")):
+            with _as_os_error():
+                self._files.put_file(str(path), self._at(SEGMENTS, segment, path.name))
+        for folder in (self.folder / SEGMENTS).iterdir():
+            with suppress(OSError):
+                if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
+                    shutil.rmtree(folder)
+
+    def segments(self) -> dict[str, StoredFolder]:
+        """As `Place.segments`."""
+        found: dict[str, StoredFolder] = {}
+        with _as_os_error():
+            files = self._files.find(self._at(SEGMENTS), detail=True)
+        for path, info in files.items():
+            name = str(path).rstrip("/").split("/")[-2]
+            before = found.get(name, StoredFolder(0.0, 0))
+            found[name] = StoredFolder(max(before.time, _time_in(info)), before.size + int(info["size"] or 0))
+        return found
+
+    def remove_segment(self, segment: str) -> None:
+        """As `Place.remove_segment`, with its copy on this machine."""
+        shutil.rmtree(self.folder / SEGMENTS / segment, ignore_errors=True)
+        with _as_os_error(), suppress(FileNotFoundError):
+            self._files.rm(self._at(SEGMENTS, segment), recursive=True)
+
+    def remove_drafts(self, before: float) -> None:
+        """As `Place.remove_drafts`."""
+        for name in self.commits():
+            if name.startswith(".") and name.endswith((".draft", ".claim")):
+                with suppress(OSError):
+                    if self.time_of(name) < before:
+                        self.remove_draft(name)
+        remove_mapped_drafts(self.folder, before)
+
+    def measure(self, name: str) -> tuple[int, str]:
+        """As `Place.measure`: reads the file where it lies, not its copy."""
+        digest, size = hashlib.sha256(), 0
+        with _as_os_error(), self._files.open(self._at(SEGMENTS, name), "rb") as file:
+            while piece := file.read(READ):
+                digest.update(piece)
+                size += len(piece)
+        return size, digest.hexdigest()
+
+    def _at(self, *names: str) -> str:
+        return "/".join([self._root, *names])
+
+    def _make_folder(self, *names: str) -> None:
+        if self._scheme not in WITHOUT_FOLDERS:
+            with _as_os_error():
+                self._files.makedirs(self._at(*names), exist_ok=True)
+
+
+def _time_in(info: dict[str, Any]) -> float:
+    """When a file was written, of what a client says of it; now where it does not say, so that nothing seems old."""
+    for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
+        value = info.get(name)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return time.time()
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Turn the errors of a client, of which each has its own, into an OSError with their first line."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        raise OSError(errno.EIO, lines[0] if lines else type(error).__name__) from error
