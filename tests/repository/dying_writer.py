@@ -2,10 +2,14 @@
 
 The n-th copy, FOLDER/n, is changed by a process that is killed at its n-th write; the last one comes through.
 
-A write is anything that changes the disk: a file or folder made, written, renamed, linked or removed. Python tells of
-each before it happens (`sys.addaudithook`); Arrow writes through Python's file objects here, whose `write` is wrapped.
+A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
+tells of most before they happen (`sys.addaudithook`). What is written to a file goes through `_TornFile`: a process
+that is killed there has written half of it. NumPy writes the mapped arrays past it; a draft of them is as good as none.
 """
 
+import builtins
+import errno
+import io
 import os
 import shutil
 import signal
@@ -20,7 +24,9 @@ VERBS: dict[str, Callable[[Any], object]] = {
     "replace": lambda repo: repo.add({"d0": "another text altogether"}, replace=True),
     "remove": lambda repo: repo.remove(["d1", "d2"]),
     "compact": lambda repo: repo.compact(days=0),
+    "merge": lambda repo: repo.compact(),
 }
+VERBS["claim"] = VERBS["add"]  # where there are no links
 
 
 class _Count:
@@ -40,17 +46,40 @@ class _Count:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class _TornFile(io.FileIO):
+    """A file of which each write may be the last, half done."""
+
+    step: Callable[[], None]
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - of any buffer
+        view = memoryview(data).cast("B")
+        half = super().write(view[: len(view) // 2]) or 0
+        self.step()
+        return half + (super().write(view[half:]) or 0)
+
+
 def change(repo: str, verb: str, last: int) -> None:
     """Open, load what the verb needs, then count."""
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
     opened = Repository(repo)
-    counter = _Count(repo, last)
+    counter, real = _Count(repo, last), io.open
+    _TornFile.step = staticmethod(counter.step)
 
     def fsync(_: int) -> None:  # a process may die before it, but what it wrote outlives it without
         counter.step()
 
-    os.fsync = fsync  # type: ignore[assignment]
+    def open_torn(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as `open`
+        if mode == "wb" and str(file).startswith(repo):
+            return io.BufferedWriter(_TornFile(file, mode))
+        return real(file, mode, *given, **named)
+
+    def refuse(draft: Path, final: Path) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported", str(draft), None, str(final))
+
+    os.fsync, io.open, builtins.open = fsync, open_torn, open_torn  # type: ignore[assignment]
+    if verb == "claim":
+        os.link = refuse  # type: ignore[assignment]
     sys.addaudithook(counter)
     VERBS[verb](opened)
 

@@ -35,16 +35,19 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def require_whole(repo: Path) -> Repository:
-    """The newest version is read whole, and is what its commit says."""
-    opened = nddup.repository.open(str(repo))
+def require_whole(repo: Path, version: int | None = None) -> Repository:
+    """The newest version, or another, is read whole, and is what its commit says."""
+    opened = nddup.repository.open(str(repo), version)
     assert tables_totals(opened.tables()) == dict(opened.snapshot.commit.digests)
     return opened
 
 
-@pytest.mark.parametrize("verb", ["add", "replace", "remove", "compact"])
+@pytest.mark.parametrize("verb", ["add", "claim", "replace", "remove", "merge", "compact"])
 def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: str) -> None:
-    """Before the link of the commit nothing has changed, after it all has; then the same verb goes through."""
+    """Before the commit has its name nothing has changed, after it all has; then others add and compact.
+
+    Who reads the version before goes on reading it, unless `compact` was told to keep no days.
+    """
     command = [sys.executable, str(WRITER), str(filled), str(tmp_path), verb]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
@@ -59,8 +62,12 @@ def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: s
         opened = require_whole(path)
         commit = opened.snapshot.commit
         seen.append(commit.version)
+        if verb != "compact":
+            require_whole(path, before.version)
         assert dict(commit.digests) == dict(after.digests if commit.version == after.version else before.digests)
         if number % 5 == 0 or number > last - 5:
+            for claim in (path / "commits").glob(".*.claim"):
+                os.utime(claim, (time.time() - 3_600,) * 2)
             opened.add({"y": "one more text"})
             opened.compact(days=0)
             require_whole(path)
