@@ -20,7 +20,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, Param
 
 HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
-INDEX = os.environ.get("NDDUP_INDEX")  # a repository on a disk that the driver sees; none: no third task
+INDEX = os.environ.get("NDDUP_INDEX")  # a repository, in a folder that the driver sees or s3://…; none: no third task
 CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
 
 # What spark-submit is started with. Without these it would take the Spark and Python of Airflow's own environment.

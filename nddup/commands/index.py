@@ -63,7 +63,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary + ".")
-    parser.add_argument("repo", metavar="REPO", help="folder of the repository")
+    parser.add_argument("repo", metavar="REPO", help="folder of the repository, or s3://bucket/…")
     return parser
 
 
