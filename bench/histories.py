@@ -1,4 +1,7 @@
-"""Soak test of a repository: random histories of every kind, measure and mode against fresh runs."""
+"""Soak test of a repository: random histories of every kind, measure and mode against fresh runs; and real pages.
+
+With `--parts pages` the pages of debdocs-dev are added in eleven batches, in two orders.
+"""
 
 import argparse
 import sys
@@ -9,14 +12,25 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+import nddup.repository
+from bench.repository import real_texts
 from nddup.repository.live_tables import live_tables
 from nddup.repository.table_totals import tables_totals
 from tests.repository.histories import draw_history, play, rows_of, run_fresh
 from tests.repository.test_rebuild import CHOICES, make
 
+BATCHES = 11
+
 
 def run(options: argparse.Namespace) -> None:
-    """Play histories; print how many of each form, and every one whose tables are not those of a fresh run."""
+    """Play histories; print how many of each form, and every one whose tables are not those of a fresh run.
+
+    Raises:
+        SystemExit: with status 1, if there is one.
+    """
+    if options.parts == "pages":
+        play_pages(options.data)
+        return
     count = int(options.records or (len(CHOICES) if options.small else 1_000))
     random = np.random.default_rng(int(time.time()))
     played, wrong, documents = Counter[str](), list[str](), 0
@@ -42,3 +56,29 @@ def run(options: argparse.Namespace) -> None:
     sys.stdout.writelines(f"wrong: {one}\n" for one in wrong)
     if wrong:
         raise SystemExit(1)
+
+
+def play_pages(data: Path) -> None:
+    """Add all pages in eleven batches, by id and shuffled; the digests, and the candidates beside those of one batch.
+
+    Raises:
+        SystemExit: with status 1, if a digest differs.
+    """
+    texts = real_texts(data)
+    orders = {"by id": sorted(texts), "shuffled": np.random.default_rng(3).permutation(sorted(texts)).tolist()}
+    with TemporaryDirectory(prefix="nddup-bench-") as folder:
+        fresh = nddup.repository.create(f"{folder}/fresh")
+        compared = fresh.add(texts).counts["candidates"]
+        due = dict(fresh.snapshot.commit.digests)
+        for name, order in orders.items():
+            repo = nddup.repository.create(f"{folder}/{name}")
+            parts = [part.tolist() for part in np.array_split(np.array(order), BATCHES)]
+            counted = [repo.add({doc_id: texts[doc_id] for doc_id in part}).counts for part in parts]
+            candidates = sum(counts["candidates"] for counts in counted)
+            is_equal = dict(repo.snapshot.commit.digests) == due == tables_totals(repo.tables())
+            sys.stdout.write(
+                f"{len(texts):,} pages {name} in {BATCHES} batches: {'equal' if is_equal else 'WRONG'};"
+                f" {candidates:,} candidates, {candidates / compared:.2f} x those of one batch\n"
+            )
+            if not is_equal:
+                raise SystemExit(1)

@@ -5,10 +5,12 @@ families are as in the original and no two copies have anything in common.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,28 +51,38 @@ def copy_documents(queries: Queries, copies: range) -> pa.Table:
         names = [f"c{copy}-{name}" for name in queries.ids]
         n = len(names)
         content = [f"{name:>32}".encode()[-16:] for name in names]
-        columns = [
-            np.arange(n), names, pa.nulls(n, pa.string()), [f"part-{copy}"] * n, np.arange(1, n + 1),
-            queries.n_features, queries.n_features, pa.array(content, pa.binary()), names,
-            lists_of(sketches.offsets, pa.array(values.view(np.int64))), pa.nulls(n, pa.list_(pa.int64())),
-        ]  # fmt: skip
-        parts.append(pa.table(dict(zip(DOCUMENTS.names, columns, strict=True))).cast(DOCUMENTS.arrow))
+        columns = {
+            "doc_key": np.arange(n), "doc_id": names, "source": [f"part-{copy}"] * n, "record": np.arange(1, n + 1),
+            "n_tokens": queries.n_features, "n_features": queries.n_features,
+            "content_fingerprint": pa.array(content, pa.binary()), "group": names,
+            "sketch": lists_of(sketches.offsets, pa.array(values.view(np.int64))),
+        }  # fmt: skip
+        columns |= {field.name: pa.nulls(n, field.type) for field in DOCUMENTS.arrow if field.name not in columns}
+        parts.append(pa.table(columns).select(DOCUMENTS.names).cast(DOCUMENTS.arrow))
     whole = pa.concat_tables(parts)
     return whole.set_column(0, "doc_key", pa.array(np.arange(len(whole))))
 
 
-def add_documents(repo: Repository, documents: pa.Table) -> tuple[float, int]:
-    """Seconds that one batch takes, and bytes that were read meanwhile through calls (not through mapped memory)."""
+class Cost(NamedTuple):
+    """What one batch takes: seconds of the clock, of CPU, and bytes read through calls (not through mapped memory)."""
+
+    seconds: float
+    cpu: float
+    read: int
+
+
+def add_documents(repo: Repository, documents: pa.Table) -> Cost:
+    """Add one batch as one version."""
     repo.refresh()
     first = repo.snapshot.commit.next_key
     numbered = documents.set_column(0, "doc_key", pa.array(np.arange(len(documents)) + first))
     batch = Batch(numbered, np.empty(0, np.int64), REJECTS.arrow.empty_table(), 0, len(documents))
-    read, started = _read_bytes(), time.perf_counter()
+    read, cpu, started = _read_bytes(), sum(os.times()[:4]), time.perf_counter()
     with repo.workers() as workers:
         add(repo.snapshot, batch, workers)
-    took = time.perf_counter() - started
+    took = Cost(time.perf_counter() - started, sum(os.times()[:4]) - cpu, _read_bytes() - read)
     repo.refresh()
-    return took, _read_bytes() - read
+    return took
 
 
 def _read_bytes() -> int:
@@ -135,12 +147,14 @@ def measure(sizes: list[int], data: Path) -> None:
             extra = copy_documents(queries, range(copies + 1, copies + 2)).slice(0, BATCH // 2)
             edited = copy_documents(queries, range(1, 2)).slice(0, BATCH - len(extra))
             names = pa.array([f"again-{name}" for name in edited["doc_id"].to_pylist()])
-            edited = edited.set_column(1, "doc_id", names).set_column(8, "group", names)
+            edited = edited.set_column(1, "doc_id", names).set_column(
+                edited.schema.get_field_index("group"), "group", names
+            )
             again = Repository(f"{folder}/{size}")
-            took, read = add_documents(again, pa.concat_tables([extra, edited]))
+            cost = add_documents(again, pa.concat_tables([extra, edited]))
             sys.stdout.write(
                 f"{documents:,} documents in {made:.0f} s; postings {posted / stored:.0f} bytes a sketch;"
-                f" {BATCH} more: {took:.2f} s, {read / 1e6:.0f} MB read;"
+                f" {BATCH} more: {cost.seconds:.2f} s, {cost.cpu:.2f} s of CPU, {cost.read / 1e6:.0f} MB read;"
                 f" {measure_queries(again, queries, list(texts.values()))};"
                 f" {len(list(Path(folder, str(size), SEGMENTS).iterdir()))} folders\n"
             )
