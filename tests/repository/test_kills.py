@@ -62,7 +62,7 @@ def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: s
         opened = require_whole(path)
         commit = opened.snapshot.commit
         seen.append(commit.version)
-        if verb != "compact":
+        if verb != "compact" and number % 4 == 0:
             require_whole(path, before.version)
         assert dict(commit.digests) == dict(after.digests if commit.version == after.version else before.digests)
         if number % 5 == 0 or number > last - 5:

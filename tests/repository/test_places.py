@@ -1,82 +1,19 @@
 """A repository in a bucket, and where a rename replaces files: the same tables, and of two writers one wins."""
 
-import logging
-import os
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyarrow import fs as arrow_files
 
 import nddup.repository
 from nddup.cli import main
-from nddup.errors import ConfigError, OutputError
-from nddup.repository.opened_repository import Repository
+from nddup.errors import ConfigError
 from nddup.repository.places.bucket_place import BucketPlace
 from nddup.repository.places.find_place import find_place
-from nddup.repository.segments.commits import LostRaceError, UnansweredCommitError, versions_in
+from nddup.repository.segments.commits import LostRaceError, versions_in
 from nddup.repository.table_totals import tables_totals
-
-WORDS = "a text of some words that is like many others but for its end "
-BATCHES = [{f"d{i}": WORDS * 3 + str(i // 3) for i in range(6)}, {"x": "a text alone"}, {"d1": WORDS * 3 + "and more"}]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The address of a stand-in of S3, with a bucket `box`."""
-    s3fs = pytest.importorskip("s3fs")
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - only where it is installed
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    address = "http://{}:{}".format(*server.get_host_and_port())
-    s3fs.S3FileSystem(key="a", secret="b", endpoint_url=address).mkdir("box")  # noqa: S106 - of a stand-in
-    yield address
-    server.stop()
-
-
-@pytest.fixture
-def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where a repository of this test may lie; the client finds the server as users name it."""
-    for name, value in {"ENDPOINT_URL": server, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "cache"))
-    return f"s3://box/{tmp_path.name}/pages"
-
-
-@pytest.fixture
-def hadoop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder behind the very adapter that leads to HDFS, with the file system of this machine below it."""
-    fsspec = pytest.importorskip("fsspec")
-    from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415
-
-    class StandIn(ArrowFSWrapper):  # type: ignore[misc]
-        protocol = "hdfs"
-
-        def __init__(self, **_: Any) -> None:  # noqa: ANN401
-            super().__init__(arrow_files.LocalFileSystem())
-
-        @classmethod
-        def _strip_protocol(cls, path: str) -> str:
-            return str(path).removeprefix("hdfs://name").rstrip("/")
-
-    fsspec.register_implementation("hdfs", StandIn, clobber=True)
-    monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "cache"))
-    return f"hdfs://name{tmp_path}/pages"
-
-
-def fill(path: str) -> Repository:
-    """Three batches, one of which replaces a document, and a removal."""
-    repo = nddup.repository.create(path, pairs={"threshold": 0.5}, local={"processes": 1})
-    for batch in BATCHES:
-        repo.add(batch, replace=True)
-    repo.remove(["d2"])
-    return repo
+from tests.repository.filled import WORDS, fill
 
 
 def require_same(path: str, tmp_path: Path) -> None:
@@ -166,75 +103,6 @@ def test_hadoop_commits_by_claims(hadoop: str, tmp_path: Path) -> None:
         nddup.repository.open(hadoop).add({"c": "a text of a third writer"})
 
 
-def lose_answers(
-    monkeypatch: pytest.MonkeyPatch, bucket: str, send: Callable[[Callable[[bytes], Any], bytes], Any]
-) -> None:
-    """The client hears nothing after it sent a commit; SEND is what happened to it on its way."""
-    files = BucketPlace(bucket)._files  # noqa: SLF001 - the one client of all who open it
-    real = files.pipe_file
-
-    def pipe_file(path: str, value: bytes, **given: Any) -> None:  # noqa: ANN401
-        if path.endswith(".json"):
-            send(lambda data: real(path, data, **given), value)
-            raise ConnectionError("the line was cut")
-        real(path, value, **given)
-
-    monkeypatch.setattr(files, "pipe_file", pipe_file)
-
-
-def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies there is what was sent."""
-    fill(bucket)
-    with monkeypatch.context() as patch:
-        lose_answers(patch, bucket, lambda put, value: put(value))
-        written = nddup.repository.open(bucket).add({"y": "one more text"})
-
-    assert written.commit is not None
-    assert "y" in nddup.repository.open(bucket).tables()["documents"]["doc_id"].to_pylist()
-
-
-def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another commit lies there: the race is lost, whatever was heard."""
-    fill(bucket)
-    with monkeypatch.context() as patch:
-        lose_answers(patch, bucket, lambda put, value: put(value.replace(b'"add"', b'"ADD"')))
-        with pytest.raises(LostRaceError):
-            nddup.repository.open(bucket).add({"y": "one more text"})
-
-
-def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may still arrive; until then the version before is the newest. A later `compact` removes the segment."""
-    fill(bucket)
-    before = set(find_place(bucket).segments())
-    with monkeypatch.context() as patch:
-        lose_answers(patch, bucket, lambda *_: None)
-        with pytest.raises(UnansweredCommitError, match=r"no answer to the commit of version 6 \(the line was cut\)"):
-            nddup.repository.open(bucket).add({"y": "one more text"})
-
-    assert len(set(find_place(bucket).segments()) - before) == 1
-    repo = nddup.repository.open(bucket)
-    assert repo.version == 5
-    repo.compact(days=0)
-    assert len(find_place(bucket).segments()) == 1
-
-
-def test_another_file_than_was_written_is_refused(bucket: str, tmp_path: Path) -> None:
-    """In one line: of a file that is cut, and of one that is gone."""
-    place, [segment] = BucketPlace(bucket), fill(bucket).snapshot.commit.segments
-    path = f"{bucket}/segments/{segment.name}/documents.parquet"
-    data = place._files.cat_file(path)  # noqa: SLF001
-    for left, said in ((data[:-5], "is not the file that was written"), (None, "documents.parquet is missing")):
-        if left is None:
-            place._files.rm_file(path)  # noqa: SLF001
-        else:
-            place._files.pipe_file(path, left)  # noqa: SLF001
-        shutil.rmtree(tmp_path / "cache")
-        with pytest.raises(OutputError, match=said) as refused:
-            nddup.repository.open(bucket).tables()
-        assert "\n" not in str(refused.value)
-        assert not nddup.repository.open(bucket, 1).tables()["documents"]
-
-
 def test_the_commands_take_a_bucket(bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Twice into the same one is refused; a version is written as a run on this machine."""
     for name, text in (("a.txt", WORDS * 3), ("b.txt", WORDS * 3 + "more")):
@@ -257,18 +125,3 @@ def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         nddup.repository.open("s3://box/pages")
     with pytest.raises(ConfigError, match="gs://box/pages: a repository there needs fsspec and its client"):
         nddup.repository.open("gs://box/pages")
-
-
-def test_copies_that_nobody_used_for_long_go(bucket: str, tmp_path: Path) -> None:
-    """When a segment is written; those in use stay."""
-    repo = fill(bucket)
-    [copies] = (tmp_path / "cache" / "repositories").iterdir()
-    used = {segment.name for segment in repo.snapshot.commit.segments}
-    old = copies / "segments" / "v000001-old"
-    old.mkdir()
-    os.utime(old, (time.time() - 40 * 86_400,) * 2)
-    repo.add({"y": "one more text"})
-
-    names = {folder.name for folder in (copies / "segments").iterdir()}
-    assert old.name not in names
-    assert used & names

@@ -54,7 +54,7 @@ class BucketPlace:
                 "pip install 'nddup[s3]'" if self._scheme in CONDITIONAL else "fsspec and its client of this scheme"
             )
             raise ConfigError(f"{self._name}: a repository there needs {needed} ({error})") from error
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ConfigError(f"{self._name}: cannot be opened ({error})") from error
         key = hashlib.sha256(self.full_name().encode()).hexdigest()[:16]
         self.folder = cache_folder() / "repositories" / key

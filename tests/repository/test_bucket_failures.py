@@ -1,0 +1,147 @@
+"""Lost answers, killed writers and damaged files of a repository in a bucket: no version is torn, and none is lost."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nddup.repository
+from nddup.errors import OutputError
+from nddup.repository.places.bucket_place import BucketPlace
+from nddup.repository.places.find_place import find_place
+from nddup.repository.segments.commits import LostRaceError, UnansweredCommitError
+from nddup.repository.table_totals import tables_totals
+from tests.repository.filled import fill
+
+
+def lose_answers(
+    monkeypatch: pytest.MonkeyPatch, bucket: str, send: Callable[[Callable[[bytes], Any], bytes], Any]
+) -> None:
+    """The client hears nothing after it sent a commit; SEND is what happened to it on its way."""
+    files = BucketPlace(bucket)._files  # noqa: SLF001 - the one client of all who open it
+    real = files.pipe_file
+
+    def pipe_file(path: str, value: bytes, **given: Any) -> None:  # noqa: ANN401
+        if path.endswith(".json"):
+            send(lambda data: real(path, data, **given), value)
+            raise ConnectionError("the line was cut")
+        real(path, value, **given)
+
+    monkeypatch.setattr(files, "pipe_file", pipe_file)
+
+
+def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies there is what was sent."""
+    fill(bucket)
+    with monkeypatch.context() as patch:
+        lose_answers(patch, bucket, lambda put, value: put(value))
+        written = nddup.repository.open(bucket).add({"y": "one more text"})
+
+    assert written.commit is not None
+    assert "y" in nddup.repository.open(bucket).tables()["documents"]["doc_id"].to_pylist()
+
+
+def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another commit lies there: the race is lost, whatever was heard."""
+    fill(bucket)
+    with monkeypatch.context() as patch:
+        lose_answers(patch, bucket, lambda put, value: put(value.replace(b'"add"', b'"ADD"')))
+        with pytest.raises(LostRaceError):
+            nddup.repository.open(bucket).add({"y": "one more text"})
+
+
+def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may still arrive; until then the version before is the newest. A later `compact` removes the segment."""
+    fill(bucket)
+    before = set(find_place(bucket).segments())
+    with monkeypatch.context() as patch:
+        lose_answers(patch, bucket, lambda *_: None)
+        with pytest.raises(UnansweredCommitError, match=r"no answer to the commit of version 6 \(the line was cut\)"):
+            nddup.repository.open(bucket).add({"y": "one more text"})
+
+    assert len(set(find_place(bucket).segments()) - before) == 1
+    repo = nddup.repository.open(bucket)
+    assert repo.version == 5
+    repo.compact(days=0)
+    assert len(find_place(bucket).segments()) == 1
+
+
+class Killed(BaseException):
+    """No handler and no clean-up gets further: from here on every request raises it again."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, files: Any, last: int) -> None:  # noqa: ANN401 - a client
+    """Let the client die at its LAST request that changes anything."""
+    sent = count(1)
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def send(*given: Any, **named: Any) -> Any:  # noqa: ANN401
+            if next(sent) >= last:
+                raise Killed
+            return real(*given, **named)
+
+        return send
+
+    for name in ("put_file", "pipe_file", "rm_file", "rm"):
+        monkeypatch.setattr(files, name, dying(getattr(files, name)))
+
+
+def test_a_writer_is_killed_at_every_request(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the commit is there nothing has changed, after it all has; `compact` removes what is left behind."""
+    before, files = fill(bucket).version, BucketPlace(bucket)._files  # noqa: SLF001
+    seen, is_killed = list[int](), True
+    while is_killed:
+        with monkeypatch.context() as patch:
+            kill_at(patch, files, len(seen) + 1)
+            try:
+                nddup.repository.open(bucket).add({"y": "one more text"})
+                is_killed = False
+            except Killed:
+                pass
+        opened = nddup.repository.open(bucket)
+        assert tables_totals(opened.tables()) == dict(opened.snapshot.commit.digests)
+        seen.append(opened.version - before)
+
+    assert seen == sorted(seen)
+    assert set(seen) == {0, 1}
+    assert seen.index(1) == len(opened.snapshot.commit.segments[-1].files) + 3  # two drafts and the commit
+    opened.compact(days=0)
+    assert len(find_place(bucket).segments()) == 1
+    assert not [name for name in find_place(bucket).commits() if name.startswith(".")]
+
+
+def test_another_file_than_was_written_is_refused(bucket: str, tmp_path: Path) -> None:
+    """In one line: of a file that is cut, and of one that is gone."""
+    place, [segment] = BucketPlace(bucket), fill(bucket).snapshot.commit.segments
+    path = f"{bucket}/segments/{segment.name}/documents.parquet"
+    data = place._files.cat_file(path)  # noqa: SLF001
+    for left, said in ((data[:-5], "is not the file that was written"), (None, "documents.parquet is missing")):
+        if left is None:
+            place._files.rm_file(path)  # noqa: SLF001
+        else:
+            place._files.pipe_file(path, left)  # noqa: SLF001
+        shutil.rmtree(tmp_path / "cache")
+        with pytest.raises(OutputError, match=said) as refused:
+            nddup.repository.open(bucket).tables()
+        assert "\n" not in str(refused.value)
+        assert not nddup.repository.open(bucket, 1).tables()["documents"]
+
+
+def test_copies_that_nobody_used_for_long_go(bucket: str, tmp_path: Path) -> None:
+    """When a segment is written; those in use stay."""
+    repo = fill(bucket)
+    [copies] = (tmp_path / "cache" / "repositories").iterdir()
+    used = {segment.name for segment in repo.snapshot.commit.segments}
+    old = copies / "segments" / "v000001-old"
+    old.mkdir()
+    os.utime(old, (time.time() - 40 * 86_400,) * 2)
+    repo.add({"y": "one more text"})
+
+    names = {folder.name for folder in (copies / "segments").iterdir()}
+    assert old.name not in names
+    assert used & names
