@@ -144,10 +144,13 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
         span = slice(probe_offsets[i], probe_offsets[i] + probed[i])
         asked = _Asked(int(sizes[i]), int(bounds[i]), int(lengths[i]), *about)
         found = _meet(stored, first[span], last[span], asked)
-        met.append(np.full(len(found), i))
-        rows.append(found)
-    nothing = np.empty(0, np.int64)
-    return _compare(postings.rows, given, np.concatenate([nothing, *met]), np.concatenate([nothing, *rows]), matching)
+        if len(found):
+            met.append(np.full(len(found), i))
+            rows.append(found)
+    if not met:  # as in most segments, for one query
+        nothing = np.empty(0, np.int64)
+        return Near(nothing, nothing, np.empty(0, np.int32), nothing, nothing, np.empty((0, 2), np.int64), 0)
+    return _compare(postings.rows, given, np.concatenate(met), np.concatenate(rows), matching)
 
 
 @compiled
