@@ -5,7 +5,8 @@
     edges      --close-->        state, results    the touched components, made again by `nddup.local`
     tables     --write-->        segment, commit
 
-Start with `opened_repository` and `make_change`. `lookup` is pure. May import `run` and everything below it.
+Start with `opened_repository` and `make_change`. `lookup` is pure; `places` knows where a repository may lie.
+May import `run` and everything below it.
 
 Example:
     repo = nddup.repository.open("pages")
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 
 
 def open(path: str, version: int | None = None) -> "Repository":  # noqa: A001 - the verb of the API
-    """Open a repository at its newest version, or at another."""
+    """Open a repository at its newest version, or at another.
+
+    Args:
+        path: its folder, or a URL such as `s3://bucket/pages`, which needs the extra `s3`.
+        version: None: the newest.
+
+    Raises:
+        OutputError: if there is none, or it was made so that nothing here can be compared with it.
+        ConfigError: if the client that leads to a URL is not installed.
+    """
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415 - loads the kernels
 
     return Repository(path, version)
@@ -37,7 +47,7 @@ def create(
     """Make an empty repository.
 
     Args:
-        path: a folder that is empty or not there.
+        path: a folder that is empty or not there, or a URL such as `s3://bucket/pages`.
         mode: `rebuild`: the tables equal those of a fresh run; `frozen`: what was kept stays kept.
         store: `all`, or `kept`: what has a stored near-duplicate is reported and not stored.
         lowest: the lowest threshold a query may ask for; `pairs.threshold` if not given.

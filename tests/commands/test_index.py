@@ -52,7 +52,7 @@ def test_the_life_of_a_repository(place: Path, capsys: pytest.CaptureFixture[str
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (["list", "hdfs://there/repo"], "not a path of this machine"),
+    (["list", "nowhere://host/repo"], "nowhere://host/repo: "),
     (["add", "nowhere", "batch.jsonl"], "nowhere: is not a repository of nddup"),
     (["add", "repo", "nothing.jsonl"], "INPUT nothing.jsonl: no such file or folder"),
     (["add", "repo", "s3://there/pages", "--engine", "local"], "is not a path of this machine"),

@@ -187,7 +187,9 @@ class BucketPlace:
         with _as_os_error():
             files = self._files.find(self._at(SEGMENTS), detail=True)
         for path, info in files.items():
-            name = str(path).rstrip("/").split("/")[-2]
+            name, _, file = str(path).removeprefix(self._at(SEGMENTS, "")).partition("/")
+            if not file:  # an object that stands for a folder
+                continue
             before = found.get(name, StoredFolder(0.0, 0))
             found[name] = StoredFolder(max(before.time, _time_in(info)), before.size + int(info["size"] or 0))
         return found
