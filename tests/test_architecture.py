@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opened": GROUND | {"tables", "storage"},
     "opened.spark": {"opened", "spark", "storage"},
     "report": {"opened", "settings"},
-    "run": WIRING | PURE | {"settings", "storage", "local", "opened", "opened.spark", "report"},
+    "run": WIRING | PURE | {"against", "settings", "storage", "local", "opened", "opened.spark", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},

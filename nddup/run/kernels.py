@@ -4,11 +4,15 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 
+from nddup.against.find_hits import find_hits
+from nddup.against.judge import Holders, Rules, judge
+from nddup.against.shingle_table import make_known, open_known
+from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
@@ -30,6 +34,7 @@ from nddup.mining.leaders import follow_leaders, rank_features
 from nddup.reading import base64_text, bounded_parts
 from nddup.reading.pages import markup, page_limits
 from nddup.scanning import read_again, sketch_records
+from nddup.scanning.text_buffers import text_buffers
 from nddup.settings.load import build_config
 from nddup.sketching import lsh_keys, min_s, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
@@ -54,7 +59,7 @@ def compile_kernels() -> None:
     Each part is compiled by a process of its own, as many at a time as there are cores. Of two that add to one file of
     numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
     """
-    parts = (_run_embedded, load_kernels, _call_rare_kernels)
+    parts = (_run_embedded, load_kernels, _call_rare_kernels, _compare_collections)
     with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
         for part in [processes.submit(part) for part in parts]:
             part.result()
@@ -112,6 +117,20 @@ def _run_checks(rows: Rows) -> None:
     proved = prove_clusters(read_only, members, rule)
     find_extensions(read_only, places, places, prepare_sets(read_only, members, proved.joints, proved.bounds), rule)
     label_parts(places, places, 2)
+
+
+def _compare_collections() -> None:
+    """What `nddup against` finds and shows; a table that workers map from the disk is read-only."""
+    text, bounds = text_buffers(["a rose is a rose"])
+    known = make_known(text, bounds, 2)
+    hits = find_hits(text, bounds, known, counts=True)
+    with TemporaryDirectory() as folder:
+        known.save(Path(folder))
+        find_hits(text, bounds, open_known(folder))
+    one, groups = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    holders = Holders(hits.offsets, hits.numbers, np.zeros((1, 2), np.uint64), hits.n_shingles, one, groups)
+    judged = judge(known, holders, Rules(min_shingles=1))
+    find_runs(known.numbers, hits.tokens, hits.numbers, judged.is_suppressed)
 
 
 def _run_embedded() -> None:
