@@ -51,14 +51,22 @@ fi
 rm -f "$stamp"
 echo "Installing $lock into .venv (the first time some minutes: Spark alone is 490 MB)"
 
-install() { # quiet; on failure the end of pip's own words, without addresses; Python compiles what it imports, and only that
-    if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile "$@" >.venv/pip.log 2>&1; then
-        grep -v '^WARNING' .venv/pip.log | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
-        fail "Installing failed; the whole log is .venv/pip.log."
+install() { # LOG ARGUMENT...: quiet; on failure the end of pip's own words, without addresses
+    local log=$1
+    shift
+    # Python compiles what it imports, and only that.
+    if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps "$@" >"$log" 2>&1; then
+        grep -v '^WARNING' "$log" | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
+        fail "Installing failed; the whole log is $log."
     fi
 }
-install --require-hashes -r "$lock"
-install --no-deps --no-build-isolation -e .
+# Spark comes as source, which keeps one core busy for as long as everything else keeps the other. A lock is complete.
+awk '/^[^ ]/ { is_spark = /^pyspark==/ } { print > (is_spark ? ".venv/spark.lock" : ".venv/other.lock") }' "$lock"
+install .venv/pip-spark.log --require-hashes -r .venv/spark.lock &
+spark=$!
+install .venv/pip.log --require-hashes -r .venv/other.lock &
+wait $! && wait "$spark" || { wait; exit 1; }
+install .venv/pip.log --no-build-isolation -e .
 echo "Compiling the kernels, once an installation (a minute or two)"
 .venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
 echo "$wanted" >"$stamp"
