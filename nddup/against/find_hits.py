@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import Known, filter_shift, find_number, has_key, may_be_known
+from nddup.against.shingle_filter import filter_shift, may_have
+from nddup.against.shingle_table import Known, find_number, has_key, read_only
 from nddup.against.token_places import count_characters, locate_tokens
-from nddup.arrays import compiled
+from nddup.arrays import compiled, number_keys
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 
@@ -48,7 +49,10 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
     Cost: linear, some 200 MB/s where little is known; a text with a hit is read twice.
     """
     rule = shingling(known.length, 1)
-    return Hits(*_find(data, bounds, WORD_TABLE, known, rule.length, rule.leaving, counts))
+    largest = most_tokens(int(np.diff(bounds).max(initial=0))) + 1
+    return Hits(
+        *_find(read_only(data), read_only(bounds), WORD_TABLE, known, rule.length, rule.leaving, largest, counts)
+    )
 
 
 @compiled
@@ -59,12 +63,12 @@ def _find(
     known: Known,
     length: int,
     leaving: np.uint64,
+    largest: int,
     counts: bool,  # noqa: FBT001 - a kernel takes no keywords
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]
 ]:
     n = len(bounds) - 1
-    largest = most_tokens(np.max(np.diff(bounds)) if n else 0) + 1
     hashes, fingerprints = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
     starts, ends = np.empty(largest, np.int32), np.empty(largest, np.int32)
     possible = np.empty(largest, np.int32)
@@ -76,9 +80,9 @@ def _find(
     offsets, n_distinct = np.zeros(n + 1, np.int64), np.zeros(n, np.int32)
 
     # Names of their own: a field of a tuple would be counted as a reference at every use.
-    bits, slots, keys, places = known.bits, known.slots, known.keys, known.places
+    words, slots, keys, places = known.words, known.slots, known.keys, known.places
     known_data, known_starts, known_ends = known.data, known.starts, known.ends
-    mask, shift = known.rule[1], filter_shift(bits)
+    mask, shift = known.rule[1], filter_shift(words)
     total = 0
     for i in range(n):
         offsets[i + 1] = total
@@ -86,7 +90,7 @@ def _find(
         if n_tokens < length:
             continue
         n_shingles = roll(hashes, n_tokens, length, 1, leaving, fingerprints)
-        n_possible = _pass_filter(fingerprints, n_shingles, mask, bits, shift, possible)
+        n_possible = _pass_filter(fingerprints, n_shingles, mask, words, shift, possible)
         first = 0
         while first < n_possible and not has_key(fingerprints[possible[first]] & mask, slots, keys):
             first += 1
@@ -115,7 +119,7 @@ def _find(
                           hit_begins[offsets[i + 1] : total], hit_ends[offsets[i + 1] : total])  # fmt: skip
         offsets[i + 1] = total
         if counts:
-            n_distinct[i] = _count_distinct(fingerprints[:n_shingles])
+            n_distinct[i] = number_keys(fingerprints[:n_shingles])[1]
     return (
         offsets, hit_tokens[:total].copy(), hit_numbers[:total].copy(), hit_begins[:total].copy(),
         hit_ends[:total].copy(), n_distinct,
@@ -127,18 +131,16 @@ def _pass_filter(
     fingerprints: NDArray[np.uint64],
     n_shingles: int,
     mask: np.uint64,
-    bits: NDArray[np.uint8],
+    words: NDArray[np.uint64],
     shift: np.uint64,
     possible: NDArray[np.int32],
 ) -> int:
-    """Write which shingles the filter lets pass, ascending; return how many.
-
-    Without a branch, because a processor cannot predict which pass: every number is written, and the count goes up.
-    """
+    """Write which shingles the filter lets pass, ascending; return how many."""
     count = 0
     for s in range(n_shingles):
-        possible[count] = s
-        count += may_be_known(fingerprints[s] & mask, bits, shift)
+        if may_have(fingerprints[s] & mask, words, shift):  # one in 200 of foreign ones, so the branch is foreseen
+            possible[count] = s
+            count += 1
     return count
 
 
@@ -162,13 +164,3 @@ def _write_characters(
         end_characters += count_characters(data, end_byte, end)
         byte, end_byte = begin, end
         begins[h], finishes[h] = characters, end_characters
-
-
-@compiled
-def _count_distinct(fingerprints: NDArray[np.uint64]) -> int:
-    """The distinct values of an array that is not empty."""
-    ordered = np.sort(fingerprints)
-    count = 1
-    for i in range(1, len(ordered)):
-        count += 1 if ordered[i] != ordered[i - 1] else 0
-    return count

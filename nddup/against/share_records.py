@@ -48,9 +48,10 @@ class ShareRecords:
         for some in found:
             texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in some]
             hits = find_hits(*text_buffers(texts), known, counts=self.counts)
-            rows = [*_count(some), *_reject(some), *_share(some, texts, hits)]
+            rows = [*_count(some), *_reject(some)]
             columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
             yield SHARED.batch(columns)
+            yield _share(some, texts, hits)
 
 
 def _count(some: list[Found]) -> Iterator[tuple[object, ...]]:
@@ -67,19 +68,35 @@ def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
                    *[None] * 8)  # fmt: skip
 
 
-def _share(some: list[Found], texts: list[str], hits: Hits) -> Iterator[tuple[object, ...]]:
-    """The documents with a hit."""
-    for row in np.flatnonzero(np.diff(hits.offsets)).tolist():
-        one, text = some[row], texts[row]
-        rows = slice(hits.offsets[row], hits.offsets[row + 1])
-        begins, ends = hits.begins[rows], hits.ends[rows]
-        starts, regions = cut_regions(text, begins, ends)
-        record = one.record
-        if not isinstance(record, Record):  # a reject has no text, so no hit
-            continue
-        yield ("document", one.source, one.split, one.seq, record.doc_id, None, None, None, content_fingerprint(record),
-               int(hits.n_shingles[row]), hits.tokens[rows], hits.numbers[rows], begins, ends, starts,
-               regions)  # fmt: skip
+def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
+    """The documents with a hit, as columns: most of them hold hundreds of numbers."""
+    rows = np.flatnonzero(np.diff(hits.offsets))
+    held = [some[row] for row in rows.tolist()]
+    offsets = np.append(hits.offsets[rows], len(hits.tokens)).astype(np.int32)  # the rows between have no hit
+    cuts = [
+        cut_regions(texts[row], hits.begins[low:high], hits.ends[low:high])
+        for row, (low, high) in zip(rows.tolist(), pairwise(offsets.tolist()), strict=True)
+    ]
+    columns = {
+        "what": ["document"] * len(held),
+        "source": [one.source for one in held],
+        "split": [one.split for one in held],
+        "seq": [one.seq for one in held],
+        "doc_id": [one.record.doc_id for one in held],
+        "content_fingerprint": [content_fingerprint(one.record) for one in held if isinstance(one.record, Record)],
+        "n_shingles": hits.n_shingles[rows],
+        "tokens": pa.ListArray.from_arrays(offsets, hits.tokens),
+        "numbers": pa.ListArray.from_arrays(offsets, hits.numbers),
+        "begins": pa.ListArray.from_arrays(offsets, hits.begins),
+        "ends": pa.ListArray.from_arrays(offsets, hits.ends),
+        "region_starts": [starts for starts, _ in cuts],
+        "regions": [pieces for _, pieces in cuts],
+    }
+    made = [columns.get(column.name, [None] * len(held)) for column in SHARED.columns]
+    kinds = [TYPES[column.type] for column in SHARED.columns]
+    return SHARED.batch(
+        [one if isinstance(one, pa.Array) else pa.array(one, kind) for one, kind in zip(made, kinds, strict=True)]
+    )
 
 
 def cut_regions(text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> tuple[list[int], list[str]]:
@@ -97,7 +114,7 @@ def cut_regions(text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]) -
         >>> cut_regions("x" * 500 + "shared" + "y" * 500, np.array([500]), np.array([506]))[0]
         [380]
     """
-    apart = np.flatnonzero(begins[1:] > ends[:-1] + 2 * CONTEXT) + 1
-    cuts = [0, *apart.tolist(), len(begins)]
-    bounds = [(max(0, int(begins[low]) - CONTEXT), int(ends[high - 1]) + CONTEXT) for low, high in pairwise(cuts)]
-    return [low for low, _ in bounds], [text[low:high] for low, high in bounds]
+    apart = np.flatnonzero(begins[1:] > ends[:-1] + 2 * CONTEXT)
+    starts = np.maximum(np.append(begins[:1], begins[apart + 1]) - CONTEXT, 0).tolist()
+    stops = (np.append(ends[apart], ends[-1:]) + CONTEXT).tolist()
+    return starts, [text[low:high] for low, high in zip(starts, stops, strict=True)]

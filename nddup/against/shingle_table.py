@@ -9,11 +9,12 @@ Memory: of each distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.against.shingle_filter import make_filter
 from nddup.against.token_places import locate_tokens, same_tokens
 from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.errors import CapacityError
@@ -26,10 +27,7 @@ ALL_BITS: Final = (1 << 64) - 1
 MOST_BYTES: Final = (1 << 31) - 1
 """Bytes of all items together: places are 32-bit numbers."""
 
-FILTER_SHARE: Final = 16
-"""Bits of the filter for each distinct shingle: 6 % of the foreign ones pass it."""
-
-MOST_FILTER_BITS: Final = 28
+Values = TypeVar("Values", bound=NDArray[Any])
 
 
 class Known(NamedTuple):
@@ -45,7 +43,7 @@ class Known(NamedTuple):
         keys: (d,), the fingerprint of each shingle, by its number.
         places: (d,), a token at which each begins.
         slots: open addressing, at most half full: numbers, -1 where free.
-        bits: a bit for each value of the first bits of a hash: whether any shingle has it.
+        words: the filter of the keys (`shingle_filter`).
         rule: (2,), uint64: the length of a shingle, and the bits of the fingerprint that count.
     """
 
@@ -58,7 +56,7 @@ class Known(NamedTuple):
     keys: NDArray[np.uint64]
     places: NDArray[np.int32]
     slots: NDArray[np.int32]
-    bits: NDArray[np.uint8]
+    words: NDArray[np.uint64]
     rule: NDArray[np.uint64]
 
     @property
@@ -77,6 +75,13 @@ def open_known(folder: str) -> Known:
     """The arrays that `Known.save` wrote, mapped and read-only: workers of one machine share them."""
     arrays = (np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in Known._fields)
     return Known(*map(np.asarray, arrays))
+
+
+def read_only(array: Values) -> Values:
+    """The same values, not to be written to. Kernels take no other arrays, because each kind is compiled apart."""
+    same = array.view()
+    same.flags.writeable = False
+    return same
 
 
 def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, *, mask: int = ALL_BITS) -> Known:
@@ -101,6 +106,7 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     room = (len(data) + len(bounds)) // 2 + len(bounds) + 2
     starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
     hashes, firsts = np.empty(room, np.uint64), np.zeros(len(bounds), np.int64)
+    data, bounds = read_only(data), read_only(bounds)
     n_tokens = _locate(data, bounds, WORD_TABLE, starts, ends, hashes, firsts)
     starts, ends = starts[:n_tokens].copy(), ends[:n_tokens].copy()
 
@@ -108,18 +114,18 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     slots = np.full(1 << slot_bits, -1, np.int32)
     numbers, keys, places = np.full(n_tokens, -1, np.int32), np.empty(n_tokens, np.uint64), np.empty(n_tokens, np.int32)
     rule = shingling(length, 1)
+    fingerprints = np.empty(np.diff(firsts).max(initial=0) + 1, np.uint64)
     count = _number(
         data, starts, ends, firsts, hashes, WORD_TABLE, length, rule.leaving, np.uint64(mask), slots, keys, places,
-        numbers,
+        numbers, fingerprints,
     )  # fmt: skip
 
-    filter_bits = min(MOST_FILTER_BITS, max(10, (FILTER_SHARE * count).bit_length()))
-    bits = np.zeros(1 << (filter_bits - 3), np.uint8)
-    _fill(bits, keys[:count])
+    keys = keys[:count].copy()
     rules = np.array([length, mask], np.uint64)
-    return Known(
-        data, bounds, starts, ends, firsts, numbers, keys[:count].copy(), places[:count].copy(), slots, bits, rules
+    known = Known(
+        data, bounds, starts, ends, firsts, numbers, keys, places[:count].copy(), slots, make_filter(keys), rules
     )
+    return Known(*map(read_only, known))
 
 
 @compiled
@@ -161,14 +167,6 @@ def find_number(
 
 
 @compiled
-def may_be_known(key: np.uint64, bits: NDArray[np.uint8], shift: np.uint64) -> int:
-    """1 if the filter lets a fingerprint pass, else 0; `shift` is 64 less the number of bits that choose a place."""
-    place = (key * HASH_MULTIPLIER) >> shift
-    bit = (bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7))) & np.uint8(1)
-    return np.int64(bit)  # type: ignore[return-value]
-
-
-@compiled
 def has_key(key: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]) -> bool:
     """Whether any known shingle has a fingerprint; the shingle itself may be another."""
     slot = _first_slot(key, slots)
@@ -186,26 +184,12 @@ def _first_slot(key: np.uint64, slots: NDArray[np.int32]) -> int:
 
 
 @compiled
-def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
-    """The shift of `may_be_known`."""
-    return np.uint64(64 - _log2(8 * len(bits)))
-
-
-@compiled
 def _log2(size: int) -> int:
     """Exponent of a power of two."""
     found = 0
     while (1 << found) < size:
         found += 1
     return found
-
-
-@compiled
-def _fill(bits: NDArray[np.uint8], keys: NDArray[np.uint64]) -> None:
-    shift = filter_shift(bits)
-    for key in keys:
-        place = (key * HASH_MULTIPLIER) >> shift
-        bits[np.int64(place >> np.uint64(3))] |= np.uint8(1) << np.uint8(place & np.uint64(7))
 
 
 @compiled
@@ -243,10 +227,10 @@ def _number(
     keys: NDArray[np.uint64],
     places: NDArray[np.int32],
     numbers: NDArray[np.int32],
+    fingerprints: NDArray[np.uint64],
 ) -> int:
     """Number the distinct shingles in the order in which they first appear; return how many there are."""
     count = 0
-    fingerprints = np.empty(np.max(np.diff(firsts)) + 1 if len(firsts) > 1 else 1, np.uint64)
     for i in range(len(firsts) - 1):
         first, n_tokens = firsts[i], firsts[i + 1] - firsts[i]
         if n_tokens < length:

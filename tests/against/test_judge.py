@@ -13,8 +13,8 @@ from nddup.against.spans import find_runs
 from nddup.scanning.text_buffers import text_buffers
 from nddup.sketching.tokens import tokenise
 
-texts = st.lists(st.sampled_from("abc"), max_size=14).map(" ".join)
-collections = st.lists(texts, min_size=1, max_size=7)
+texts = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
+collections = st.lists(texts, min_size=1, max_size=6)
 rules = st.builds(
     Rules,
     of=st.sampled_from(["item", "document", "any"]),
@@ -43,7 +43,7 @@ def find(items: list[str], documents: list[str], length: int, asked: Rules) -> t
     return known, hits, judge(known, holders, asked)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(items=collections, documents=collections, length=st.integers(1, 3), asked=rules)
 def test_verdicts_are_those_of_sets(items: list[str], documents: list[str], length: int, asked: Rules) -> None:
     """Suppression, verdict, best document, containment, cover and the matrix, as the definitions say."""

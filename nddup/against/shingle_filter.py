@@ -1,0 +1,74 @@
+"""Which fingerprints are certainly not among known ones: a Bloom filter whose bits of one key lie in one word.
+
+A key reads one word of 64 bits, so it waits for memory once. Of 16 bits a key, 0.6 % of the foreign keys pass.
+
+Sources:
+    Bloom 1970, Space/time trade-offs in hash coding with allowable errors, CACM 13.
+    Putze, Sanders, Singler 2007, Cache-, hash- and space-efficient Bloom filters, WEA.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import HASH_MULTIPLIER, compiled
+
+BITS_OF_KEY: Final = 16
+
+MOST_BYTES: Final = 1 << 25
+"""Of a filter, 32 MB: beyond 16 million keys each has fewer bits, and more foreign keys pass."""
+
+_WORD: Final = 64
+_BELOW: Final = np.uint64(12)  # the bits in the word come from lower bits of the product than the number of the word
+_SIX: Final = np.uint64(6)
+_PLACE: Final = np.uint64(63)
+_ONE: Final = np.uint64(1)
+
+
+def make_filter(keys: NDArray[np.uint64], *, most_bytes: int = MOST_BYTES) -> NDArray[np.uint64]:
+    """The filter of n keys: (w,) uint64, w a power of two, at least 2 and at most `most_bytes / 8`.
+
+    Example:
+        >>> words = make_filter(np.array([5, 7], np.uint64))
+        >>> [may_have(np.uint64(key), words, filter_shift(words)) for key in (5, 6, 7)]
+        [True, False, True]
+    """
+    wanted = max(2, len(keys) * BITS_OF_KEY // _WORD)
+    words = np.zeros(min(1 << (wanted - 1).bit_length(), most_bytes // 8), np.uint64)
+    add_keys(keys, words)
+    return words
+
+
+@compiled
+def add_keys(keys: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
+    """Let further keys pass."""
+    shift = filter_shift(words)
+    for key in keys:
+        product = key * HASH_MULTIPLIER
+        words[product >> shift] |= _bits_of(product)
+
+
+@compiled
+def may_have(key: np.uint64, words: NDArray[np.uint64], shift: np.uint64) -> bool:
+    """Whether a key passes; `shift` is `filter_shift(words)`."""
+    product = key * HASH_MULTIPLIER
+    bits = _bits_of(product)
+    return bool(words[product >> shift] & bits == bits)
+
+
+@compiled
+def filter_shift(words: NDArray[np.uint64]) -> np.uint64:
+    """64 less the number of bits that choose a word."""
+    shift = 64
+    while (1 << (64 - shift)) < len(words):
+        shift -= 1
+    return np.uint64(shift)
+
+
+@compiled
+def _bits_of(product: np.uint64) -> np.uint64:
+    """The three bits of a key in its word; two may be the same."""
+    low = product >> _BELOW
+    first, second, third = low & _PLACE, (low >> _SIX) & _PLACE, (low >> _SIX >> _SIX) & _PLACE
+    return np.uint64(_ONE << first | _ONE << second | _ONE << third)
