@@ -1,8 +1,9 @@
-"""`nddup against`: verdicts of planted items, and how fast one core reads A.
+"""`nddup against`: verdicts of planted items among real pages, and how fast one core reads A.
 
-The words are those of real pages, drawn one by one by their frequency, so that no run of 8 words is shared by accident.
-1,500 items of 160 words: verbatim (a document is the item), embedded (within 1,000 other words, in capitals), edited
-(embedded, with 1 to 30 % of the words replaced), absent, short (11 words) and common (a passage of 1,200 documents).
+A is debdocs-dev, then ruweb, and a file in which items are planted. The words of an item are those of the collection's
+pages, drawn one by one by their frequency, so that no run of 8 words is shared by accident. 1,500 items of 160 words:
+verbatim (a document is the item), embedded (within 1,000 other words, in capitals), edited (embedded, with 1 to 30 % of
+the words replaced at random places), absent, short (11 words) and common (a passage of 1,200 documents).
 """
 
 import argparse
@@ -15,15 +16,21 @@ import time
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
 from bench.repository import real_texts
 from nddup.against.find_hits import find_hits
+from nddup.against.read_items import ReadItems
 from nddup.against.shingle_table import make_known, open_known
-from nddup.reading.pages.markup import strip_markup
+from nddup.local.reading.workers import Workers
+from nddup.run.inputs_found import find_inputs
 from nddup.scanning.text_buffers import text_buffers
+from nddup.settings.load import load_config
+from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.sketching.tokens import tokenise
+from nddup.storage.local_storage import LocalStorage
 
 ITEMS, WORDS, COMMON = 1_500, 160, 1_200
 KINDS = ("verbatim", "embedded", "edited", "absent", "short", "common")
@@ -32,13 +39,38 @@ CHANGED = (1, 2, 3, 5, 10, 20, 30)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Plant the items, judge them with the command, then measure the kernel and the command on real texts."""
-    pages = [strip_markup(page) for page in list(real_texts(options.data).values())[: 200 if options.small else 2_000]]
-    with TemporaryDirectory(prefix="nddup-bench-") as name:
-        folder = Path(name)
-        kinds = _plant(folder, _Words(pages))
-        _judge(folder, kinds)
-        _speed(folder, pages, megabytes=5 if options.small else 60)
+    """Plant the items in each collection, judge them with the command; measure kernel and command on real texts."""
+    for name in ("debdocs-dev", "ruweb"):
+        with TemporaryDirectory(prefix="nddup-bench-") as made:
+            folder = Path(made)
+            (folder / "a").mkdir()
+            _link(folder / "a", name, options)
+            pages = _read(folder / "a", most=200 if options.small else 2_000)
+            kinds = _plant(folder, _Words(pages))
+            print(name)
+            _judge(folder, kinds)
+            if name == "debdocs-dev":
+                _speed(folder, pages, megabytes=5 if options.small else 200)
+
+
+def _link(folder: Path, name: str, options: argparse.Namespace) -> None:
+    """Bring a collection into A: the pages of debdocs-dev as JSON lines, ruweb as it lies there."""
+    if name == "debdocs-dev":
+        rows = list(real_texts(options.data).items())[: 300 if options.small else None]
+        lines = (json.dumps({"id": number, "text": page}, ensure_ascii=False) for number, page in rows)
+        (folder / "debdocs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+        return
+    for file in sorted((options.data / name).glob("ruweb.xml.*.bz2")):
+        (folder / file.name).symlink_to(file.resolve())
+
+
+def _read(folder: Path, most: int) -> list[str]:
+    """The texts of the first records of a collection."""
+    config = load_config(None, [f"input.limit={most}"])
+    found = find_inputs(LocalStorage(), [str(folder)], config)
+    with Workers(1) as workers:
+        rows = workers.scan(found, ReadItems(text_rule(config)), limits_of(config))
+    return [text for text in rows["text"].to_pylist() if text]
 
 
 class _Words:
@@ -78,7 +110,7 @@ def _plant(folder: Path, words: _Words) -> dict[str, str]:
             documents.append(words.draw(500) + edited + words.draw(500))
     words.rng.shuffle(documents)
     _write(folder / "b.jsonl", items)
-    _write(folder / "a.jsonl", [(f"d{n}", body) for n, body in enumerate(documents)])
+    _write(folder / "a" / "planted.jsonl", [(f"d{n}", body) for n, body in enumerate(documents)])
     return kinds
 
 
@@ -88,7 +120,7 @@ def _write(path: Path, rows: list[tuple[str, list[str]]]) -> None:
 
 def _judge(folder: Path, kinds: dict[str, str]) -> None:
     """Print the verdicts by kind, and precision and recall of verbatim and embedded items."""
-    _command(folder / "a.jsonl", folder / "b.jsonl", "--output", str(folder / "out"))
+    _command(folder / "a", folder / "b.jsonl", "--output", str(folder / "out"))
     rows = pq.read_table(folder / "out" / "items").to_pylist()
     told = Counter((kinds[row["item"]], row["reason"] or row["verdict"]) for row in rows)
     verdicts = ("found", "part", "clean", "short", "common")
@@ -96,9 +128,18 @@ def _judge(folder: Path, kinds: dict[str, str]) -> None:
     for kind in sorted(set(kinds.values())):
         print(f"{kind:<12}" + "".join(f"{told[kind, verdict]:>8,}" for verdict in verdicts))
     whole = sum(told[kind, "found"] for kind in ("verbatim", "embedded"))
+    clean = sum(told[kind, "clean"] for kind in ("verbatim", "embedded"))
     planted = sum(kind in ("verbatim", "embedded") for kind in kinds.values())
     false = sum(told[kind, "found"] for kind in ("absent", "short", "common"))
-    print(f"verbatim and embedded: precision {whole / (whole + false):.3f}, recall {whole / planted:.3f}\n")
+    print(
+        f"verbatim and embedded: precision {whole / (whole + false):.3f}, recall {whole / planted:.3f}, {clean} clean"
+    )
+    for share in CHANGED:
+        kind = f"edited {share:2} %"
+        counts = [told[kind, verdict] for verdict in verdicts]
+        recall, seen = counts[0] / sum(counts), (counts[0] + counts[1]) / sum(counts)
+        print(f"{kind} of the words: recall {recall:.3f}, with those found in part {seen:.3f}")
+    print()
 
 
 def _speed(folder: Path, pages: list[str], *, megabytes: int) -> None:
@@ -119,19 +160,32 @@ def _speed(folder: Path, pages: list[str], *, megabytes: int) -> None:
 
     lines = (json.dumps({"id": str(n), "text": text}, ensure_ascii=False) for n, text in enumerate(texts))
     (folder / "speed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    arguments = ("--set", "local.processes=1")
     (folder / "one.jsonl").write_text('{"id": "1", "text": "one"}\n', encoding="utf-8")
-    empty = _command(folder / "one.jsonl", folder / "b.jsonl", *arguments)
-    seconds = _command(folder / "speed.jsonl", folder / "b.jsonl", *arguments)
-    speed = len(data) / 1e6 / (seconds - empty)
-    print(f"command: {speed:.0f} MB/s of text in JSON lines, one process, CPU time; its start {empty:.1f} s")
+    for count in (1, 2):
+        arguments = ("--set", f"local.processes={count}")
+        empty = _command(folder / "one.jsonl", folder / "b.jsonl", *arguments)
+        used = _command(folder / "speed.jsonl", folder / "b.jsonl", *arguments)
+        size = len(data) / 1e6
+        cpu, seconds = size / (used.cpu - empty.cpu), size / (used.seconds - empty.seconds)
+        print(
+            f"command, {count} of processes: {cpu:.0f} MB of text in JSON lines a CPU second, {seconds:.0f} a second;"
+            f" its start {empty.cpu:.1f} s"
+        )
 
 
-def _command(a: Path, b: Path, *arguments: str) -> float:
-    """Run `nddup against`; the CPU seconds it took."""
+class _Used(NamedTuple):
+    """CPU seconds, and those that passed."""
+
+    cpu: float
+    seconds: float
+
+
+def _command(a: Path, b: Path, *arguments: str) -> _Used:
+    """Run `nddup against`."""
     program = "import sys; from nddup.cli import main; sys.exit(main())"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, "-c", program, "against", str(a), str(b), *arguments]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return _Used(cpu, time.monotonic() - start)

@@ -93,10 +93,11 @@ READ_ITEMS = working(
 SHARED = working(
     "shared",
     "what string, source string, split long, seq long, doc_id string, reason string, detail string, excerpt string,"
-    " content_fingerprint binary, n_shingles int, tokens array<int>, numbers array<int>, begins array<int>,"
-    " ends array<int>, region_starts array<int>, regions array<string>",
+    " content_fingerprint binary, n_shingles int, tokens array<int>, numbers array<int>, keys array<long>,"
+    " begins array<int>, ends array<int>, region_starts array<int>, regions array<string>",
     "All that one pass over A leaves. `what` says what a row is. `document`: one that has a shingle of B; of each place"
-    " the token, the number of the shingle, its first character and the one after it; and the text around these, in"
-    " pieces, each from a character. `reject`: a record that cannot be read. `count`: `seq` records were read of a"
-    " split, one row a batch. Columns that a kind of row does not have are null.",
+    " the token, the number of the shingle or, where a filter let it pass, its fingerprint, its first character and the"
+    " one after it; and the text around these, in pieces, each from a character. `reject`: a record that cannot be"
+    " read. `count`: `seq` records were read of a split, one row a batch. Columns that a kind of row does not have are"
+    " null.",
 )

@@ -1,4 +1,8 @@
-"""Where the shingles of the items stand in texts: the pass that every document of the other collection takes."""
+"""Where the shingles of the items stand in texts: the pass that every document of the other collection takes.
+
+find_hits       known shingles, compared character by character
+find_possible   shingles that a filter lets pass
+"""
 
 from typing import NamedTuple
 
@@ -6,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.against.shingle_filter import filter_shift, may_have
-from nddup.against.shingle_table import Known, find_number, has_key, read_only
+from nddup.against.shingle_table import ALL_BITS, Known, find_number, has_key, read_only
 from nddup.against.token_places import count_characters, locate_tokens
 from nddup.arrays import compiled, number_keys
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
+
+ALL = np.uint64(ALL_BITS)
 
 
 class Hits(NamedTuple):
@@ -19,7 +25,8 @@ class Hits(NamedTuple):
     Attributes:
         offsets: (n + 1,) int64.
         tokens: (h,) int32, the token at which it begins, ascending in a text.
-        numbers: (h,) int32, the number of the shingle.
+        numbers: (h,) int32, the number of the shingle; empty where a filter alone was asked.
+        keys: (h,) uint64, its fingerprint where a filter alone was asked; else empty.
         begins: (h,) int32, its first character in the text.
         ends: (h,) int32, the character after it.
         n_shingles: (n,) int32, the distinct shingles of each text that has a hit, by their fingerprints; else 0.
@@ -28,6 +35,7 @@ class Hits(NamedTuple):
     offsets: NDArray[np.int64]
     tokens: NDArray[np.int32]
     numbers: NDArray[np.int32]
+    keys: NDArray[np.uint64]
     begins: NDArray[np.int32]
     ends: NDArray[np.int32]
     n_shingles: NDArray[np.int32]
@@ -46,13 +54,41 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
         The hits. Each was compared with the known shingle character by character. The counts of distinct shingles rely
         on 64-bit fingerprints.
 
-    Cost: linear, some 200 MB/s where little is known; a text with a hit is read twice.
+    Cost: linear, some 340 MB/s where little is known; a text with a hit is read twice.
     """
     rule = shingling(known.length, 1)
-    largest = most_tokens(int(np.diff(bounds).max(initial=0))) + 1
-    return Hits(
-        *_find(read_only(data), read_only(bounds), WORD_TABLE, known, rule.length, rule.leaving, largest, counts)
+    offsets, tokens, numbers, begins, ends, n_shingles = _find(
+        read_only(data), read_only(bounds), WORD_TABLE, known, rule.length, rule.leaving, _largest(bounds), counts
     )
+    return Hits(offsets, tokens, numbers, np.empty(0, np.uint64), begins, ends, n_shingles)
+
+
+def find_possible(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], words: NDArray[np.uint64], length: int, *, counts: bool = False
+) -> Hits:
+    """Find every shingle of texts whose fingerprint a filter lets pass.
+
+    Args:
+        data: the texts as UTF-8, (b,).
+        bounds: (n + 1,), where each begins and ends.
+        words: of `shingle_filter.make_filter`.
+        length: tokens of a shingle.
+        counts: count the distinct shingles of the texts that have one.
+
+    Returns:
+        The hits with their fingerprints: every known shingle is among them.
+    """
+    rule = shingling(length, 1)
+    offsets, tokens, keys, begins, ends, n_shingles = _list_possible(
+        read_only(data), read_only(bounds), WORD_TABLE, read_only(words), rule.length, rule.leaving, _largest(bounds),
+        counts,
+    )  # fmt: skip
+    return Hits(offsets, tokens, np.empty(0, np.int32), keys, begins, ends, n_shingles)
+
+
+def _largest(bounds: NDArray[np.int64]) -> int:
+    """Room for the tokens of the longest text."""
+    return most_tokens(int(np.diff(bounds).max(initial=0))) + 1
 
 
 @compiled
@@ -122,6 +158,54 @@ def _find(
             n_distinct[i] = number_keys(fingerprints[:n_shingles])[1]
     return (
         offsets, hit_tokens[:total].copy(), hit_numbers[:total].copy(), hit_begins[:total].copy(),
+        hit_ends[:total].copy(), n_distinct,
+    )  # fmt: skip
+
+
+@compiled
+def _list_possible(
+    data: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    table: NDArray[np.uint32],
+    words: NDArray[np.uint64],
+    length: int,
+    leaving: np.uint64,
+    largest: int,
+    counts: bool,  # noqa: FBT001 - a kernel takes no keywords
+) -> tuple[
+    NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]
+]:
+    n = len(bounds) - 1
+    hashes, fingerprints = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
+    starts, ends = np.empty(largest, np.int32), np.empty(largest, np.int32)
+    possible = np.empty(largest, np.int32)
+    room = most_tokens(len(data)) + n + 1
+    hit_tokens, hit_keys = np.empty(room, np.int32), np.empty(room, np.uint64)
+    hit_begins, hit_ends = np.empty(room, np.int32), np.empty(room, np.int32)
+    offsets, n_distinct = np.zeros(n + 1, np.int64), np.zeros(n, np.int32)
+    shift = filter_shift(words)
+    total = 0
+    for i in range(n):
+        n_tokens = hash_tokens(data, bounds[i], bounds[i + 1], table, hashes)
+        n_possible = 0
+        if n_tokens >= length:
+            n_shingles = roll(hashes, n_tokens, length, 1, leaving, fingerprints)
+            n_possible = _pass_filter(fingerprints, n_shingles, ALL, words, shift, possible)
+        offsets[i + 1] = total + n_possible
+        if n_possible == 0:
+            continue
+
+        locate_tokens(data, bounds[i], bounds[i + 1], table, starts, ends)
+        for p in range(n_possible):
+            hit_tokens[total + p], hit_keys[total + p] = possible[p], fingerprints[possible[p]]
+        stop = total + n_possible
+        _write_characters(data, bounds[i], starts, ends, length, hit_tokens[total:stop], hit_begins[total:stop],
+                          hit_ends[total:stop])  # fmt: skip
+        total = stop
+        if counts:
+            n_distinct[i] = number_keys(fingerprints[:n_shingles])[1]
+    return (
+        offsets, hit_tokens[:total].copy(), hit_keys[:total].copy(), hit_begins[:total].copy(),
         hit_ends[:total].copy(), n_distinct,
     )  # fmt: skip
 

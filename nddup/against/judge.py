@@ -14,7 +14,6 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import Known
 from nddup.arrays import compiled
 
 Of = Literal["item", "document", "any"]
@@ -40,6 +39,20 @@ class Rules:
     threshold: Fraction = Fraction(4, 5)
     max_document_frequency: int = 1_000
     min_shingles: int = 5
+
+
+class Numbered(NamedTuple):
+    """The m items as numbers of shingles; there are d numbers.
+
+    Attributes:
+        firsts: (m + 1,), where each item begins in `numbers`.
+        numbers: (t,) int32, the number of the shingle that begins at each token; -1 where none does.
+        repeated: (d,), whether an earlier number is of the same shingle: of B in parts.
+    """
+
+    firsts: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+    repeated: NDArray[np.bool_]
 
 
 class Holders(NamedTuple):
@@ -100,11 +113,11 @@ class _Sets(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def judge(known: Known, holders: Holders, rules: Rules) -> Judged:
+def judge(items: Numbered, holders: Holders, rules: Rules) -> Judged:
     """Judge every item.
 
     Args:
-        known: the items and their shingles.
+        items: the items and their shingles.
         holders: the documents of A that have any of them.
         rules: when an item is found.
 
@@ -114,8 +127,8 @@ def judge(known: Known, holders: Holders, rules: Rules) -> Judged:
     Cost: linear in the hits, and one step for each common shingle of a document and an item. Memory: some 50 bytes a
     hit.
     """
-    n_known = len(known.keys)
-    of_items = _sets(known.firsts, known.numbers, n_known)
+    n_known = len(items.repeated)
+    of_items = _sets(items.firsts, items.numbers, n_known)
     of_documents = _sets(holders.offsets, holders.numbers, n_known)
 
     frequencies = _count_documents(of_documents, holders.contents, n_known)
@@ -126,7 +139,8 @@ def judge(known: Known, holders: Holders, rules: Rules) -> Judged:
     is_testable = (sizes >= rules.min_shingles) & (left >= rules.min_shingles)
 
     scored = _Scored(*_score(
-        _in_groups(of_documents, holders, is_suppressed), _postings(of_items, is_suppressed, is_testable, n_known),
+        _in_groups(of_documents, holders, is_suppressed & ~items.repeated),
+        _postings(of_items, is_suppressed, is_testable, n_known),
         is_suppressed, left, np.array(_OF[rules.of], np.int64),
         np.array([rules.threshold.numerator, rules.threshold.denominator], np.int64),
     ))  # fmt: skip
@@ -212,8 +226,8 @@ def _postings(
     return _Postings(np.searchsorted(values[order], np.arange(n_known + 1)), items[order])
 
 
-def _in_groups(sets: _Sets, holders: Holders, is_suppressed: NDArray[np.bool_]) -> _Ordered:
-    sizes = holders.sizes - _sum_rows(sets, is_suppressed)
+def _in_groups(sets: _Sets, holders: Holders, is_passed_over: NDArray[np.bool_]) -> _Ordered:
+    sizes = holders.sizes - _sum_rows(sets, is_passed_over)
     order = np.argsort(holders.groups, kind="stable")
     return _Ordered(order, sets.offsets, sets.values, sizes, holders.ranks, holders.groups)
 

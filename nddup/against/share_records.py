@@ -1,17 +1,17 @@
-"""Found records -> SHARED: where the shingles of B stand in the documents of A. A consumer."""
+"""Found records -> SHARED: where the shingles of B stand, or may stand, in the documents of A. A consumer."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.against.against_tables import SHARED
-from nddup.against.find_hits import Hits, find_hits
+from nddup.against.find_hits import Hits, find_hits, find_possible
 from nddup.against.shingle_table import open_known
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
@@ -25,17 +25,47 @@ CONTEXT = 120
 """Characters kept before and after what is shared, for a reader."""
 
 
+class Shingles(Protocol):
+    """The shingles of B, in a form that travels to the workers."""
+
+    def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
+        """Where they stand in texts; `counts`: count the distinct shingles of each text that has one."""
+
+
+@dataclass(frozen=True)
+class SavedShingles:
+    """All of them, exactly, in a folder of this machine that `Known.save` wrote."""
+
+    folder: str
+
+    def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
+        """As of `Shingles`."""
+        return find_hits(*text_buffers(texts), open_known(self.folder), counts=counts)
+
+
+@dataclass(frozen=True)
+class FilteredShingles:
+    """What a filter lets pass: all of them, and a few others. `words` are the bytes of `make_filter`."""
+
+    words: bytes
+    length: int
+
+    def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
+        """As of `Shingles`."""
+        return find_possible(*text_buffers(texts), np.frombuffer(self.words, np.uint64), self.length, counts=counts)
+
+
 @dataclass(frozen=True)
 class ShareRecords:
     """A row for each document that has a shingle of B, for each reject, and for the records of each split.
 
     Args:
-        known: folder of the shingles of B, as `Known.save` wrote them.
+        shingles: of B.
         rule: which text of a record counts.
         counts: count the distinct shingles of each document that has one of B.
     """
 
-    known: str
+    shingles: Shingles
     rule: TextRule
     counts: bool
     table: ClassVar[Table] = SHARED
@@ -43,11 +73,10 @@ class ShareRecords:
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
         """SHARED, a batch a list."""
         del head
-        known = open_known(self.known)
         kinds = [TYPES[column.type] for column in SHARED.columns]
         for some in found:
             texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in some]
-            hits = find_hits(*text_buffers(texts), known, counts=self.counts)
+            hits = self.shingles.find(texts, counts=self.counts)
             rows = [*_count(some), *_reject(some)]
             columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
             yield SHARED.batch(columns)
@@ -57,7 +86,7 @@ class ShareRecords:
 def _count(some: list[Found]) -> Iterator[tuple[object, ...]]:
     """How many records of each split there are."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
-        yield ("count", source, split, records, *[None] * 12)
+        yield ("count", source, split, records, *[None] * 13)
 
 
 def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
@@ -65,7 +94,7 @@ def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
         if isinstance(one.record, Reject):
             told = one.record
             yield ("reject", one.source, one.split, one.seq, told.doc_id, told.reason, told.detail, told.excerpt,
-                   *[None] * 8)  # fmt: skip
+                   *[None] * 9)  # fmt: skip
 
 
 def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
@@ -86,12 +115,15 @@ def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
         "content_fingerprint": [content_fingerprint(one.record) for one in held if isinstance(one.record, Record)],
         "n_shingles": hits.n_shingles[rows],
         "tokens": pa.ListArray.from_arrays(offsets, hits.tokens),
-        "numbers": pa.ListArray.from_arrays(offsets, hits.numbers),
         "begins": pa.ListArray.from_arrays(offsets, hits.begins),
         "ends": pa.ListArray.from_arrays(offsets, hits.ends),
         "region_starts": [starts for starts, _ in cuts],
         "regions": [pieces for _, pieces in cuts],
     }
+    if len(hits.keys):
+        columns["keys"] = pa.ListArray.from_arrays(offsets, hits.keys.view(np.int64))
+    else:
+        columns["numbers"] = pa.ListArray.from_arrays(offsets, hits.numbers)
     made = [columns.get(column.name, [None] * len(held)) for column in SHARED.columns]
     kinds = [TYPES[column.type] for column in SHARED.columns]
     return SHARED.batch(

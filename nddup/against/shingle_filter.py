@@ -34,10 +34,15 @@ def make_filter(keys: NDArray[np.uint64], *, most_bytes: int = MOST_BYTES) -> ND
         >>> [may_have(np.uint64(key), words, filter_shift(words)) for key in (5, 6, 7)]
         [True, False, True]
     """
-    wanted = max(2, len(keys) * BITS_OF_KEY // _WORD)
-    words = np.zeros(min(1 << (wanted - 1).bit_length(), most_bytes // 8), np.uint64)
+    words = empty_filter(len(keys), most_bytes=most_bytes)
     add_keys(keys, words)
     return words
+
+
+def empty_filter(n_keys: int, *, most_bytes: int = MOST_BYTES) -> NDArray[np.uint64]:
+    """A filter with room for so many keys, which lets nothing pass."""
+    wanted = max(2, n_keys * BITS_OF_KEY // _WORD)
+    return np.zeros(min(1 << (wanted - 1).bit_length(), most_bytes // 8), np.uint64)
 
 
 @compiled

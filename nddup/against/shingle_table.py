@@ -122,10 +122,10 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
 
     keys = keys[:count].copy()
     rules = np.array([length, mask], np.uint64)
-    known = Known(
-        data, bounds, starts, ends, firsts, numbers, keys, places[:count].copy(), slots, make_filter(keys), rules
-    )
-    return Known(*map(read_only, known))
+    arrays: list[NDArray[Any]] = [
+        data, bounds, starts, ends, firsts, numbers, keys, places[:count].copy(), slots, make_filter(keys), rules,
+    ]  # fmt: skip
+    return Known(*map(read_only, arrays))
 
 
 @compiled

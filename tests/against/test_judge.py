@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.against.find_hits import Hits, find_hits
+from nddup.against.join_parts import number_items
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, Holders, Judged, Rules, judge
 from nddup.against.shingle_table import Known, make_known
 from nddup.against.spans import find_runs
@@ -40,7 +41,7 @@ def find(items: list[str], documents: list[str], length: int, asked: Rules) -> t
     contents = np.array([[names[text], 7] for text in documents], np.uint64)
     ranks = np.arange(len(documents))
     holders = Holders(hits.offsets, hits.numbers, contents, hits.n_shingles, ranks, ranks % 2)
-    return known, hits, judge(known, holders, asked)
+    return known, hits, judge(number_items([known]), holders, asked)
 
 
 @settings(max_examples=200, deadline=None)

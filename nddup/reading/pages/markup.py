@@ -118,8 +118,7 @@ def looks_like_markup(text: str) -> bool:
         >>> looks_like_markup("one<br>two"), looks_like_markup("if a <b and c> d")
         (True, False)
     """
-    first = text.find("<", 0, MARKUP_WINDOW)  # most plain texts have none, and this look is free
-    return first >= 0 and _MARKUP.search(text, first, MARKUP_WINDOW) is not None
+    return _MARKUP.search(text, 0, MARKUP_WINDOW) is not None
 
 
 def _utf8(text: str) -> bytes:

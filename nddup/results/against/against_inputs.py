@@ -1,10 +1,12 @@
-"""The two collections of `nddup against`: the items of B with their shingles, and what the documents of A share."""
+"""The two collections of `nddup against`: their files, and the items of B with their shingles."""
 
 import posixpath
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -12,25 +14,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.against.against_tables import REJECTED
-from nddup.against.judge import Holders
 from nddup.against.read_items import ReadItems
-from nddup.against.share_records import ShareRecords
-from nddup.against.shingle_table import Known, make_known
+from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
 from nddup.errors import ConfigError
-from nddup.local.columns import fingerprints_of
+from nddup.local.columns import pieces_of
+from nddup.local.memory import Memory
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.run.inputs_found import find_inputs
 from nddup.run.limits import require_few_rejects, require_readable
-from nddup.scanning.collection import Collection
+from nddup.scanning.collection import Collection, Files
 from nddup.scanning.local_paths import local_path
 from nddup.scanning.text_buffers import text_buffers
 from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.settings.schema import Config
-from nddup.storage.local_storage import LocalStorage
+from nddup.storage.machine import is_local
 
 By = Literal["source", "folder"]
+
+OF_TEXT, OF_SHINGLES = 3, 40
+"""Memory for each byte of the items: of their texts, and of the table of a part while it is made."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,14 @@ class Side:
         return sorted(set(self.labels.values()))
 
 
+class Part(NamedTuple):
+    """The shingles of some items: the first of them, its table in memory, and the folder where that lies."""
+
+    low: int
+    known: Known
+    folder: Path
+
+
 @dataclass(frozen=True)
 class Items:
     """The m documents of B.
@@ -63,7 +75,7 @@ class Items:
         ids: unique; `source#record` where a record has none, or where an earlier one has the same.
         sources: the file of each.
         texts: the text of each.
-        known: their shingles.
+        parts: their shingles, those of some items after another.
         rejects: REJECTED.
         renamed: how many ids an earlier item had.
     """
@@ -71,46 +83,41 @@ class Items:
     ids: list[str]
     sources: list[str]
     texts: list[str]
-    known: Known
+    parts: tuple[Part, ...]
     rejects: pa.Table
     renamed: int
 
+    @property
+    def tables(self) -> list[Known]:
+        """The shingles of each part."""
+        return [part.known for part in self.parts]
 
-@dataclass(frozen=True)
-class Shared:
-    """The n documents of A that have a shingle of B.
-
-    Attributes:
-        rows: SHARED, n rows.
-        ids: of each.
-        sources: of each.
-        holders: what `judge` takes.
-        documents: how many documents A has.
-        rejects: REJECTED.
-    """
-
-    rows: pa.Table
-    ids: list[str]
-    sources: list[str]
-    holders: Holders
-    documents: int
-    rejects: pa.Table
+    def part_of(self, item: int) -> Part:
+        """The part that holds an item."""
+        return self.parts[bisect_right([part.low for part in self.parts], item) - 1]
 
 
-def find_side(path: str, config: Config, by: By) -> Side:
+def find_side(path: str, config: Config, by: By, files: Files) -> Side:
     """The files of a collection.
 
     Raises:
         ConfigError: if there is no such file or folder, or none that can be read.
         NddupError: if more files than `input.max_unreadable` cannot be opened.
     """
-    found = find_inputs(LocalStorage(), [path], config)
+    found = find_inputs(files, [path], config)
     require_readable(found.unread, config.input.max_unreadable)
-    is_folder = Path(local_path(path)).is_dir()
+    is_folder = _is_folder(path, found)
     labels = {
         file.source: _label(path, file.source, is_folder=is_folder, by=by) for file in found.listing.files
     }  # fmt: skip
     return Side(path, found, config, labels)
+
+
+def _is_folder(path: str, found: Collection) -> bool:
+    """Whether a path is a folder: then the name of its file under it is added to it."""
+    if is_local(path):
+        return Path(local_path(path)).is_dir()
+    return any(unquote(file.path).endswith(f"{path.rstrip('/')}/{file.source}") for file in found.listing.files[:1])
 
 
 def _label(path: str, source: str, *, is_folder: bool, by: By) -> str:
@@ -119,91 +126,57 @@ def _label(path: str, source: str, *, is_folder: bool, by: By) -> str:
     return posixpath.join(path, posixpath.dirname(source)).rstrip("/") if is_folder else path
 
 
-def read_items(side: Side, length: int, workers: Workers) -> Items:
-    """The items and their shingles.
+def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
+    """The items and their shingles: in parts where the memory does not hold the table of all.
+
+    Args:
+        side: B.
+        length: tokens of a shingle.
+        workers: to read with; what they may take bounds a part.
+        spool: a folder of this machine, for the tables.
 
     Raises:
         ConfigError: if no document can be read.
         NddupError: if more records than `input.max_rejects` cannot be read.
-        CapacityError: for more than 2 GB of text.
+        CapacityError: for more than 2**31 shingles.
+        NeedsSparkError: if `local.memory` does not hold the texts and the table of the longest.
     """
     rows = in_collection_order(
         workers.scan(side.collection, ReadItems(text_rule(side.config)), limits_of(side.config)), side.collection
     )
     records = _number_in_source(rows["source"].to_pylist())
     is_good = pc.is_null(rows["reason"])
-    rejects = _gather_rejects("B", rows, records, ~is_good.to_numpy(), side)
-    require_few_rejects(len(rows), len(rejects), _reasons(rejects), side.config.input.max_rejects)
+    rejects = gather_rejects("B", rows, records, ~is_good.to_numpy(), side)
+    require_few_rejects(len(rows), len(rejects), reasons(rejects), side.config.input.max_rejects)
 
-    _require_some(side, len(rows) - int(pc.sum(pc.invert(is_good)).as_py() or 0), rejects)
+    require_some(side, len(rows) - int(pc.sum(pc.invert(is_good)).as_py() or 0), rejects)
 
     good = rows.filter(is_good)
     sources, texts = good["source"].to_pylist(), good["text"].to_pylist()
     ids, renamed = _distinct(good["doc_id"].to_pylist(), sources, records[is_good.to_numpy()].tolist())
-    workers.memory.require(40 * sum(map(len, texts)), f"the shingles of the {len(texts):,} items")
-    return Items(ids, sources, texts, make_known(*text_buffers(texts), length), rejects, renamed)
+    parts = tuple(_make_parts(texts, length, workers.memory, spool))
+    return Items(ids, sources, texts, parts, rejects, renamed)
 
 
-def read_shared(side: Side, known: Path, workers: Workers, *, counts: bool) -> Shared:
-    """Where the shingles of B stand in A: one pass over its files.
-
-    Args:
-        side: A.
-        known: folder of the shingles of B.
-        workers: to read with.
-        counts: count the distinct shingles of the documents.
-
-    Raises:
-        ConfigError: if no document can be read.
-        NddupError: if more records than `input.max_rejects` cannot be read, or a worker fails.
-        NeedsSparkError: if what is shared may take more than `local.memory`.
-    """
-    consumer = ShareRecords(str(known), text_rule(side.config), counts)
-    rows = workers.scan(side.collection, consumer, limits_of(side.config))
-    counted = rows.filter(pc.equal(rows["what"], "count"))
-    shared = in_collection_order(rows.filter(pc.equal(rows["what"], "document")), side.collection)
-    bad = in_collection_order(rows.filter(pc.equal(rows["what"], "reject")), side.collection)
-
-    before, n_records = _records_before(counted)
-    rejects = _gather_rejects("A", bad, _number(bad, before), np.ones(len(bad), np.bool_), side, rows)
-    require_few_rejects(n_records, len(rejects), _reasons(rejects), side.config.input.max_rejects)
-
-    _require_some(side, n_records - len(bad), rejects)
-
-    sources = shared["source"].to_pylist()
-    made = _number(shared, before).tolist()
-    ids = [
-        one if one is not None else f"{source}#{record}"
-        for one, source, record in zip(shared["doc_id"].to_pylist(), sources, made, strict=True)
-    ]
-    workers.memory.require(60 * pc.sum(pc.list_value_length(shared["numbers"])).as_py() if ids else 0, "what is shared")
-    return Shared(shared, ids, sources, _hold(shared, ids, sources, side), n_records - len(bad), rejects)
+def _make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> Iterator[Part]:
+    """The tables, saved and mapped, so that none but the one that is made takes memory."""
+    sizes = np.fromiter((len(text.encode("utf-8", "surrogatepass")) for text in texts), np.int64, len(texts))
+    of_texts, longest = OF_TEXT * int(sizes.sum()), OF_SHINGLES * int(sizes.max(initial=0))
+    memory.require(of_texts + longest, f"the shingles of the {len(texts):,} items")
+    room = MOST_BYTES if memory.given is None else int((memory.given - memory.held - of_texts) / OF_SHINGLES)
+    for number, rows in enumerate(pieces_of(sizes, min(room, MOST_BYTES))):
+        folder = spool / f"shingles-{number}"
+        folder.mkdir()
+        make_known(*text_buffers(texts[rows]), length).save(folder)
+        yield Part(rows.start, open_known(str(folder)), folder)
 
 
-def _require_some(side: Side, documents: int, rejects: pa.Table) -> None:
+def require_some(side: Side, documents: int, rejects: pa.Table) -> None:
     """Refuse a collection of no documents: everything would be clean, because nothing was compared."""
     if not documents:
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
         raise ConfigError(f"{side.path}: no document can be read{why}")
-
-
-def flatten(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """A column of `array<int>` without nulls: where each row begins, (n + 1,), and the values."""
-    sizes = [np.zeros(1, np.int64), *(np.asarray(pc.list_value_length(chunk), np.int64) for chunk in column.chunks)]
-    values = [np.empty(0, np.int32), *(np.asarray(chunk.flatten()) for chunk in column.chunks)]
-    return np.cumsum(np.concatenate(sizes)), np.concatenate(values)
-
-
-def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> Holders:
-    offsets, numbers = flatten(shared["numbers"])
-    order = sorted(range(len(ids)), key=lambda row: (ids[row].encode(), sources[row].encode(), row))
-    ranks = np.empty(len(ids), np.int64)
-    ranks[order] = np.arange(len(ids))
-    places = {label: place for place, label in enumerate(side.parts)}
-    groups = np.array([places[side.labels[source]] for source in sources], np.int64)
-    contents = fingerprints_of(shared["content_fingerprint"])
-    return Holders(offsets, numbers, contents, shared["n_shingles"].to_numpy().astype(np.int32), ranks, groups)
 
 
 def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:
@@ -213,26 +186,6 @@ def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:
         count = count + 1 if source == before else 1
         numbers[row], before = count, source
     return numbers
-
-
-def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]:
-    """The records of a source that come before each of its splits, and how many there are of all."""
-    sums = counted.group_by(["source", "split"]).aggregate([("seq", "sum")]).sort_by(
-        [("source", "ascending"), ("split", "ascending")]
-    )  # fmt: skip
-    before: dict[tuple[str, int], int] = {}
-    last, within, total = None, 0, 0
-    for row in sums.to_pylist():
-        within = within if row["source"] == last else 0
-        before[row["source"], row["split"]] = within
-        last, within, total = row["source"], within + row["seq_sum"], total + row["seq_sum"]
-    return before, total
-
-
-def _number(rows: pa.Table, before: dict[tuple[str, int], int]) -> NDArray[np.int64]:
-    """The ordinal of each record in its source, from 1."""
-    places = zip(*(rows[name].to_pylist() for name in ("source", "split", "seq")), strict=True)
-    return np.array([before[source, split] + seq + 1 for source, split, seq in places], np.int64)
 
 
 def _distinct(ids: list[str | None], sources: list[str], records: list[int]) -> tuple[list[str], int]:
@@ -252,7 +205,7 @@ def _distinct(ids: list[str | None], sources: list[str], records: list[int]) -> 
     return named, renamed
 
 
-def _gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
+def gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
     collection: str,
     rows: pa.Table,
     records: NDArray[np.int64],
@@ -268,6 +221,7 @@ def _gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
     return both.add_column(0, "collection", pa.array([collection] * len(both), pa.string())).cast(REJECTED.arrow)
 
 
-def _reasons(rejects: pa.Table) -> dict[str, int]:
+def reasons(rejects: pa.Table) -> dict[str, int]:
+    """How many rejects there are of each reason."""
     counted = rejects.group_by("reason").aggregate([([], "count_all")])
     return dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from nddup.against.join_parts import number_items
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT
 from nddup.errors import OutputError
 from nddup.results.against.against_page import spell_page
@@ -60,7 +61,10 @@ def _about(compared: Compared) -> Iterator[str]:
     read = counted(shared.documents, "document")
     yield f"{compared.a.path}: {read} read, {len(shared.ids):,} with a shingle of an item"
     if suppressed := len(compared.tables["suppressed"]):
-        yield f"suppressed: {suppressed:,} of {len(items.known.keys):,} shingles, in too many documents"
+        distinct = int(np.count_nonzero(~number_items(items.tables).repeated))
+        yield f"suppressed: {suppressed:,} of {distinct:,} shingles, in too many documents"
+    if len(items.parts) > 1:
+        yield f"{compared.b.path}: its shingles were taken in {len(items.parts):,} parts, as local.memory holds no more"
     for path, rejects in ((compared.a.path, shared.rejects), (compared.b.path, items.rejects)):
         if len(rejects):
             first = rejects.slice(0, 1).to_pylist()[0]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nddup.against.share_records import cut_regions
 from nddup.results.against.compare_collections import Compared
 from nddup.settings.sizes import counted
 
@@ -101,8 +102,10 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
             shared["region_starts"][document].as_py(), shared["regions"][document].as_py(), strict=True
         )
     ]
-    mine = _marked([Piece(0, compared.items.texts[item])], [(one["item_char"], one["item_char_end"]) for one in spans])
-    theirs = _marked(pieces, [(one["document_char"], one["document_char_end"]) for one in spans])
+    of_item = _merged((one["item_char"], one["item_char_end"]) for one in spans)
+    of_document = _merged((one["document_char"], one["document_char_end"]) for one in spans)
+    mine = _marked([Piece(0, compared.items.texts[item])], of_item)
+    theirs = _marked(list(_around(pieces, of_document)), of_document)
     head = (
         f"<strong>{_safe(row['item'])}</strong> {row['verdict']} in <strong>{_safe(row['document'])}</strong>,"
         f" containment {row['containment']:.3f}, covered {row['covered']:.3f}"
@@ -119,21 +122,34 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
     return f'<details{opened}><summary>{head}</summary><div class="pair">{texts}</div></details>\n'
 
 
-def _marked(pieces: Sequence[Piece], spans: Iterable[tuple[int, int]]) -> str:
-    """Pieces of a text, the spans marked; spans that meet are one mark."""
-    merged: list[list[int]] = []
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order; those that meet are one."""
+    merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            merged.append([begin, end])
+            merged.append((begin, end))
+    return merged
 
+
+def _around(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+    """The parts of pieces that are near spans: the others are near what other items share."""
+    for start, text in pieces:
+        here = np.array([span for span in spans if start <= span[0] < start + len(text)], np.int32).reshape(-1, 2)
+        if len(here):
+            starts, parts = cut_regions(text, here[:, 0] - start, here[:, 1] - start)
+            yield from (Piece(start + first, part) for first, part in zip(starts, parts, strict=True))
+
+
+def _marked(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> str:
+    """Pieces of a text, the spans marked; spans are in order and do not meet."""
     parts, left = [], MOST_CHARACTERS
     for piece in pieces:
         start, text = piece.start, piece.text[: max(left, 0)]
         is_cut, left, at = len(text) < len(piece.text), left - len(piece.text), 0
         parts.append("… " if start else "")
-        for begin, end in merged:
+        for begin, end in spans:
             low, high = max(begin - start, at), min(end - start, len(text))
             if low < high:
                 parts.append(f"{_safe(text[at:low])}<mark>{_safe(text[low:high])}</mark>")

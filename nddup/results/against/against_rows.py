@@ -8,10 +8,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.against.against_tables import ITEMS, MATRIX, SPANS, SUPPRESSED
+from nddup.against.join_parts import first_numbers, number_items
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, Judged
+from nddup.against.lists import flatten
+from nddup.against.shingle_table import Known
 from nddup.against.spans import find_runs
 from nddup.against.token_places import count_characters
-from nddup.results.against.against_inputs import Items, Shared, Side, flatten
+from nddup.results.against.against_inputs import Items, Side
+from nddup.results.against.share_documents import Shared
 from nddup.sketching.tokens import tokenise
 
 VERDICTS = {
@@ -63,17 +67,18 @@ class _Spans:
     def __init__(self, items: Items, shared: Shared, judged: Judged) -> None:
         self.items, self.shared, self.judged = items, shared, judged
         self.offsets, self.tokens = flatten(shared.rows["tokens"])
+        self.numbered = number_items(items.tables)
         self.numbers, self.begins, self.ends = (flatten(shared.rows[name])[1] for name in ("numbers", "begins", "ends"))
 
     def of(self, item: int) -> Iterator[dict[str, Any]]:
         """Rows of SPANS of one item and its best document."""
-        known, document = self.items.known, int(self.judged.best[item])
+        document = int(self.judged.best[item])
         low, high = self.offsets[document], self.offsets[document + 1]
-        first = known.firsts[item]
-        runs = find_runs(
-            known.numbers[first : known.firsts[item + 1]], self.tokens[low:high], self.numbers[low:high],
-            self.judged.is_suppressed,
-        )  # fmt: skip
+        numbers = self.numbered.numbers[self.numbered.firsts[item] : self.numbered.firsts[item + 1]]
+        runs = find_runs(numbers, self.tokens[low:high], self.numbers[low:high], self.judged.is_suppressed)
+        part = self.items.part_of(item)
+        known, row = part.known, item - part.low
+        first, start = int(known.firsts[row]), int(known.bounds[row])
         for at, hit, size in zip(*(values.tolist() for values in runs), strict=True):
             place, tokens = low + hit, size + known.length - 1
             begin, end = int(self.begins[place]), int(self.ends[place + size - 1])
@@ -82,18 +87,14 @@ class _Spans:
                 "document": self.shared.ids[document],
                 "item_token": at,
                 "item_token_end": at + tokens,
-                "item_char": self._character(item, int(known.starts[first + at])),
-                "item_char_end": self._character(item, int(known.ends[first + at + tokens - 1])),
+                "item_char": count_characters(known.data, start, int(known.starts[first + at])),
+                "item_char_end": count_characters(known.data, start, int(known.ends[first + at + tokens - 1])),
                 "document_token": int(self.tokens[place]),
                 "document_token_end": int(self.tokens[place]) + tokens,
                 "document_char": begin,
                 "document_char_end": end,
                 "excerpt": self._excerpt(document, begin, end),
             }
-
-    def _character(self, item: int, byte: int) -> int:
-        """The character of an item at a byte of all texts."""
-        return count_characters(self.items.known.data, int(self.items.known.bounds[item]), byte)
 
     def _excerpt(self, document: int, begin: int, end: int) -> str:
         """The characters of a document, of a piece that is stored."""
@@ -105,16 +106,20 @@ class _Spans:
 
 def suppressed_rows(items: Items, judged: Judged) -> pa.Table:
     """SUPPRESSED, the most frequent first."""
-    known = items.known
-    many = np.flatnonzero(judged.is_suppressed)
+    many = np.flatnonzero(judged.is_suppressed & ~number_items(items.tables).repeated)
     many = many[np.argsort(-judged.frequencies[many], kind="stable")]
-    spelled = [_spell(items, int(known.places[number])) for number in many.tolist()]
+    first = np.array(first_numbers(items.tables))
+    parts = np.searchsorted(first, many, "right") - 1
+    spelled = [
+        _spell(items.parts[part].known, number - int(first[part]))
+        for part, number in zip(parts.tolist(), many.tolist(), strict=True)
+    ]
     return pa.table({"shingle": spelled, "documents": judged.frequencies[many]}, schema=SUPPRESSED.arrow)
 
 
-def _spell(items: Items, token: int) -> str:
-    """The tokens of the shingle that begins at a token, separated by blanks."""
-    known = items.known
+def _spell(known: Known, number: int) -> str:
+    """The tokens of a shingle, separated by blanks."""
+    token = int(known.places[number])
     run = known.data[known.starts[token] : known.ends[token + known.length - 1]]
     return " ".join(tokenise(bytes(run).decode("utf-8", "replace")))
 

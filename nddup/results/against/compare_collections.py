@@ -1,5 +1,7 @@
-"""`nddup against A B`: which items of B stand in A, exactly, on this machine."""
+"""`nddup against A B`: which items of B stand in A, exactly."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,18 +9,25 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from nddup.against.join_parts import number_items
 from nddup.against.judge import Judged, Rules, judge
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
-from nddup.results.against.against_inputs import By, Items, Shared, Side, find_side, read_items, read_shared
+from nddup.results.against.against_inputs import By, Items, Side, find_side, read_items
 from nddup.results.against.against_rows import item_rows, matrix_rows, span_rows, suppressed_rows
+from nddup.results.against.share_documents import Share, Shared, read_shared, share_here
 from nddup.run.engines import memory_of
+from nddup.scanning.collection import Files
 from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config
 from nddup.steps import Steps
+from nddup.storage.local_storage import LocalStorage
 
 STEPS = 6
 """Of `compare`."""
+
+ADVICE = "give more, or B in several commands"
+"""Where even one item, or what is shared, does not fit the memory."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,14 @@ class AskedAgainst:
     by: By = "source"
 
 
+class Engine(NamedTuple):
+    """What reads the collections: lists and opens their files, makes the rows of B, and those of A."""
+
+    files: Files
+    workers: Workers
+    share: Share
+
+
 class Compared(NamedTuple):
     """What was found: the collections, the verdicts, and the tables that are written, by name."""
 
@@ -47,7 +64,13 @@ class Compared(NamedTuple):
     tables: dict[str, pa.Table]
 
 
-def compare(a: tuple[str, Config], b: tuple[str, Config], asked: AskedAgainst, steps: Steps) -> Compared:
+Start = Callable[[Config, Path, Steps], AbstractContextManager[Engine]]
+"""Starts an engine, with a folder of this machine for what it writes."""
+
+
+def compare(
+    a: tuple[str, Config], b: tuple[str, Config], asked: AskedAgainst, steps: Steps, start: Start | None = None
+) -> Compared:
     """Compare every document of A with the items of B.
 
     Args:
@@ -55,28 +78,27 @@ def compare(a: tuple[str, Config], b: tuple[str, Config], asked: AskedAgainst, s
         b: path of the items, and how they are read.
         asked: when an item is found.
         steps: is told what is done.
+        start: the engine; None: this machine's.
 
     Raises:
         ConfigError: if a path is missing, or nothing in it can be read.
         NddupError: if more is unreadable than the settings allow.
-        NeedsSparkError: if the items, or what is shared, need more than `local.memory`.
+        NeedsSparkError: if the texts of B, or what is shared, need more than `local.memory`.
 
-    Cost: A is read once by all processors, at the speed at which its records can be parsed; B is in memory.
+    Cost: A is read once for each part of B, at the speed at which its records can be parsed; on Spark once.
     """
-    with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
-        with _workers(a[1], Path(spool), steps) as workers:
+    with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as name:
+        spool = Path(name)
+        with (start or start_here)(a[1], spool, steps) as engine:
             steps.begin("find the files and their formats")
-            side_a, side_b = find_side(*a, asked.by), find_side(*b, asked.by)
+            side_a, side_b = (find_side(*one, asked.by, engine.files) for one in (a, b))
             steps.begin("read the items")
-            items = read_items(side_b, asked.length, workers)
-            known = Path(spool) / "known"
-            known.mkdir()
-            items.known.save(known)
+            items = read_items(side_b, asked.length, engine.workers, spool)
             steps.begin("compare with A")
-            shared = read_shared(side_a, known, workers, counts=asked.rules.of != "item")
+            shared = read_shared(side_a, items, engine.workers, engine.share, counts=asked.rules.of != "item")
 
         steps.begin("judge the items")
-        judged = judge(items.known, shared.holders, asked.rules)
+        judged = judge(number_items(items.tables), shared.holders, asked.rules)
         steps.begin("find what is shared")
         tables = {
             "items": item_rows(items, shared, judged),
@@ -88,10 +110,14 @@ def compare(a: tuple[str, Config], b: tuple[str, Config], asked: AskedAgainst, s
         return Compared(side_a, side_b, items, shared, judged, tables)
 
 
-def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
-    def tell(name: str, done: int, whole: int) -> None:
-        del name  # the steps of the command have names of their own
-        steps.far(done, whole)
+def tell_far(steps: Steps) -> Callable[[str, int, int], None]:
+    """Progress of workers; the steps of the command have names of their own."""
+    return lambda _, done, whole: steps.far(done, whole)
 
-    memory = Memory(memory_of(config), advice="give B in parts")
-    return Workers(processes_of(config), spool=spool / "rows", progress=tell, memory=memory)
+
+@contextmanager
+def start_here(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
+    """This machine: worker processes, each with the shingles of one part of B."""
+    memory = Memory(memory_of(config), advice=ADVICE)
+    with Workers(processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory) as workers:
+        yield Engine(LocalStorage(), workers, share_here(workers))
