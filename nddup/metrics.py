@@ -95,8 +95,6 @@ class PairsMetrics(StageMetrics):
     postings: int = Field(0, description="(feature, sketch) rows before pruning")
     candidates: int = Field(0, description="pairs of sketches that met, those within heavy families apart")
     crowd: int = Field(0, description="heavy sketches: a prefix feature of theirs has more than pairs.max_postings")
-    cut_features: int = Field(0, description="prefix features of which postings were cut")
-    cut_postings: int = Field(0, description="postings cut by pairs.max_postings: pairs may be missing")
     edits: EditMetrics | None = Field(None, exclude_if=_is_missing, description="where texts confirm pairs")
 
 

@@ -155,7 +155,7 @@ FALSE_COMPONENTS = Table(
         Column(
             "exact",
             "boolean",
-            "false where postings were cut or the component is given by leaders: then `invented` is an upper bound",
+            "false where bands or runs find pairs, or the component is given by leaders: `invented` is an upper bound",
         ),
     ),
 )

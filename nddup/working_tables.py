@@ -101,7 +101,7 @@ POSTINGS = working(
 COMPARED = working(
     "compared",
     "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
-    " containment_b double, candidates long, cut_features long, cut_postings long",
+    " containment_b double, candidates long, stopped long",
     "All that one pass over the candidates leaves. `what` says what a row is. `pair`: a row of MATCHES. `link`: two"
     " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
     " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",

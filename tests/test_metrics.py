@@ -30,7 +30,7 @@ def test_a_count_that_the_file_lacks_is_nothing() -> None:
     """Files of earlier versions have fewer keys; the stage `texts` and the lexicon may be missing in any."""
     metrics = RunMetrics.read(json.dumps(LEAST))
 
-    assert metrics.stages.pairs.cut_postings == 0
+    assert metrics.stages.pairs.candidates == 0
     assert metrics.stages.sketch.skipped_files == []
     assert metrics.stages.sketch.lexicon is None
     assert list(metrics.stages.by_name()) == ["sketch", "pairs", "clusters", "keep"]

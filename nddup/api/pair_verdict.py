@@ -253,8 +253,6 @@ def _why_missing(
             "; but both are removed in a component of more pairs than pairs.max_edges, which is given by leaders:"
             " pairs of removed documents are not listed there"
         )
-    if run.metrics.stages.pairs.cut_postings:
-        return "; but pairs.max_postings cut what was compared, and this pair with it"
     return "; but the run does not list it: `nddup check` recounts the pairs"
 
 

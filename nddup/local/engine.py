@@ -170,8 +170,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
-    is_exact = paired.matches.cut_postings == 0 and plan.kind.is_exact
-    false = list_false_components(graph, nodes, is_exact=is_exact)
+    false = list_false_components(graph, nodes, is_exact=plan.kind.is_exact)
     named = no_clusters() if mode == "none" else _mine(graph, nodes, plan, workers)
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0

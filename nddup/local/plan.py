@@ -58,8 +58,8 @@ class Plan:
         """How pairs are found."""
         config = self.config
         levels = config.sketch.size if self.kind.finder == "levels" else 0
-        limits = derive.limits_of(config)
-        return Rule(self.threshold, derive.finder_of(config), config.pairs.max_postings, limits, levels)
+        limits, finder, pairs = derive.limits_of(config), derive.finder_of(config), config.pairs
+        return Rule(self.threshold, finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
 
     @property
     def graph(self) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, compiled, number_keys
 from nddup.matching.compare import compare_sketches
 from nddup.matching.connected_pairs import NO_LIMIT, begin_count, count_pair, share_large
+from nddup.matching.long_lists import LongLists, find_too_long
 from nddup.matching.threshold import Rule, Threshold
 
 
 class Probes(NamedTuple):
-    """The m sketches that one partition joins, ordered by (size, name): the order decides what a cut keeps."""
+    """The m sketches that one partition joins, ordered by (size, name)."""
 
     sketches: Ragged
     """The original sketches, uint64 ascending."""
@@ -40,7 +41,7 @@ class Probes(NamedTuple):
 
     heavy: NDArray[np.bool_]
     """Sketches that are linked instead of compared with each other, because a feature of their prefix has too many
-    holders, (m,). All holders of such a feature must be heavy; then nothing is cut."""
+    holders, (m,). All holders of such a feature must be heavy."""
 
 
 class Found(NamedTuple):
@@ -61,11 +62,8 @@ class Found(NamedTuple):
     candidates: int
     """Pairs that met; all were compared but those within one component that was known to be large."""
 
-    cut_features: int
-    """Features whose posting list was full."""
-
-    cut_postings: int
-    """Postings left out of full lists."""
+    stopped: int
+    """Most holders of a feature that would cost more than `LongLists` allow: then there are no pairs; else 0."""
 
     links: NDArray[np.int32]
     """Pairs of heavy sketches that hold a common prefix feature, (l, 2)."""
@@ -78,7 +76,7 @@ class _Lists(NamedTuple):
     """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it."""
 
     starts: NDArray[np.int64]
-    """Start of each list, (2 f + 1,); its length is at most `max_postings`."""
+    """Start of each list, (2 f + 1,)."""
 
 
 class _Postings(NamedTuple):
@@ -98,7 +96,12 @@ class _Room(NamedTuple):
 
 
 def join_prefixes(
-    probes: Probes, is_owned: NDArray[np.bool_], *, threshold: Threshold, max_postings: int, max_edges: int = NO_LIMIT
+    probes: Probes,
+    is_owned: NDArray[np.bool_],
+    *,
+    threshold: Threshold,
+    long_lists: LongLists,
+    max_edges: int = NO_LIMIT,
 ) -> Found:
     """The near-duplicate pairs whose first common prefix feature this partition owns.
 
@@ -106,7 +109,7 @@ def join_prefixes(
         probes: the sketches.
         is_owned: whether this partition owns the feature at each place of the prefixes, (p,).
         threshold: when two sketches are near-duplicates.
-        max_postings: longest list of holders of a prefix feature; later sketches are cut from it, and counted.
+        long_lists: what the light holders of a prefix feature may cost; nothing is compared where one costs more.
         max_edges: pairs after which no further ones are made within a component: a component that comes to have fewer
             has all its pairs, any other has more than so many, and these connect it.
 
@@ -117,20 +120,29 @@ def join_prefixes(
     Cost: owned prefix postings times the sketches they meet within the size bound; each meeting costs one comparison
         of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
     """
-    lists, lengths = _allot_lists(probes, is_owned, max_postings)
-    # Heavy sketches are linked, so only light ones can be lost to a full list.
-    cut = np.maximum(lengths[::2] - max_postings, 0)
+    lists = _allot_lists(probes, is_owned)
+    holders = np.diff(lists.starts)[::2]
+    lookers = np.bincount(lists.feature[is_owned], minlength=len(holders))
+    stopped = find_too_long(holders, lookers, long_lists)
+    if stopped:
+        return find_nothing(stopped)
 
     rows, candidates = _join(probes, lists, threshold.rule, max_edges)
     first, second, overlap, shared, united = rows.T
     resemblance = shared / np.maximum(united, 1)
 
-    links = _link(probes.prefixes.offsets, lists.feature, probes.heavy, len(lengths) // 2)
-    return Found(first, second, overlap, resemblance, candidates, int(np.count_nonzero(cut)), int(cut.sum()), links)
+    links = _link(probes.prefixes.offsets, lists.feature, probes.heavy, len(holders))
+    return Found(first, second, overlap, resemblance, candidates, stopped, links)
 
 
-def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_], max_postings: int) -> tuple[_Lists, NDArray[np.int64]]:
-    """The posting lists, empty, and how many entries each would have if none were cut, (2 f,)."""
+def find_nothing(stopped: int) -> Found:
+    """No pairs, because a feature with so many holders would cost too much."""
+    none = np.empty(0, np.int32)
+    return Found(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
+
+
+def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
+    """The posting lists, empty."""
     prefix_sizes = np.diff(probes.prefixes.offsets)
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(probes.prefixes.values[owned])
@@ -143,8 +155,7 @@ def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_], max_postings: int)
     is_heavy = np.repeat(probes.heavy, prefix_sizes)[owned]
     lengths = np.bincount((2 * groups + is_heavy)[is_posted], minlength=2 * count).astype(np.int64)
 
-    starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, max_postings))]).astype(np.int64)
-    return _Lists(feature, starts), lengths
+    return _Lists(feature, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
 
 @compiled
@@ -267,13 +278,12 @@ def _share_earlier(probes: Probes, i: int, i_end: int, j: int, j_end: int) -> bo
 
 @compiled
 def _post(probes: Probes, lists: _Lists, postings: _Postings, i: int) -> None:
-    """Enter sketch i into the lists of its posted features, except where a list is full."""
+    """Enter sketch i into the lists of its posted features."""
     first = probes.prefixes.offsets[i]
     for at in range(first, first + probes.posted[i]):
         if lists.feature[at] < 0:
             continue
 
         slot = 2 * lists.feature[at] + probes.heavy[i]
-        if postings.end[slot] < lists.starts[slot + 1]:
-            postings.sketch[postings.end[slot]], postings.place[postings.end[slot]] = i, at
-            postings.end[slot] += 1
+        postings.sketch[postings.end[slot]], postings.place[postings.end[slot]] = i, at
+        postings.end[slot] += 1

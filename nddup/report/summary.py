@@ -58,12 +58,6 @@ def notes(metrics: RunMetrics) -> list[str]:
     if limit is not None and metrics.records >= limit:
         found.insert(0, f"a first try: reading stopped after {limit:,} records (input.limit)")
 
-    if pairs.cut_postings:
-        found.append(
-            f"{pairs.cut_features:,} features were held by more than pairs.max_postings documents:"
-            f" {pairs.cut_postings:,} postings cut, pairs may be missing"
-        )
-
     if pairs.edits and pairs.edits.bounded:
         found.append(
             f"{pairs.edits.bounded:,} pairs of long texts were compared by a lower bound: of these,"

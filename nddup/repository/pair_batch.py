@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
-from nddup.errors import NddupError
+from nddup.errors import CapacityError
 from nddup.local.columns import lists_of, one_chunk, ragged_of
 from nddup.local.pairing.match import Matches, match
 from nddup.local.reading.workers import Workers
@@ -49,7 +49,7 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
         workers: to compare with.
 
     Raises:
-        NddupError: if a family within the batch is too large for `pairs.max_postings`.
+        CapacityError: if a family within the batch is too large for `pairs.max_postings`.
 
     Cost: look-ups in each segment, and a run over the batch.
     """
@@ -100,15 +100,15 @@ def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
 
 
 def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
-    """The pairs within the batch; none may be cut."""
-    rule = replace(snapshot.identity.plan.matching, limits=None)
-    found = match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)
-    if found.cut_postings:
-        raise NddupError(
-            f"{found.cut_features} features are held by more than pairs.max_postings {rule.max_postings} sketches of"
-            " the batch, so pairs would be lost; nothing was changed: add it in smaller batches"
-        )
-    return found
+    """The pairs within the batch, all of them: a family that is too large for that is not begun."""
+    rule = replace(snapshot.identity.plan.matching, limits=None, max_comparisons=0)
+    try:
+        return match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)
+    except CapacityError as error:
+        raise CapacityError(
+            f"a feature is held by more than pairs.max_postings {rule.max_postings} sketches of the batch; nothing was"
+            " changed: add it in smaller batches"
+        ) from error
 
 
 def _batch_edges(found: Matches, names: NDArray[np.int64]) -> pa.Table:

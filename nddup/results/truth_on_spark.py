@@ -70,7 +70,7 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
             documents=n_texts,
             cut_texts=cut_texts,
             candidates=candidates,
-            unlisted=stars + large + paired.metrics.cut_postings,
+            unlisted=stars + large,
             pairs=n_pairs,
             sampled=min(asked.sampled, n_texts),
             sampled_pairs=sampled_pairs,

@@ -19,6 +19,7 @@ from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching import prefix_filter
 from nddup.matching.connected_pairs import Limits
+from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
@@ -158,7 +159,7 @@ def load_kernels() -> None:
     prefix_filter.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
     probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
-    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, max_postings=10)
+    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, long_lists=LongLists(10, 10))
     edge = np.array([[0, 1]], np.int32)
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))

@@ -256,7 +256,7 @@ _FALSE_COUNTS = ("invented_pairs", "most_invented", "bounded_components")
 _COVERAGES = ("covered_clusters", "led_clusters")
 """What the notes of these tables say, for whoever goes on with them."""
 
-_PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd", "cut_features", "cut_postings")
+_PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd")
 _CLUSTER_COUNTS = (
     "components", "largest_component", "fpgrowth_components", "fpgrowth_fits", "covered_components",
     "covered_clusters", "led_components", "led_clusters", "invented_pairs", "most_invented", "bounded_components",

@@ -106,7 +106,7 @@ def limits_of(config: Config) -> "Limits | None":
     """What a component and a family of heavy sketches may come to.
 
     None where there are no leaders: where one sketch contains another, where candidates are pairs unseen, and where the
-    pairs do not make clusters. Long lists of sketches are cut there.
+    pairs do not make clusters. Sketches with a common feature are all compared there, however many they are.
     """
     from nddup.matching.connected_pairs import Limits  # noqa: PLC0415
 

@@ -160,7 +160,8 @@ class PairsConfig(Section):
     max_postings: int = Field(
         10_000,
         ge=2,
-        description="sketches compared at one prefix feature; if more, their family is searched on its own",
+        description="sketches compared at one prefix feature; if more, their family is searched on its own, and where"
+        " there are no leaders pairs.max_comparisons holds for them",
     )
     # All pairs of 4,500 sketches: 25 CPU seconds to find, and 2 GB at most in the memory of the embedded engine.
     max_edges: int = Field(
@@ -172,7 +173,8 @@ class PairsConfig(Section):
     max_comparisons: int = Field(
         5_000_000_000,
         ge=1,
-        description="comparisons that the search of one family may take; if more, the run fails",
+        description="comparisons that the search of one family, or of all sketches with one prefix feature, may take;"
+        " if more, the run fails",
     )
     expand_limit: int = Field(
         1_000_000, ge=1, description="rows that two groups of equal sketches may give; beyond it, stars"

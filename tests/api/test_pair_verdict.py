@@ -105,21 +105,6 @@ def test_removed_documents_of_a_component_given_by_leaders(tmp_path: Path) -> No
         assert all("given by leaders" in said.verdict for said in unlisted)
 
 
-def test_postings_that_were_cut(tmp_path: Path) -> None:
-    """Parts of longer documents, whose candidates were cut."""
-    keys = settings_of("mod-m containment") | {"pairs.max_postings": 2, "pairs.threshold": 0.5}
-    words = [f"w{number}" for number in range(200)]
-    parts = {f"part{n}": " ".join(words[10 * n : 10 * n + 60]) for n in range(6)} | {"whole": " ".join(words)}
-    run = make_run(tmp_path, keys, parts)
-
-    said = [run.explain_pair(*pair) for pair in combinations(sorted(parts), 2)]
-
-    lost = [one for one in said if not one.is_pair and one.value >= one.threshold and one.common]
-    assert run.metrics.stages.pairs.cut_postings > 0
-    assert lost
-    assert all("pairs.max_postings cut" in one.verdict for one in lost)
-
-
 def test_standard_errors(tmp_path: Path) -> None:
     """sqrt(r (1 - r) / s) with the correction for a finite union; 0 where both documents are in their sketches."""
     words = [f"w{number}" for number in range(3000)]

@@ -25,8 +25,6 @@ MADE_AGAIN = ("pairs", "clusters", "members", "keep", "false_components", "docum
 LARGE: dict[str, dict[str, Any]] = {
     "stars": {"pairs.expand_limit": 2},
     "leaders": {"pairs.max_edges": 2, "pairs.max_postings": 3},
-    "cut": {"pairs.max_postings": 2, "pairs.measure": "containment", "sketch.kind": "mod-m", "sketch.modulus": 2,
-            "clusters.mode": "partition"},
     "listed": {"clusters.max_listed": 2, "clusters.support": 25, "keep.policy": "shortest-url"},
     "first": {"keep.policy": "first", "clusters.mode": "partition"},
     "frequent": {"pairs.max_document_frequency": 4},
@@ -100,7 +98,6 @@ def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
     reached = {
         "stars": any(run.pairs.to_table()["star"].to_pylist()),
         "leaders": stages.clusters.led_components > 0,
-        "cut": stages.pairs.cut_postings > 0,
         "listed": any(row["size"] > len(row["members"]) for row in run.clusters.to_pylist()),
         "first": run.settings.keep.policy == "first",
         "frequent": stages.sketch.left_out_shingles > 0,

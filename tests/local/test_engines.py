@@ -11,11 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.errors import CapacityError
 from nddup.local import engine
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics
 from nddup.run.job import run_job
 from nddup.scanning.collection import find_files
+from nddup.settings import derive
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
@@ -29,11 +31,13 @@ CHOICES: dict[str, dict[str, Any]] = {
     "bands, heavy": {"sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4, "pairs.max_edges": 9},
     "bands, unseen": {
         "sketch.kind": "minhash", "sketch.size": 64, "sketch.verify": False, "clusters.mode": "partition",
+        "pairs.max_postings": 2,
     },
-    "contained, cut": {
+    "contained, long lists": {
         "sketch.kind": "mod-m", "sketch.modulus": 2, "pairs.measure": "containment", "pairs.threshold": 0.7,
         "clusters.mode": "partition", "pairs.max_postings": 4,
     },
+    "levels, long lists": {"sketch.kind": "mod-pow2", "clusters.mode": "components", "pairs.max_postings": 2},
     "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3, "pairs.max_edges": 4},
     "frequent": {"pairs.max_document_frequency": 7, "input.min_tokens": 2, "clusters.support": 150},
     "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
@@ -90,6 +94,24 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
         told |= stage.model_dump()
     assert counted == {name: told[name] for name in counted} | {name: counted[name] for name in OF_SPARK & set(counted)}
     assert set(tables) == set(RESULTS) - {"texts"}
+    if derive.limits_of(config) is None:
+        whole = make_tables(source, _with(config, max_postings=10_000))[0]["pairs"]
+        assert rows_of(tables["pairs"]) == rows_of(whole)
+        _require_stopped(spark, source, _with(config, max_comparisons=1))
+
+
+def _with(config: Config, **pairs: int) -> Config:
+    return config.model_copy(update={"pairs": config.pairs.model_copy(update=pairs)})
+
+
+def _require_stopped(spark: SparkSession, source: Path, config: Config) -> None:
+    """Where there are no leaders a list is compared in full, or the run fails, with either engine."""
+    for run in (
+        lambda: make_tables(source, config),
+        lambda: run_job(spark, [str(source)], str(source.parent / "stopped"), config),
+    ):
+        with pytest.raises(CapacityError, match=r"more than pairs\.max_comparisons \(1\) comparisons"):
+            run()
 
 
 def _lexicon_of(metrics: RunMetrics) -> dict[str, int]:

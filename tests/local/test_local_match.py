@@ -5,9 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.local.pairing.match import Rule, match
+from nddup.errors import CapacityError
+from nddup.local.pairing.match import Matches, Rule, match
 from nddup.local.reading.workers import Workers
-from nddup.matching.connected_pairs import Limits
+from nddup.matching.connected_pairs import NO_LIMIT, Limits
 from nddup.matching.threshold import Threshold
 from nddup.verifying import definitions, near_pairs
 
@@ -76,19 +77,22 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
         assert len(due) > 10
 
 
-@pytest.mark.parametrize("limits", [Limits(10**6, 10**6), None])
-def test_no_pair_that_is_found_is_wrong_where_lists_are_short(limits: Limits | None) -> None:
-    """Cut, or linked instead of compared: fewer pairs, no false ones, and it is counted."""
+def test_long_lists_are_linked_or_compared_in_full() -> None:
+    """Around leaders fewer pairs are found, no false ones, and links; without leaders all, or the run fails."""
     threshold = CASES["low resemblance"]
     rows = definitions.gather(draw_sketches(1))
     nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
-    with Workers(2) as workers:
-        whole = match(nodes, read_only(rows), nodes, Rule(threshold, None, 10_000, limits), workers)
-        short = match(nodes, read_only(rows), nodes, Rule(threshold, None, 2, limits), workers)
 
-    missed = set(map(tuple, whole.ends.tolist())) - set(map(tuple, short.ends.tolist()))
-    assert set(map(tuple, short.ends.tolist())) < set(map(tuple, whole.ends.tolist()))
-    links = limits is not None
-    assert (short.heavy > 0, short.cut_postings > 0, len(short.links) > 0) == (links, not links, links)
-    assert (whole.heavy, whole.cut_postings, len(whole.links)) == (0, 0, 0)
-    assert missed
+    def find(max_postings: int, limits: Limits | None, max_comparisons: int = NO_LIMIT) -> Matches:
+        rule = Rule(threshold, None, max_postings, limits, max_comparisons=max_comparisons)
+        with Workers(2) as workers:
+            return match(nodes, read_only(rows), nodes, rule, workers)
+
+    whole, linked, compared = find(10_000, None), find(2, Limits(10**6, 10**6)), find(2, None)
+
+    assert set(map(tuple, linked.ends.tolist())) < set(map(tuple, whole.ends.tolist()))
+    assert (linked.heavy > 0, len(linked.links) > 0) == (True, True)
+    assert compared.ends.tolist() == whole.ends.tolist()
+    assert [(found.heavy, len(found.links)) for found in (whole, compared)] == [(0, 0), (0, 0)]
+    with pytest.raises(CapacityError, match=r"more than pairs\.max_comparisons \(9\) comparisons"):
+        find(2, None, 9)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
+from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.prefix_filter import count_holders, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
@@ -48,7 +49,10 @@ def test_finds_whatever_contains_enough(
     found = []
     for partition in range(partitions):
         matches = join_prefixes(
-            probes, partition_of(probes.prefixes.values, partitions) == partition, threshold=threshold, max_postings=100
+            probes,
+            partition_of(probes.prefixes.values, partitions) == partition,
+            threshold=threshold,
+            long_lists=LongLists(100, 0),
         )
         found += list(zip(matches.first.tolist(), matches.second.tolist(), matches.overlap.tolist(), strict=True))
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import count_holders, keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
 
-NEVER_CUT = 1 << 30
+ALL = LongLists(1 << 30, 0)
 FAR = 2**63 + 11
 """Added to ids, it puts them on both sides of the sign bit once they are spread."""
 
@@ -111,7 +112,7 @@ def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
     ready: Prepared,
     rule: Rule,
     owned: NDArray[np.bool_],
-    cut: int,
+    long_lists: LongLists,
     heavy: NDArray[np.bool_] | None = None,
 ) -> Found:
     measure = "resemblance" if rule.measure == "resemblance" else "overlap"
@@ -121,7 +122,7 @@ def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
     posted = np.diff(ready.prefixes.offsets).astype(np.int32)
     heavy = np.zeros(len(posted), np.bool_) if heavy is None else heavy
     probes = Probes(whole, ready.prefixes, ready.holders, ready.bounds, posted, heavy)
-    return join_prefixes(probes, owned, threshold=threshold, max_postings=cut)
+    return join_prefixes(probes, owned, threshold=threshold, long_lists=long_lists)
 
 
 def find_all(
@@ -132,11 +133,11 @@ def find_all(
     found = []
     for partition in range(partitions):
         owned = partition_of(ready.prefixes.values, partitions) == partition
-        pairs = join(sketches, ready, rule, owned, NEVER_CUT)
+        pairs = join(sketches, ready, rule, owned, ALL)
         names = zip(ready.names[pairs.first].tolist(), ready.names[pairs.second].tolist(), strict=True)
         values = zip(pairs.overlap.tolist(), pairs.resemblance.tolist(), strict=True)
         found += [(a, b, *both) for (a, b), both in zip(names, values, strict=True)]
-        assert (pairs.cut_features, pairs.cut_postings) == (0, 0)
+        assert pairs.stopped == 0
         assert pairs.candidates >= len(pairs.first)
     return sorted(found)
 
@@ -203,10 +204,10 @@ def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, partitions: i
     links = []
     for partition in range(partitions):
         owned = partition_of(ready.prefixes.values, partitions) == partition
-        part = join(sketches, ready, rule, owned, limit, heavy_ones)
+        part = join(sketches, ready, rule, owned, LongLists(limit, 0), heavy_ones)
         found |= set(zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True))
         links += ready.names[part.links].tolist()
-        assert (part.cut_features, part.cut_postings) == (0, 0)
+        assert part.stopped == 0
 
     inside = set(ready.names[heavy_ones].tolist())
     expected = rule.pairs(sketches)
@@ -246,12 +247,11 @@ def test_overlap_is_taken_on_the_original_sketches() -> None:
     assert find_all(sketches, Rule("resemblance", Fraction("0.6"))) == [(0, 1, 3, 0.6)]
 
 
-def test_a_cut_is_counted_and_leaves_the_smallest() -> None:
+def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
     """
-    Six sketches share their rarest feature; a list of at most four is cut by two postings.
+    Six sketches share their rarest feature; a list of four may cost 12 comparisons more, or none is made.
 
-    The first four by (size, name) stay in the list and are met by all that come later, so only the pair of the last
-    two is lost.
+    The two sketches beyond the first four are looked for by all six.
     """
     rule = Rule("count", Fraction(3))
     sketches = [(1, 2, 3, extra) for extra in range(10, 16)]
@@ -259,13 +259,12 @@ def test_a_cut_is_counted_and_leaves_the_smallest() -> None:
         np.arange(6), ragged([(1,)] * 6), np.full(6, 6, np.int32), np.full(6, 3, np.int32)
     )  # fmt: skip
 
-    cut, whole = (join(sketches, ready, rule, np.ones(6, np.bool_), limit) for limit in (4, 6))
+    whole, stopped = (join(sketches, ready, rule, np.ones(6, np.bool_), LongLists(4, most)) for most in (12, 11))
 
-    pairs, every = (set(zip(found.first.tolist(), found.second.tolist(), strict=True)) for found in (cut, whole))
+    every = set(zip(whole.first.tolist(), whole.second.tolist(), strict=True))
     assert every == set(combinations(range(6), 2))
-    assert every - pairs == {(4, 5)}
-    assert (cut.cut_features, cut.cut_postings) == (1, 2)
-    assert (whole.cut_features, whole.cut_postings) == (0, 0)
+    assert (whole.stopped, whole.candidates) == (0, 15)
+    assert (stopped.stopped, stopped.candidates, len(stopped.first), len(stopped.links)) == (6, 0, 0, 0)
 
 
 def test_no_sketches_give_no_pairs() -> None:
@@ -276,7 +275,7 @@ def test_no_sketches_give_no_pairs() -> None:
     probes = Probes(nothing, nothing, none, none, none, np.empty(0, np.bool_))
     threshold = Threshold("overlap", 3, 1, is_count=True, size=8)
 
-    found = join_prefixes(probes, np.empty(0, np.bool_), threshold=threshold, max_postings=NEVER_CUT)
+    found = join_prefixes(probes, np.empty(0, np.bool_), threshold=threshold, long_lists=ALL)
 
     assert len(found.first) == 0
     assert found.candidates == 0

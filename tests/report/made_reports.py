@@ -50,7 +50,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetri
         "equal_sketches": 0,
         "stages": {
             "sketch": {**stage, **sketch},
-            "pairs": {**stage, "cut_postings": 0, "cut_features": 0},
+            "pairs": stage,
             "clusters": {**stage, **found},
             "keep": {**stage, "kept": kept, "removed": documents - kept},
         },

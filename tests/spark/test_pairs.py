@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.errors import SchemaError
+from nddup.matching.long_lists import LongLists
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.expand import expand
 from nddup.spark.pairing.match import Pairing, match
@@ -16,6 +17,7 @@ from nddup.spark.pairing.prune import count_postings, divide, prune
 from nddup.spark.schemas import MATCHES, NODES, SKETCHES
 
 SIZE = 20
+ALL = LongLists(10_000, 0)
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
 SHARE = Threshold("overlap", 7, 10, is_count=False, size=SIZE)
 RESEMBLANCE = Threshold("resemblance", 7, 10, is_count=False, size=SIZE)
@@ -65,16 +67,16 @@ def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
 
 
 def find(
-    sketches: DataFrame, threshold: Threshold, *, partitions: int, rounds: int = 1, max_postings: int = 10_000
+    sketches: DataFrame, threshold: Threshold, *, partitions: int, rounds: int = 1, long_lists: LongLists = ALL
 ) -> tuple[list[Match], list[int]]:
     """Run the stage: the matches, and its counters summed over the tasks."""
     postings = divide(sketches, threshold=threshold, partitions=partitions)
     for _ in range(rounds):
         postings = prune(postings, partitions=partitions)
-    matched = match(postings, sketches, Pairing(threshold, max_postings, partitions))
+    matched = match(postings, sketches, Pairing(threshold, long_lists, partitions))
     rows = matched.collect()
     found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.what == "pair"]
-    counts = [[row.candidates, row.cut_features, row.cut_postings] for row in rows if row.what == "count"]
+    counts = [[row.candidates, row.stopped] for row in rows if row.what == "count"]
     return sorted(found), np.array(counts).sum(axis=0).tolist()
 
 
@@ -94,23 +96,23 @@ def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Thre
     assert len(expected) > 300
     assert found == expected
     assert counts[0] >= len(expected)
-    assert counts[1:] == [0, 0]
+    assert counts[1] == 0
     for partitions, rounds in ((1, 0), (7, 2)):
         assert find(given, threshold, partitions=partitions, rounds=rounds)[0] == expected
     given.unpersist()
 
 
-def test_a_cut_does_not_depend_on_the_partitions(spark: SparkSession) -> None:
-    """Lists longer than `max_postings` lose the same sketches whatever the number of partitions, and say how many."""
+def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> None:
+    """Lists longer than `max_postings` lose nothing, or are refused, whatever the number of partitions."""
     given = sketch_table(spark, draw_families(2)).persist()
 
-    whole, _ = find(given, COUNT, partitions=2)
-    cut, counts = find(given, COUNT, partitions=2, max_postings=3)
+    whole, counts = find(given, COUNT, partitions=2)
 
-    assert set(cut) < set(whole)
-    assert counts[1] > 0
-    assert counts[2] >= counts[1]
-    assert find(given, COUNT, partitions=7, max_postings=3) == (cut, counts)
+    assert find(given, COUNT, partitions=7, long_lists=LongLists(3, 10**6)) == (whole, counts)
+    for partitions in (2, 7):
+        found, (_, stopped) = find(given, COUNT, partitions=partitions, long_lists=LongLists(3, 1))
+        assert set(found) < set(whole)
+        assert stopped > 3
     given.unpersist()
 
 

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
+from nddup.errors import CapacityError
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.reading.workers import Workers
 from nddup.matching.connected_pairs import NO_LIMIT, Limits, begin_count, choose_pairs
+from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
+from nddup.mining.family_pairs import past_comparisons
 from nddup.sketching.lsh_keys import Finder
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.recipe import level_of
@@ -38,9 +41,10 @@ class Rule:
     Attributes:
         threshold: when two sketches are near-duplicates.
         finder: the keys by which sketches meet; None where they meet by what they share.
-        max_postings: longest list of sketches at one feature.
-        limits: what a component and a family may come to; None where there are no leaders: then longer lists are cut.
+        max_postings: longest list of sketches at one feature that are not heavy.
+        limits: what a component and a family may come to; None where there are no leaders, and so no heavy sketches.
         levels: s of sketches whose modulus varies, else 0.
+        max_comparisons: what a longer list may cost where there are no heavy sketches.
     """
 
     threshold: Threshold
@@ -48,6 +52,7 @@ class Rule:
     max_postings: int
     limits: Limits | None
     levels: int = 0
+    max_comparisons: int = NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,6 @@ class Matches:
         containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
         candidates: pairs that met.
-        cut_features: features with more holders than are compared.
-        cut_postings: holders that were left out.
         heavy: nodes with a feature that more have than are compared with each other.
         rounds: postings left after each round of pruning.
         edit: (k,), edit similarity of the texts; None where the sketches alone decide.
@@ -76,8 +79,6 @@ class Matches:
     containments: NDArray[np.float64]
     links: NDArray[np.int32]
     candidates: int = 0
-    cut_features: int = 0
-    cut_postings: int = 0
     heavy: int = 0
     rounds: tuple[int, ...] = ()
     edit: NDArray[np.float64] | None = None
@@ -94,8 +95,7 @@ class Matches:
 
     def counts(self) -> dict[str, int]:
         """What `metrics.json` says of the search."""
-        counted = {name: getattr(self, name) for name in ("candidates", "cut_features", "cut_postings")}
-        return counted | {"crowd": self.heavy}
+        return {"candidates": self.candidates, "crowd": self.heavy}
 
 
 def match(
@@ -113,6 +113,9 @@ def match(
         n_features: (m,), distinct shingles of their documents: what a modulus follows.
         rule: how pairs are found.
         workers: to find them with.
+
+    Raises:
+        CapacityError: if one feature would take more than `max_comparisons`.
 
     Cost: see `join_prefixes`; the ids are held a second time for the sketches that may be in a pair.
     """
@@ -137,9 +140,12 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
     parts = PARTS * workers.count
     owner = partition_of(probes.prefixes.values, parts)
     max_edges = rule.limits.max_edges if rule.limits else NO_LIMIT
-    join = partial(join_prefixes, threshold=rule.threshold, max_postings=rule.max_postings, max_edges=max_edges)
+    long_lists = LongLists(rule.max_postings, rule.max_comparisons)
+    join = partial(join_prefixes, threshold=rule.threshold, long_lists=long_lists, max_edges=max_edges)
     found, pairs, surplus = [], 0, max_edges
     for part in workers.work("match", lambda number: join(probes, owner == number), range(parts)):
+        if part.stopped:
+            raise CapacityError(past_comparisons(part.stopped, rule.max_comparisons))
         found.append(part)
         pairs += len(part.first) + len(part.links)
         if pairs > surplus:  # several parts may each have listed a large component
@@ -236,8 +242,6 @@ def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: 
         containments,
         np.sort(links, axis=1),
         sum(part.candidates for part in found),
-        sum(part.cut_features for part in found),
-        sum(part.cut_postings for part in found),
     )
 
 

@@ -60,8 +60,9 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     """The clusters of near-duplicates and their members, by the mode of the run."""
     matches = paired.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    is_exact = matches.is_complete and job.kind.is_exact
-    false = false_components.list_false_components(built.table, matches.table, documents.nodes, is_exact=is_exact)
+    false = false_components.list_false_components(
+        built.table, matches.table, documents.nodes, is_exact=job.kind.is_exact
+    )
     false_saved = job.save("false_components", false, **false_components.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError
 from nddup.matching.connected_pairs import Limits
+from nddup.matching.long_lists import LongLists
 from nddup.metrics import PairsMetrics
 from nddup.mining.family_pairs import past_comparisons
 from nddup.run.on_spark.confirming import confirm_matches, list_family_texts
@@ -81,8 +82,6 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
         postings=documents.postings,
         candidates=found.counts["candidates"],
         crowd=found.noted["heavy"],
-        cut_features=found.counts["cut_features"],
-        cut_postings=found.counts["cut_postings"],
         edits=confirmed.metrics,
     )
     return Paired(pairs.table, confirmed.matches, metrics)
@@ -91,7 +90,8 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
 def _compare(job: Job, comparing: _Comparing) -> Saved:
     """COMPARED, by whatever the kind finds pairs by.
 
-    Where there are no leaders (`derive.limits_of`), long lists are cut.
+    Raises:
+        CapacityError: if there are no leaders (`derive.limits_of`), and one feature took too many comparisons.
     """
     finder = derive.finder_of(job.config)
     if finder is not None:
@@ -108,24 +108,33 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         heavy = _save_heavy(job, comparing, match.find_heavy(postings, max_postings=job.config.pairs.max_postings))
         matched = match.match(postings, sketches, _pairing(job, comparing), heavy.table if heavy else None)
         whole = modulus_levels.keep_common_level(matched) if is_by_levels else matched
-        found = job.write("compared", whole, **compared.count_compared())
+        found = _write_compared(job, whole)
     return job.seal("compared", found, pruned_to=rounds, heavy=heavy.rows if heavy else 0)
 
 
 def _compare_by_keys(job: Job, comparing: _Comparing, finder: Finder) -> Saved:
     """COMPARED of the sketches that have a key in common: bands of a signature, or words."""
     pairing = _pairing(job, comparing)
-    found_heavy = key_match.find_heavy(comparing.sketches, finder=finder, max_postings=pairing.max_postings)
+    found_heavy = key_match.find_heavy(comparing.sketches, finder=finder, max_postings=pairing.long_lists.max_postings)
     heavy = _save_heavy(job, comparing, found_heavy)
     matched = key_match.match_keys(comparing.sketches, finder, pairing, heavy.table if heavy else None)
-    found = job.write("compared", matched, **compared.count_compared())
+    found = _write_compared(job, matched)
     return job.seal("compared", found, pruned_to=[], heavy=heavy.rows if heavy else 0)
+
+
+def _write_compared(job: Job, matched: DataFrame) -> Saved:
+    """COMPARED as it is written, still to be sealed."""
+    found = job.write("compared", matched, **compared.count_compared())
+    if found.counts["stopped"]:
+        raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
+    return found
 
 
 def _pairing(job: Job, comparing: _Comparing) -> match.Pairing:
     """How sketches are compared."""
     limits = derive.limits_of(job.config)
-    pairing = match.Pairing(job.threshold, job.config.pairs.max_postings, comparing.partitions)
+    long_lists = LongLists(job.config.pairs.max_postings, job.config.pairs.max_comparisons)
+    pairing = match.Pairing(job.threshold, long_lists, comparing.partitions)
     return pairing if limits is None else replace(pairing, max_edges=limits.max_edges)
 
 
@@ -141,7 +150,7 @@ def _save_heavy(job: Job, comparing: _Comparing, found: DataFrame) -> Saved | No
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     """The pairs that were compared; those of families with a heavy sketch or too many pairs are made anew."""
     matches = compared.matches_of(found.table)
-    whole = Matches(matches, found.counts["edges"], None, found.counts["cut_postings"] == 0, comparing.partitions)
+    whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
     limits = derive.limits_of(job.config)
     if limits is None or not (found.noted["heavy"] or whole.edges > limits.max_edges):
         return whole

@@ -25,8 +25,6 @@ class Matches:
     """Rows of MATCHES."""
     large: DataFrame | None
     """The sketches (`node`) of components given by leaders, whose pairs are those with a kept end; None: none is."""
-    is_complete: bool
-    """Whether no posting was cut: else pairs may be missing."""
     partitions: int
     """Tasks of the block shuffles, here and in the next stage."""
 

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from nddup import working_tables
 from nddup.spark.schemas import COMPARED, CONNECTIONS, MATCHES, require
 
-COUNTERS = ("candidates", "cut_features", "cut_postings")
-"""What each task counts: sketches compared, prefix features and postings cut by `max_postings`."""
+COUNTERS = ("candidates", "stopped")
+"""What each task counts: sketches compared; the most holders of a feature that costs too much."""
 
 
 def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
@@ -68,4 +68,4 @@ def connections_of(compared: DataFrame) -> DataFrame:
 def count_compared() -> dict[str, Column]:
     """What is counted of COMPARED in passing: its pairs (`edges`), its links, and the counters of all tasks."""
     kinds = {"edges": F.count_if(F.col("what") == "pair"), "links": F.count_if(F.col("what") == "link")}
-    return kinds | {name: F.sum(name) for name in COUNTERS}
+    return kinds | {"candidates": F.sum("candidates"), "stopped": F.max("stopped")}

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.connected_pairs import NO_LIMIT
+from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
 from nddup.matching.prefix_filter import keep_possible, order_by_rarity, partition_of
 from nddup.matching.threshold import Threshold
@@ -57,14 +58,14 @@ class Pairing:
 
     Attributes:
         threshold: when two sketches are near-duplicates.
-        max_postings: longest list of sketches with one prefix feature, or one key, that are all compared.
+        long_lists: what a long list of sketches with one prefix feature, or one key, may cost.
         partitions: tasks of the shuffles of blocks. The pairs do not depend on it, but in components that have more
             than `max_edges`.
         max_edges: pairs after which a task makes no more within a component.
     """
 
     threshold: Threshold
-    max_postings: int
+    long_lists: LongLists
     partitions: int
     max_edges: int = NO_LIMIT
 
@@ -224,7 +225,7 @@ def _match_block(batches: Batches, *, pairing: Pairing) -> Batches:
     target = target_of(held)
     columns = unpack(held, PROBE_LAYOUT)
 
-    # The order by size, then by name, decides what a cut keeps, whatever the order of the blocks.
+    # The order by size, then by name, whatever the order of the blocks.
     order = np.lexsort((columns["node"], columns["size"]))
     nodes = columns["node"][order].astype(np.int64)
     holders = take_rows(ragged_column(columns["prefix_size"], columns["prefix_holders"]), order)
@@ -238,8 +239,13 @@ def _match_block(batches: Batches, *, pairing: Pairing) -> Batches:
     )
 
     is_owned = partition_of(probes.prefixes.values, pairing.partitions) == target
-    limits = {"max_postings": pairing.max_postings, "max_edges": pairing.max_edges}
-    found = join_prefixes(probes, is_owned, threshold=pairing.threshold, **limits)
+    found = join_prefixes(
+        probes,
+        is_owned,
+        threshold=pairing.threshold,
+        long_lists=pairing.long_lists,
+        max_edges=pairing.max_edges,
+    )
 
     sizes = np.diff(probes.sketches.offsets) if pairing.threshold.shows_containment else None
     yield lay_out("pair", _pair_columns(found, nodes, sizes))
