@@ -42,12 +42,24 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 
 
 @compiled
-def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Union-find: each node lies under a smaller one, so the root of a tree is the first node of its component."""
-    above = np.arange(nodes).astype(np.int32)
-    for i in range(len(edges)):
-        a, b = find_root(above, edges[i, 0]), find_root(above, edges[i, 1])
+def join_edges(above: NDArray[np.int32], first: NDArray[np.integer], second: NDArray[np.integer]) -> None:
+    """Union-find: join the ends of each edge, (e,) and (e,).
+
+    Args:
+        above: (n,), of each node a smaller one of its component, or itself; changed in place.
+        first: one end of each edge.
+        second: the other end.
+    """
+    for i in range(len(first)):
+        a, b = find_root(above, first[i]), find_root(above, second[i])
         above[max(a, b)] = min(a, b)
+
+
+@compiled
+def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Each node lies under a smaller one, so the root of a tree is the first node of its component."""
+    above = np.arange(nodes).astype(np.int32)
+    join_edges(above, edges[:, 0], edges[:, 1])
 
     ordinals, positions = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
     sizes = np.zeros(nodes, np.int32)
