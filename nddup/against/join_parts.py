@@ -96,8 +96,8 @@ def join_pieces(pieces: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     """Pieces of one text, each with its first character; those that meet become one.
 
     Example:
-        >>> join_pieces([(8, "is"), (0, "one"), (2, "e te"), (6, "xt")])
-        [(0, 'one textis')]
+        >>> join_pieces([(10, "c"), (0, "one"), (2, "e two")])
+        [(0, 'one two'), (10, 'c')]
     """
     joined: list[tuple[int, str]] = []
     for start, text in sorted(pieces):

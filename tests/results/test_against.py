@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,6 +159,39 @@ def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pyte
 
     for table in ("items", "spans", "suppressed", "matrix", "rejects"):
         assert rows(again, table) == rows(output, table)
+
+
+@pytest.mark.parametrize("of", ["item", "document", "any"])
+def test_parts_of_b_give_the_same(
+    planted: Planted, tmp_path: Path, of: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B in parts, because the memory holds no more: all tables and the page, also where items share what is common."""
+    arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
+    main([*arguments, "--output", str(tmp_path / "whole")])
+    monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
+    main([*arguments, "--output", str(tmp_path / "parts"), "--set", "local.memory=600000000"])
+
+    told = re.search(r"its shingles were taken in (\d+) parts", capsys.readouterr().out)
+    assert told is not None
+    assert int(told[1]) > 2
+    for table in ("items", "spans", "suppressed", "matrix", "rejects"):
+        assert rows(tmp_path / "parts", table) == rows(tmp_path / "whole", table)
+    pages = [(tmp_path / name / "index.html").read_text(encoding="utf-8") for name in ("whole", "parts")]
+    assert pages[0] == "\n".join(line for line in pages[1].split("\n") if "were taken in" not in line)
+
+
+def test_an_item_is_shown_beside_its_own_place(tmp_path: Path) -> None:
+    """Of a document that holds two items, each is shown with the text around it, and not with that of the other."""
+    first, between, second = (" ".join(f"{name}{n}" for n in range(40)) for name in ("first", "between", "second"))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "text": f"{first} {between} {second}"}), encoding="utf-8")
+    items = [{"id": "one", "text": first}, {"id": "two", "text": second}]
+    (tmp_path / "b.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items), encoding="utf-8")
+    main(["against", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--output", str(tmp_path / "out")])
+
+    shown = (tmp_path / "out" / "index.html").read_text(encoding="utf-8").split("<details")[1:]
+
+    assert [f"<mark>{words}</mark>" in one for one in shown for words in (first, second)] == [True, False, False, True]
+    assert ["second0" in shown[0], "first39" in shown[1]] == [False, False]
 
 
 def test_hostile_texts_stay_text(tmp_path: Path) -> None:
