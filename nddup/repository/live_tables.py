@@ -1,12 +1,11 @@
 """The tables of one version, as a run over its live documents would leave them."""
 
-import numpy as np
 import pyarrow as pa
 
 from nddup.repository.make_change import stored_documents
 from nddup.repository.segments.layout import NOT_STORED, RESULTS
 from nddup.repository.segments.segment_files import read_all
-from nddup.repository.snapshot import Snapshot
+from nddup.repository.snapshot import Snapshot, distinct, is_among
 from nddup.tables import KEEP
 from nddup.tables import RESULTS as RUN_RESULTS
 
@@ -18,14 +17,14 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     documents = stored_documents(snapshot, catalogue.keys)
     at = documents.schema.get_field_index("group")
     keep = state.append_column("doc_id", documents["doc_id"])
-    live = np.unique(catalogue.components)
+    live = distinct(catalogue.components)
     found = {
         "documents": documents.set_column(at, "group", state["group"]),
         "keep": keep.select(KEEP.names).cast(KEEP.arrow),
     }
     for name in RESULTS:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
-        alive = rows.filter(pa.array(np.isin(rows["component_key"].to_numpy(), live)))
+        alive = rows.filter(pa.array(is_among(rows["component_key"].to_numpy(), live)))
         if name == "pairs":
             alive = alive.append_column(NOT_STORED, pa.nulls(len(alive), pa.float64()))
         found[name] = alive.select(RUN_RESULTS[name].names)

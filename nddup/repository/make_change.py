@@ -18,7 +18,7 @@ from nddup.repository.close_components import Closed, Scope, close
 from nddup.repository.compare_states import Settled, count_changes, list_changes
 from nddup.repository.pair_batch import Paired, pair_batch
 from nddup.repository.segments.layout import DOCUMENTS, GONE, REPLACED, RESULTS, STATE
-from nddup.repository.snapshot import Snapshot
+from nddup.repository.snapshot import Snapshot, distinct
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
 
@@ -92,9 +92,10 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
     tables |= _result_tables(closed, settled, first)
     made, tables["digests"] = make_totals(closed, first)
     totals = made - replaced_totals(snapshot, old, touched.components)
-    live = np.sort(np.concatenate([np.setdiff1d(snapshot.catalogue.keys, gone), settled.keys[len(stays) :]]))
     catalogue = snapshot.catalogue
-    live_nodes = np.unique(np.concatenate([catalogue.nodes[~np.isin(catalogue.keys, gone)], scope.nodes]))
+    is_staying = ~np.isin(catalogue.keys, gone)
+    live = np.sort(np.concatenate([catalogue.keys[is_staying], settled.keys[len(stays) :]]))
+    live_nodes = distinct(np.concatenate([catalogue.nodes[is_staying], scope.nodes]))
     counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
     n_components = int(closed.components.max(initial=-1)) + 1
     return Change(tables, live, live_nodes, touched.components, n_components, totals, counts)

