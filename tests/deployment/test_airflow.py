@@ -1,4 +1,7 @@
-"""The daily DAG, in Airflow itself: it parses without Spark, runs day after day on a cluster, and stops a bad day."""
+"""The daily DAG, in Airflow itself: it parses without Spark, runs day after day on a cluster, and stops a bad day.
+
+Each good day is added to a repository.
+"""
 
 import ast
 import json
@@ -16,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import nddup.repository
 from scripts.standalone import HOME, HOST, ROOT, SHORT_LIVED, Cluster
 
 pytestmark = pytest.mark.airflow
@@ -67,6 +71,11 @@ class Airflow:
         """Where the runs go."""
         return self.folder / "runs"
 
+    @property
+    def index(self) -> Path:
+        """The repository to which each day is added."""
+        return self.folder / "index"
+
     def run(self, *command: str) -> Ended:
         """Run a command of Airflow to its end."""
         assert self.process.stdin is not None
@@ -103,6 +112,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         (folder / "pages" / date).mkdir(parents=True)
         for name in names:
             shutil.copy(SAMPLE / name, folder / "pages" / date)
+    nddup.repository.create(str(folder / "index"), local={"processes": 1})
     (folder / "settings.yaml").write_text("spark: {spark.executor.memory: 1g}\n")
     (folder / "conf").mkdir()
     (folder / "conf" / "spark-defaults.conf").write_text(
@@ -149,6 +159,7 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "NDDUP_INPUT": (folder / "pages").as_uri(),
         "NDDUP_OUTPUT": (folder / "runs").as_uri(),
         "NDDUP_CONFIG": str(folder / "settings.yaml"),
+        "NDDUP_INDEX": str(folder / "index"),
     }
 
 
@@ -168,15 +179,19 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     """No error; its parameters and the order of its tasks; nddup and Spark were not loaded for it."""
     assert airflow.read.strip().splitlines()[-2:] == [
         "{} ['nddup_daily'] []",
-        "['config', 'date', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality': []} 1",
+        (
+            "['config', 'date', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality': ['repository'],"
+            " 'repository': []} 1"
+        ),
     ]
 
 
 def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
-    Two days in a row give a run each, of the day before; a day again does nothing; a bad result fails its run.
+    Two days in a row give a run each, of the day before, and a version each of the repository.
 
-    Bad is a table that was changed: `nddup check` finds it. A parameter out of its range is refused.
+    Adding a day again changes nothing. A bad result fails its run. Bad is a table that was changed: `nddup check` finds
+    it. A parameter out of its range is refused. Neither is added.
     """
     days = {"2026-01-04": airflow.day("2026-01-05"), "2026-01-05": airflow.day("2026-01-06")}
     for date, done in days.items():
@@ -187,8 +202,16 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     drop_a_row(airflow.runs / "2026-01-05")
     broken = airflow.day("2026-01-20", date="2026-01-05")
     refused = airflow.day("2026-01-20", date="2026-01-04", max_rejects=2)
+    again = airflow.run(
+        "tasks", "test", "nddup_daily", "repository", "2026-01-05"
+    )  # last: no run follows it in one process
 
     assert sum(found.values()) == 580
+    assert again.is_good, again.said[-4000:]
+    assert "nothing changed" in again.said
+    repository = nddup.repository.open(str(airflow.index))
+    assert repository.version == 3
+    assert len(repository.tables()["documents"]) == 580
     assert not broken.is_good
     assert "BROKEN" in broken.said
     assert (airflow.runs / "2026-01-05" / "metrics.json").stat().st_mtime_ns == written
