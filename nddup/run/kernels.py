@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.against.find_hits import find_hits
+from nddup.against.join_parts import number_items
 from nddup.against.judge import Holders, Rules, judge
 from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
@@ -130,7 +131,7 @@ def _compare_collections() -> None:
         find_hits(text, bounds, open_known(folder))
     one, groups = np.zeros(1, np.int64), np.zeros(1, np.int64)
     holders = Holders(hits.offsets, hits.numbers, np.zeros((1, 2), np.uint64), hits.n_shingles, one, groups)
-    judged = judge(known, holders, Rules(min_shingles=1))
+    judged = judge(number_items([known]), holders, Rules(min_shingles=1))
     find_runs(known.numbers, hits.tokens, hits.numbers, judged.is_suppressed)
 
 
