@@ -153,23 +153,33 @@ SETTLED = working(
 GRAPH = working(
     "graph",
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, best string, leader int, rank int, by_leaders boolean,"
-    " share int",
+    " duplicate_of long, resemblance double, leader int, rank int, by_leaders boolean, share int",
     "One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the"
-    " components, `batch` is its FP-Growth fit (null: the pivot miner's), `best` its first document by the keep"
-    " policy, `rank` its place in the order of the policy, `leader` the position of its `duplicate_of`, or its own."
-    " `by_leaders`: its component has too many pairs, so it is clustered around leaders. `share`: of another with"
-    " many nodes, the part whose task has it as a pivot.",
+    " components, `batch` is its FP-Growth fit (null: the pivot miner's), `rank` its place in the order of the policy,"
+    " `leader` the position of its `duplicate_of`, or its own. `by_leaders`: its component has too many pairs, so it is"
+    " clustered around leaders. `share`: of another with many nodes, the part whose task has it as a pivot.",
     "components of the pair graph, and who is kept",
 )
 ORDERED = working(
     "ordered",
-    "order_key long, node long, group string, best string, by_leaders boolean",
-    "Of a graph too large for one task: its nodes in the order of the keep policy, which is that of `order_key`."
-    " `best` is the first document of a node; `by_leaders` as in GRAPH.",
+    "part int, row long, node long, group string, by_leaders boolean",
+    "Of a graph that is not gathered in one task: its nodes in the order of the keep policy, which is that of `part`,"
+    " and within a part that of `row`, from 0. `by_leaders` as in GRAPH.",
+    "order the nodes of the pair graph by the policy",
 )
 PAIR_EDGES = working(
-    "edges", "first long, second long, resemblance double", "Its edges, between order keys, first < second."
+    "edges",
+    "first long, second long, resemblance double, of_first double",
+    "Its edges. The ends are places in the order of the policy, first < second. For containment `resemblance` is how"
+    " much of the second end the first one contains, and `of_first` the other way; else it is null.",
+    "number the edges of the pair graph",
+)
+SOLVED = working(
+    "solved",
+    "order_key long, ordinal long, fit int, kept boolean",
+    "What is known of its nodes once the edges were read: `ordinal` is the first node of the component by policy, `fit`"
+    " its FP-Growth fit, only at that node (null: the pivot miner's).",
+    "components and keep-list, from edges in order",
 )
 STARS = working(
     "stars",
@@ -214,6 +224,7 @@ WORKING = {
     "removed": REMOVED,
     "sets": SETS,
     "settled": SETTLED,
+    "solved": SOLVED,
     "stars": STARS,
     "terms": TERMS,
     "undecided": PAIR_EDGES,

@@ -42,7 +42,7 @@ from nddup.sketching import lsh_keys, min_s, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
-from nddup.spark.clustering import graph, mine_components
+from nddup.spark.clustering import graph, mine_components, numbered_graph
 from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, prepare_sets, prove_clusters
 from nddup.verifying.connected import label_parts
@@ -94,6 +94,9 @@ def _call_rare_kernels() -> None:
     edge, twice = np.array([[0, 1]], np.int32), np.zeros(2, np.int32)
     choose_confirmed(rank_features(Ragged(offsets, ids), ones, threshold), np.array([0, 1]), lambda *_: True)
     follow_known(Ragged(offsets, ids), ones, Known(edge, np.arange(2, dtype=np.int32), twice), threshold.rule)
+    streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
+    solving = numbered_graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
+    list(numbered_graph.solve_task(streamed, solving=solving))
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
     sketches = pa.array([[1, 2], None], pa.list_(pa.int64()))

@@ -45,6 +45,7 @@ _MADE_OF: dict[str, MadeOf] = {
     # Clusters and keep-list.
     "ordered": MadeOf(_PAIRING, ("documents",)),
     "edges": MadeOf(_PAIRING, ("documents",)),
+    "solved": MadeOf(_CLUSTERING, ("documents",)),
     "stars": MadeOf(_PAIRING, ("documents",)),
     "removed": MadeOf(_PAIRING, ("documents",)),
     "undecided": MadeOf(_PAIRING, ("documents",)),

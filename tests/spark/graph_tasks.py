@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.run import daemon
-from nddup.spark.clustering import graph, large_graph
+from nddup.spark.clustering import graph, large_graph, numbered_graph
 from nddup.spark.pairing import large_components
 
 ROWS = 10_000
@@ -64,10 +64,12 @@ def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"node_a": first, "node_b": second, "is_link": pa.array(first % 4 == 1)})
 
 
-def rest_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """What `decide_rest` sends to its task."""
-    for first, second in draw(edges, nodes):
-        yield pa.RecordBatch.from_pydict({"first": first, "second": second, "resemblance": (first % 10 + 1) / 10})
+def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """What `solve` and `decide_rest` send to their tasks: edges from earlier nodes, spread over all, to later ones."""
+    random = np.random.default_rng(1)
+    for low in range(0, edges, ROWS):
+        second = 1 + np.arange(low, min(low + ROWS, edges)) * (nodes - 2) // edges
+        yield pa.RecordBatch.from_pydict({"first": random.integers(0, second), "second": second})
 
 
 def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
@@ -79,10 +81,18 @@ def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     )
 
 
+def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
+    """The task of `solve`."""
+    assignment = graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000)
+    solving = numbered_graph.Solving(nodes, assignment, least_containment=None)
+    return numbered_graph.solve_task(numbered_rows(edges, nodes), solving=solving)
+
+
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
     "graph": graph_task,
     "families": lambda edges, nodes: large_components.families_task(family_rows(edges, nodes), max_edges=1 << 40),
-    "rest": lambda edges, nodes: large_graph.rest_task(rest_rows(edges, nodes)),
+    "rest": lambda edges, nodes: large_graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
+    "solve": solve_task,
 }
 
 

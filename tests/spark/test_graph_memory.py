@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.mining.edges import WORKER_BYTES, Cost, Edges
+from nddup.mining.streamed_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES, most_nodes
 from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
-from nddup.spark.clustering import graph, large_graph
+from nddup.spark.clustering import graph
 from nddup.spark.pairing import large_components
 from tests.places import ROOT
 
@@ -29,7 +30,7 @@ def measure(*arguments: object) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("kind", "cost"),
-    [("graph", graph.COST), ("families", large_components.FAMILIES_COST), ("rest", large_graph.REST_COST)],
+    [("graph", graph.COST), ("families", large_components.FAMILIES_COST)],
 )
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
 def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edge: float) -> None:
@@ -43,17 +44,32 @@ def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edg
     assert taken <= cost.edge * edges + cost.node * nodes
 
 
-def test_a_worker_of_the_cluster_settings_takes_a_million_edges() -> None:
-    """As many as the limit says run in the address space that `conf/cluster.yaml` gives a worker."""
+@pytest.mark.parametrize("kind", ["solve", "rest"])
+def test_edges_that_stream_take_no_memory(kind: str) -> None:
+    """Of a task of 4 million nodes 33 bits each, or one; beside them a batch of edges, and of rows to lay out."""
+    nodes, batch = 4_000_000, 32 << 20
+    bits = GRAPH_BITS if kind == "solve" else CHOICE_BITS
+
+    few, many = (measure(kind, edges, nodes)[0] for edges in (400_000, 4_000_000))
+
+    assert max(few, many) <= nodes * bits // 8 + batch
+    assert many - few < 16 << 20
+
+
+def test_a_worker_of_the_cluster_settings_takes_a_small_graph_and_ten_million_edges() -> None:
+    """What the limits say runs in the address space that `conf/cluster.yaml` gives a worker."""
     settings = yaml.safe_load((ROOT / "conf" / "cluster.yaml").read_text(encoding="utf-8"))["spark"]
     memory = task_memory({key: str(value) for key, value in settings.items()})
-    most = graph.COST.most_edges(memory, nodes=10**9)
+    gathered = min(graph.GATHERED_EDGES, graph.COST.most_edges(memory, nodes=10**9))
+    streamed = most_nodes(memory, GRAPH_BITS)
 
-    _, rows = measure("graph", most, 2 * most, memory >> 20)
+    _, rows = measure("graph", gathered, 2 * gathered, memory >> 20)
+    _, solved = measure("solve", 10**7, streamed, memory >> 20)
 
     assert memory == GB
-    assert most > 10**6
-    assert rows == 2 * most
+    assert gathered == 10**6
+    assert rows == 2 * gathered
+    assert solved == streamed > 4 * 10**7
 
 
 costs = st.builds(Cost, edge=st.integers(1, 60), node=st.integers(0, 60))
@@ -71,9 +87,19 @@ def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: 
     assert taken(most) <= free < taken(most + 1)
 
 
-def test_less_than_a_worker_takes_no_edge() -> None:
+def test_less_than_a_worker_takes_nothing() -> None:
     """Never a number below 0."""
     assert graph.COST.most_edges(GB // 2, nodes=10) == 0
+    assert most_nodes(GB // 2, GRAPH_BITS) == 0
+
+
+@given(st.integers(0, 1 << 40), st.sampled_from([GRAPH_BITS, CHOICE_BITS]))
+def test_the_nodes_of_a_stream_follow_from_the_memory(free: int, bits: int) -> None:
+    """One node more would not fit, or have no number."""
+    most = most_nodes(WORKER_BYTES + free, bits)
+
+    assert most * bits <= 8 * free
+    assert most == MOST_NODES or (most + 1) * bits > 8 * free
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
     )
     graph = spark.createDataFrame(
         [
-            (1, "a", 0, 0, 2, 0, True, None, 1.0, "a", 0, 0, False, None),
-            (3, "a", 0, 1, 2, 0, False, 1, 0.9, "d", 0, 1, False, None),
+            (1, "a", 0, 0, 2, 0, True, None, 1.0, 0, 0, False, None),
+            (3, "a", 0, 1, 2, 0, False, 1, 0.9, 0, 1, False, None),
         ],
         GRAPH,
     )

@@ -11,13 +11,15 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from nddup.errors import CapacityError
+from nddup.mining.streamed_graph import GRAPH_BITS
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
-from nddup.spark.clustering import large_graph, shares
+from nddup.spark.clustering import graph, large_graph, numbered_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
 from tests.finished_runs import run_over, sorted_tables, write_texts
 
@@ -74,14 +76,26 @@ def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, m
     return make
 
 
+def test_streamed_the_tables_are_the_same(
+    spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph in numbers whose edges pass one task, the small components mined by FP-Growth."""
+    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+
+    tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
+
+    assert tables == ordinary
+    assert counts["components"] == 3
+    assert counts["fpgrowth_components"] == counts["fpgrowth_fits"] == 1
+    assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
+
+
 def test_in_rounds_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stars and rounds in place of one task; of the keep-list one round, and one task for what it leaves.
-
-    A limit of 150 edges is under what there is, and over what the round leaves.
-    """
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
+    """Stars and rounds in place of one task; of the keep-list one round, and one task for what it leaves."""
+    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
@@ -89,6 +103,27 @@ def test_in_rounds_the_tables_are_the_same(
     assert tables == ordinary
     assert counts["components"] == 3
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
+
+
+def test_a_containment_is_streamed_or_refused(
+    spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables are those of the embedded engine; more sketches than one task takes are refused in one line."""
+    settings = {
+        "shingle": {"length": 1},
+        "sketch": {"kind": "mod-m", "modulus": 1},
+        "pairs": {"measure": "containment", "threshold": 0.5},
+        "clusters": {"mode": "partition"},
+    }
+    run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
+    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+
+    run_over(spark, [chains_and_a_family], tmp_path / "streamed", settings)
+
+    assert sorted_tables(spark, tmp_path / "streamed") == sorted_tables(spark, tmp_path / "at once")
+    monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 90)
+    with pytest.raises(CapacityError, match=r"^9\d distinct sketches are in pairs, more than the 90 of a containment"):
+        run_over(spark, [chains_and_a_family], tmp_path / "refused", settings)
 
 
 @pytest.mark.parametrize("max_postings", [4, 10_000])
@@ -113,17 +148,18 @@ def test_in_shares_the_tables_are_the_same(
 ) -> None:
     """Both components in shares of nine, from a graph made in rounds, all of the keep-list too.
 
-    Spark names a row by its partition, above the 33rd bit: here each row is alone in one of 200,000 of them.
+    The order of the nodes has as many parts as there are nodes, and as many again without one.
     """
-    order_nodes = large_graph.order_nodes
+    order_nodes = numbered_graph.order_nodes
 
     def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
-        place = F.row_number().over(Window.orderBy("order_key")).cast("long")
-        return order_nodes(*tables, **how).withColumn("order_key", place * (2_048 << 33))
+        place = F.row_number().over(Window.orderBy("part", "row"))
+        return order_nodes(*tables, **how).withColumn("part", 2 * place).withColumn("row", F.lit(0).cast("long"))
 
-    monkeypatch.setattr(large_graph, "order_nodes", scattered)
+    monkeypatch.setattr(numbered_graph, "order_nodes", scattered)
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 150)
+    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
@@ -180,11 +216,11 @@ def test_stars_are_the_components(spark: SparkSession) -> None:
     least = np.array([names[labels == label].min() for label in range(count)])
     expected = {(int(least[labels[n]]), int(names[n])) for n in range(1000) if names[n] != least[labels[n]]}
     ends = np.sort(names[edges], axis=1)
-    stars = local_table(spark, PAIR_EDGES, [(int(a), int(b), 1.0) for a, b in ends]).select("first", "second")
+    stars = local_table(spark, PAIR_EDGES, [(int(a), int(b), 1.0, None) for a, b in ends]).select("first", "second")
 
     found, before, rounds_taken = stars, None, 0
     while before != (before := sorted(map(tuple, found.collect()))) or rounds_taken < 1:
-        found = local_table(spark, PAIR_EDGES, [(*edge, 1.0) for edge in before]).select("first", "second")
+        found = local_table(spark, PAIR_EDGES, [(*edge, 1.0, None) for edge in before]).select("first", "second")
         found = large_graph.contract(found)
         rounds_taken += 1
 

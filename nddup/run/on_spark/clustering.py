@@ -1,6 +1,6 @@
 """The third stage: the graph of near-duplicate sketches, its components mined, the sets named.
 
-matches, nodes       --build_graph-->   graph; too large for one task: in rounds (`nddup.run.on_spark.rounds`)
+matches, nodes       --build_graph-->   graph; a larger one is numbered (`nddup.run.on_spark.rounds`)
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 """
@@ -11,14 +11,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.errors import CapacityError
 from nddup.metrics import ClustersMetrics
 from nddup.mining.cluster_modes import Budget
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
-from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
 from nddup.spark.pairing import collapse
@@ -94,31 +92,24 @@ _COUNTED = (
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
-    """GRAPH, made by one task where that has the memory, else in rounds."""
-    config, is_contained = job.config.clusters, job.threshold.is_containment
-    share_nodes = SHARE_NODES if config.mode in ("all", "cover") else None
-    most = job.most_edges(graph.COST, documents.distinct_sketches)
-    if matches.edges > most and is_contained:
-        raise CapacityError(
-            f"{matches.edges:,} pairs of distinct sketches, more than the {most:,} of a containment that one task takes"
-            f" in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
-        )
-    if matches.edges > most:
-        rounds = Rounds(job)
-        large = build_large_graph(rounds, matches, documents.nodes, share_nodes=share_nodes)
-        saved = job.save("graph", large, **graph.count_components())
-        rounds.drop("graph")
-        return saved
-
+    """GRAPH, gathered in one task where it is small; else numbered, and its edges streamed through one or in rounds."""
+    config = job.config.clusters
     miner = config.miner if config.mode == "all" else "pivot"
-    built = graph.build_graph(
-        matches.table,
-        documents.nodes,
-        graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes),
-        large=matches.large,
-        least_containment=float(job.config.pairs.share) if is_contained else None,
-    )
-    return job.save("graph", built, **graph.count_components())
+    share_nodes = SHARE_NODES if config.mode in ("all", "cover") else None
+    assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
+    least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
+
+    if matches.edges <= min(graph.GATHERED_EDGES, job.most_edges(graph.COST, documents.distinct_sketches)):
+        built = graph.build_graph(
+            matches.table, documents.nodes, assignment, large=matches.large, least_containment=least_containment
+        )
+        return job.save("graph", built, **graph.count_components())
+
+    rounds = Rounds(job)
+    large = build_large_graph(rounds, matches, documents.nodes, assignment, least_containment=least_containment)
+    saved = job.save("graph", large, **graph.count_components())
+    rounds.drop("graph")
+    return saved
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:

@@ -1,13 +1,17 @@
-"""What takes several rounds, each a table of its own: components and keep-list of a graph too large for one task."""
+"""What takes several tables: a graph in numbers, whose edges stream through one task, or which is solved in rounds."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
+from nddup.mining.streamed_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
 from nddup.run.on_spark.state import Job, Saved
 from nddup.run.task_memory import PYTHON_MEMORY
-from nddup.spark.clustering import large_graph
+from nddup.spark.clustering import assembled_graph, large_graph, numbered_graph
+from nddup.spark.clustering.graph import Assignment
+from nddup.spark.schemas import local_table
 
 MOST_CONTRACTIONS = 100
 """Rounds of star contraction; they grow with the logarithm of the nodes, so that this many never come."""
@@ -47,14 +51,47 @@ class Rounds:
             self.job.drop(name, made=[made])
 
 
-def build_large_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, *, share_nodes: int | None) -> DataFrame:
-    """GRAPH, lazily, from tables that are saved here."""
-    ordered = large_graph.order_nodes(matches.table, nodes, large=matches.large, partitions=matches.partitions)
-    ordered = rounds.save("ordered", ordered).table
-    edges = rounds.save("edges", large_graph.name_edges(matches.table, ordered))
+def build_large_graph(
+    rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, *, least_containment: float | None
+) -> DataFrame:
+    """GRAPH, lazily, from tables that are saved here. One action more counts the nodes of each part of their order."""
+    is_contained = least_containment is not None
+    ordered = numbered_graph.order_nodes(
+        matches.table, nodes, large=matches.large, by_weight=is_contained, partitions=matches.partitions
+    )
+    ordered_nodes = rounds.save("ordered", ordered)
+    _require_numbers(ordered_nodes.rows)
+    numbered = _number_nodes(rounds.job, ordered_nodes.table)
+    edges = rounds.save("edges", numbered_graph.number_edges(matches.table, numbered, is_contained=is_contained))
+
+    if ordered_nodes.rows <= rounds.job.most_nodes(GRAPH_BITS):
+        solving = numbered_graph.Solving(ordered_nodes.rows, assignment, least_containment)
+        solved = rounds.save("solved", numbered_graph.solve(edges.table, solving)).table
+    else:
+        solved = _solve_in_rounds(rounds, numbered, edges, ordered_nodes.rows, is_contained=is_contained)
+    return assembled_graph.assemble(
+        numbered, edges.table, solved, share_nodes=assignment.share_nodes, least_containment=least_containment
+    )
+
+
+def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
+    """The nodes with their numbers, lazily, from how many each part has. One action."""
+    parts = sorted((int(row["part"]), int(row["n"])) for row in numbered_graph.count_parts(ordered).collect())
+    first_keys = accumulate((n for _, n in parts), initial=0)
+    rows = [(part, first) for (part, _), first in zip(parts, first_keys, strict=False)]
+    return numbered_graph.number_nodes(ordered, local_table(job.spark, numbered_graph.FIRST_KEYS, rows))
+
+
+def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: int, *, is_contained: bool) -> DataFrame:
+    """SOLVED, lazily, of more nodes than one task has memory for."""
+    if is_contained:
+        most = rounds.job.most_nodes(GRAPH_BITS)
+        raise CapacityError(
+            f"{nodes:,} distinct sketches are in pairs, more than the {most:,} of a containment that one task takes in"
+            f" {rounds.job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
+        )
     stars = contract(rounds, edges.table.select("first", "second"), "stars")
-    removed = _remove(rounds, edges)
-    return large_graph.assemble(ordered, edges.table, stars, removed, share_nodes=share_nodes)
+    return large_graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
@@ -72,7 +109,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     raise CapacityError(f"components: star contraction has not ended after {MOST_CONTRACTIONS} rounds")
 
 
-def _remove(rounds: Rounds, edges: Saved) -> DataFrame:
+def _remove(rounds: Rounds, edges: Saved, nodes: int) -> DataFrame:
     """REMOVED of all rounds; of those that are undecided after the last one, by one task."""
     removed = rounds.save("removed-0", large_graph.decide(edges.table)).table
     undecided = _leave_undecided(rounds, edges.table, removed, 0)
@@ -84,8 +121,8 @@ def _remove(rounds: Rounds, edges: Saved) -> DataFrame:
         removed = removed.unionByName(more)
 
     if undecided.rows:
-        _require_memory(rounds.job, undecided.rows)
-        rest = rounds.save(f"removed-{KEEP_ROUNDS}", large_graph.decide_rest(undecided.table))
+        _require_memory(rounds.job, undecided.rows, nodes)
+        rest = rounds.save(f"removed-{KEEP_ROUNDS}", large_graph.decide_rest(undecided.table, nodes))
         removed = removed.unionByName(rest.table)
     return removed
 
@@ -94,12 +131,21 @@ def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, numbe
     return rounds.save(f"undecided-{number}", large_graph.leave_undecided(edges, removed))
 
 
-def _require_memory(job: Job, edges: int) -> None:
+def _require_memory(job: Job, edges: int, nodes: int) -> None:
     """Stop where the last round is too much for one task."""
-    most = job.most_edges(large_graph.REST_COST, 2 * edges)
-    if edges > most:
+    most = job.most_nodes(CHOICE_BITS)
+    if nodes > most:
         raise CapacityError(
-            f"the keep-list has {edges:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, more than"
-            f" the {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or"
+            f"the keep-list has {edges:,} undecided pairs of distinct sketches after {KEEP_ROUNDS} rounds, among"
+            f" {nodes:,} sketches, more than the {most:,} that one task takes in {job.task_memory >> 20:,} MB; raise"
+            f" {PYTHON_MEMORY} or pairs.threshold, or split the collection"
+        )
+
+
+def _require_numbers(nodes: int) -> None:
+    """Stop where a rank, an int of GRAPH, is not enough."""
+    if nodes > MOST_NODES:
+        raise CapacityError(
+            f"{nodes:,} distinct sketches are in pairs, more than the {MOST_NODES:,} of one graph; raise"
             " pairs.threshold, or split the collection"
         )

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.matching.threshold import Threshold
+from nddup.mining import streamed_graph
 from nddup.mining.edges import Cost
 from nddup.run import task_memory
 from nddup.run.lineage import made_of
@@ -72,6 +73,10 @@ class Job:
     def most_edges(self, cost: Cost, nodes: int) -> int:
         """The edges among so many distinct sketches that one task takes."""
         return cost.most_edges(self.task_memory, nodes)
+
+    def most_nodes(self, bits: int) -> int:
+        """The nodes of a graph whose edges stream through one task, at so many bits a node."""
+        return streamed_graph.most_nodes(self.task_memory, bits)
 
     def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""

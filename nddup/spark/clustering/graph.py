@@ -3,11 +3,11 @@
     matches, nodes  --describe_nodes-->  the nodes that have a neighbour, each with its first document   1 shuffle
     described       --number_nodes-->    places in the order of the policy and of the names              1 shuffle
     edges, numbers  --graph_task-->      numbers only: components, positions, choices                    1 shuffle
-    found           --names joined-->    GRAPH                                                           2 joins
+    found           --names joined-->    GRAPH                                                           1 join
 
-Components and choices need all edges in one place, the memory of ONE task. `COST` says how much, so that it is known
-before whether a graph fits. Only numbers of fixed width go there; names are joined afterwards. What does not fit goes
-to `large_graph`, in rounds over many tasks: the same labels and choices.
+That is the way of small graphs: one action, and all edges in the memory of one task, `COST`. Only numbers of fixed
+width go there; names are joined afterwards. A larger graph is numbered by many tasks, and its edges only pass the one
+that labels it (`numbered_graph`): the same labels and choices.
 """
 
 from collections.abc import Iterator
@@ -30,6 +30,9 @@ from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
 
 COST = Cost(edge=48, node=72)
 """Of one task over the graph, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
+
+GATHERED_EDGES = 1_000_000
+"""Edges of a small graph: some 200 MB of a task at most."""
 
 LISTED_LIMIT = 10**7
 """Frequent sets that one FP-Growth fit may list; components beyond it go to another fit."""
@@ -71,6 +74,15 @@ class Assignment:
         limits = {"pivot": 0, "auto": self.fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}
         return limits[self.miner]
 
+    def listed_sets(self, sizes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """How many sets FP-Growth may list of components of so many nodes, (n,); 0 where they are the pivot miner's.
+
+        A component of m nodes may have 2**m - 1 sets.
+        """
+        budget = {"max_sets": self.max_sets, "max_members": self.max_members}
+        allowed = [size for size in range(2, self.largest + 1) if fits_budget(size, **budget)]
+        return np.where(np.isin(sizes, allowed), (1 << np.minimum(sizes.astype(np.int64), 40)) - 1, 0)
+
 
 def build_graph(
     matches: DataFrame,
@@ -106,9 +118,8 @@ def build_graph(
     task = partial(graph_task, assignment=assignment, least_containment=least_containment)
     found = stream.repartition(1).mapInArrow(task, FOUND)
 
-    own = described.select("node", "best")
     component = described.select(F.col("node").alias("first"), F.col("group").alias("component"))
-    return found.join(own, "node").join(component, "first").select(*GRAPH.fieldNames())
+    return found.join(component, "first").select(*GRAPH.fieldNames())
 
 
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
@@ -269,11 +280,6 @@ def _found_rows(solved: _Solved, rows: slice, share_nodes: int | None) -> pa.Rec
 
 
 def _assign_fits(sizes: NDArray[np.int32], by_leaders: NDArray[np.bool_], assignment: Assignment) -> NDArray[np.int32]:
-    """The FP-Growth fit of each component, in order, or -1 for the pivot miner's."""
-    budget = {"max_sets": assignment.max_sets, "max_members": assignment.max_members}
-    allowed = [size for size in range(2, assignment.largest + 1) if fits_budget(size, **budget)]
-    is_listed = np.isin(sizes, allowed) & ~by_leaders
-
-    # A component of m nodes may have 2**m - 1 sets. Fits take components in order until they may list too many.
-    listed = np.where(is_listed, (1 << np.minimum(sizes.astype(np.int64), 40)) - 1, 0)
-    return np.where(is_listed, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)
+    """The FP-Growth fit of each component, or -1: fits take components in order until they may list too many sets."""
+    listed = np.where(by_leaders, 0, assignment.listed_sets(sizes))
+    return np.where(listed > 0, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)
