@@ -5,7 +5,7 @@ import sys
 from fractions import Fraction
 from typing import Any
 
-from nddup.commands.options import add_parser, positive
+from nddup.commands.options import add_master, add_parser, positive
 from nddup.steps import Steps
 
 EPILOG = """verdicts:
@@ -15,7 +15,8 @@ EPILOG = """verdicts:
   clean         not one shingle is shared, of those that count
   not testable  too short to say, or too common: its shingles are in more than against.max_document_frequency documents
 
-Shingles are runs of --length tokens; all are compared, exactly. Both collections are files of this machine.
+Shingles are runs of --length tokens; all are compared, exactly. Where local.memory does not hold B's shingles, B is
+taken in parts, and the result is the same. On Spark, A and B may lie anywhere, and the driver holds B.
 
 examples:
   nddup against crawl/ benchmarks/ --by folder
@@ -23,6 +24,7 @@ examples:
   nddup against train.jsonl test.jsonl --output out/against         tables, and index.html with both texts side by side
   nddup against train.jsonl test.jsonl --exit-code                  3 if anything is found
   nddup against crawl/ qa.jsonl --set-b input.content=question+answer
+  nddup against s3a://crawl/2026/ benchmarks/ --output out/against  on Spark, because A is not on this machine
 """
 
 FOUND_STATUS = 3
@@ -35,8 +37,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         commands, "against", summary="find which items of one collection stand in another", epilog=EPILOG,
         description="Say of every item of B whether it stands in A: exact containment, with the spans that are shared.",
     )  # fmt: skip
-    parser.add_argument("a", metavar="A", help="file or folder of this machine: the collection that may hold items")
-    parser.add_argument("b", metavar="B", help="file or folder of this machine: the items; they are held in memory")
+    parser.add_argument("a", metavar="A", help="file or folder: the collection that may hold items")
+    parser.add_argument("b", metavar="B", help="file or folder: the items; they are held in memory")
     parser.add_argument(
         "--of", choices=("item", "document", "any"), default="item",
         help="whose share counts: of the item in a document of A, of the document in the item, either (default item)",
@@ -53,12 +55,17 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         default="source",
         help="parts of the matrix and the summary (default source)",
     )
+    parser.add_argument(
+        "--engine", choices=("auto", "local", "spark"),
+        help="what reads A and B: this machine, or Spark; auto, the default: Spark where one of them is not here",
+    )  # fmt: skip
+    add_master(parser)
     parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND_STATUS} if anything is found")
     parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
-        help="one setting, of input, against or local; may be repeated",
+        help="one setting, of input, against, local or spark; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--set-b", action="append", default=[], metavar="a.b=c", help="one setting for reading B only; may be repeated"
@@ -76,9 +83,24 @@ def _share(text: str) -> Fraction:
     return value
 
 
+def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:  # noqa: ANN401 - a Start, loaded here
+    """The engine on Spark, where it is asked for or needed; None: this machine's."""
+    from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
+
+    if choose_engine_of_paths([options.a, options.b], config, master=options.master).engine == "local":
+        return None
+    from nddup.results.against.against_on_spark import engine_on_spark  # noqa: PLC0415
+    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+
+    steps.begin("start Spark")
+    small = is_small([options.a, options.b])
+    return engine_on_spark(start_session(master=options.master, settings=config.spark, is_small=small))
+
+
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
-    with Steps("against", 7) as steps:
+    with Steps("against", 8) as steps:
         from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
@@ -92,14 +114,14 @@ def execute(options: argparse.Namespace) -> int:
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
             raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
         folder = require_new(options.output) if options.output else None
-        config = load_config(options.config, options.assignments)
-        if config.engine == "spark":
-            raise ConfigError("engine: nddup against works on this machine; expected auto or local, got spark")
+        given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
+        config = load_config(options.config, given)
         config_b = load_config(options.config, [*options.assignments, *options.set_b])
         limits = config.against
         rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)
         asked = AskedAgainst(rules, options.length, options.by)
-        compared = compare((options.a, config), (options.b, config_b), asked, steps)
+        start = _start_spark(options, config, steps)
+        compared = compare((options.a, config), (options.b, config_b), asked, steps, start)
         if folder is not None:
             steps.begin("write the tables and the page")
             write_compared(compared, folder)

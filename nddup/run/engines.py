@@ -42,15 +42,9 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
         ConfigError: where `local` is asked for and something else needs Spark.
     """
     lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
-    reason = _needs_spark([*inputs, output, *lexicon], config, master)
-    if config.engine == "spark":
-        return EngineChoice("spark", "as asked")
-    if config.engine == "local":
-        if reason is not None:
-            raise ConfigError(f"engine: local, but {reason}; leave it out, or give --engine spark")
-        return EngineChoice("local", "as asked")
-    if reason is not None:
-        return EngineChoice("spark", reason)
+    choice = choose_engine_of_paths([*inputs, output, *lexicon], config, master=master)
+    if choice.engine == "spark" or config.engine == "local":
+        return choice
 
     needed, given = estimate_memory(inputs), memory_of(config)
     if needed > given:
@@ -58,6 +52,22 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
             "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
         )
     return EngineChoice("local", "the inputs are on this machine and fit its memory")
+
+
+def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str | None) -> EngineChoice:
+    """The engine that can reach some paths, whatever their size: of `auto`, the embedded one wherever it can.
+
+    Raises:
+        ConfigError: as `choose_engine`.
+    """
+    reason = _needs_spark(paths, config, master)
+    if config.engine == "spark":
+        return EngineChoice("spark", "as asked")
+    if config.engine == "local" and reason is not None:
+        raise ConfigError(f"engine: local, but {reason}; leave it out, or give --engine spark")
+    if reason is not None:
+        return EngineChoice("spark", reason)
+    return EngineChoice("local", "as asked" if config.engine == "local" else "the inputs are on this machine")
 
 
 def memory_of(config: Config) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.sketching.tokens import tokenise
@@ -180,6 +181,24 @@ def test_parts_of_b_give_the_same(
     assert pages[0] == "\n".join(line for line in pages[1].split("\n") if "were taken in" not in line)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("of", ["item", "any"])
+def test_spark_finds_the_same(
+    planted: Planted, tmp_path: Path, of: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with B in parts, and a filter so small that much passes it that is not shared."""
+    assert spark.version
+    monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
+    arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
+    main([*arguments, "--output", str(tmp_path / "local")])
+    monkeypatch.setattr("nddup.results.against.against_on_spark.FILTER_BYTES", 1 << 13)
+    memory = ["--set", "local.memory=600000000"] if of == "any" else []
+    main([*arguments, "--output", str(tmp_path / "spark"), "--engine", "spark", *memory])
+
+    for table in ("items", "spans", "suppressed", "matrix", "rejects"):
+        assert rows(tmp_path / "spark", table) == rows(tmp_path / "local", table)
+
+
 def test_an_item_is_shown_beside_its_own_place(tmp_path: Path) -> None:
     """Of a document that holds two items, each is shown with the text around it, and not with that of the other."""
     first, between, second = (" ".join(f"{name}{n}" for n in range(40)) for name in ("first", "between", "second"))
@@ -220,7 +239,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
         (["A", "B", "--output", "A"], "--output A: exists already"),
         (["A", "B", "--length", "2000"], "--length 2000: expected at most 1,000"),
         (["A", "B", "--set", "against.min_shingles=0"], "against.min_shingles: "),
-        (["A", "B", "--set", "engine=spark"], "engine: nddup against works on this machine"),
+        (["A", "B", "--engine", "local", "--master", "local[1]"], "engine: local, but --master is given"),
         (["A", "B", "--set-b", "input.format=jpeg"], "input.format: "),
     ],
 )

@@ -1,9 +1,11 @@
 """The passes over files of a step that works on the driver, made by Spark: their rows are collected."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from nddup.local.reading.workers import Workers
 from nddup.run.session import set_to, splitting
@@ -11,6 +13,9 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.storage.files import Storage
+
+Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
+"""Makes fewer rows of the rows of a consumer, and lets go of what it kept for that."""
 
 
 @dataclass(kw_only=True)
@@ -36,9 +41,14 @@ class WorkersOnSpark(Workers):
         """
         if not isinstance(source, Collection):
             return super().scan(source, consumer, limits)
+        return self.scan_narrowed(source, consumer, limits, nullcontext)
+
+    def scan_narrowed(self, source: Collection, consumer: Consumer, limits: Limits, narrow: Narrow) -> pa.Table:
+        """As `scan`, of files; only what is left of the rows comes to the driver."""
         with set_to(self.spark, splitting(self.spark)):
             found, seen = scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
-            rows = found.toArrow()
+            with narrow(found) as left:
+                rows = left.toArrow()
             short = {
                 row["source"]
                 for count in seen
@@ -47,5 +57,6 @@ class WorkersOnSpark(Workers):
             }
             if short:
                 again = source.read_whole(short)
-                rows = scan(self.spark, again, consumer, files=self.storage, limits=limits).toArrow()
+                with narrow(scan(self.spark, again, consumer, files=self.storage, limits=limits)) as left:
+                    rows = left.toArrow()
         return rows.cast(consumer.table.arrow)

@@ -1,0 +1,90 @@
+"""`nddup against` with A read by Spark: from anywhere, of any size, in one pass whatever the size of B.
+
+    files of A      --a filter of B's shingles, broadcast-->  documents with possible shingles
+    their hashes    --joined with those of B-->               documents with a hash of B
+    these           --collected, compared character by character with each part of B-->  SHARED
+
+Only what has a hash of B comes to the driver. All that follows is what the embedded engine does.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.against.settle_possible import settle_possible
+from nddup.against.share_records import FilteredShingles, ShareRecords
+from nddup.against.shingle_filter import add_keys, empty_filter
+from nddup.local.memory import Memory
+from nddup.results.against.against_inputs import Items, Side
+from nddup.results.against.compare_collections import ADVICE, Engine, Start, tell_far
+from nddup.results.against.share_documents import Share
+from nddup.run.engines import memory_of
+from nddup.run.on_spark.state import persisted
+from nddup.run.on_spark.workers_on_spark import WorkersOnSpark
+from nddup.settings.derive import processes_of
+from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.settings.schema import Config
+from nddup.steps import Steps
+
+FILTER_BYTES = 1 << 27
+"""Most that is broadcast, 128 MB: 16 bits for each of 64 million shingles of B, fewer for each of more."""
+
+PLACE = ["source", "split", "seq"]
+
+
+def engine_on_spark(spark: SparkSession) -> Start:
+    """The engine of `compare`, with a session."""
+
+    @contextmanager
+    def start(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
+        memory = Memory(memory_of(config), advice=ADVICE)
+        workers = WorkersOnSpark(
+            processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory, spark=spark
+        )
+        with workers:
+            yield Engine(workers.storage, workers, share_on_spark(workers))
+
+    return start
+
+
+def share_on_spark(workers: WorkersOnSpark) -> Share:
+    """One pass over the files, with a filter of the shingles of all parts of B."""
+
+    def share(side: Side, items: Items, counts: bool) -> list[pa.Table]:  # noqa: FBT001 - as `Share`
+        words = empty_filter(sum(len(known.keys) for known in items.tables), most_bytes=FILTER_BYTES)
+        for known in items.tables:
+            add_keys(known.keys, words)
+        shingles = FilteredShingles(words.tobytes(), items.tables[0].length)
+        consumer = ShareRecords(shingles, text_rule(side.config), counts)
+        keys = pa.table({"key": np.concatenate([known.keys for known in items.tables]).view(np.int64)})
+        rows = workers.scan_narrowed(
+            side.collection, consumer, limits_of(side.config), _keep_known(workers.spark.createDataFrame(keys))
+        )
+        is_document = pc.equal(rows["what"], "document")
+        others, possible = rows.filter(pc.invert(is_document)), rows.filter(is_document)
+        return [pa.concat_tables([others, settle_possible(possible, known)]) for known in items.tables]
+
+    return share
+
+
+def _keep_known(keys: DataFrame) -> Callable[[DataFrame], AbstractContextManager[DataFrame]]:
+    """Of SHARED, the documents that have one of some fingerprints, and all rows that are no documents.
+
+    Shuffles:  one of the possible fingerprints, one of the documents with any.
+    """
+
+    @contextmanager
+    def narrow(shared: DataFrame) -> Iterator[DataFrame]:
+        with persisted(shared) as rows:
+            documents = rows.where(F.col("what") == "document")
+            possible = documents.select(*PLACE, F.explode("keys").alias("key"))
+            places = possible.join(keys, "key", "left_semi").select(*PLACE).distinct()
+            yield documents.join(places, PLACE, "left_semi").unionByName(rows.where(F.col("what") != "document"))
+
+    return narrow
