@@ -85,6 +85,7 @@ def _keep_known(keys: DataFrame) -> Callable[[DataFrame], AbstractContextManager
             documents = rows.where(F.col("what") == "document")
             possible = documents.select(*PLACE, F.explode("keys").alias("key"))
             places = possible.join(keys, "key", "left_semi").select(*PLACE).distinct()
-            yield documents.join(places, PLACE, "left_semi").unionByName(rows.where(F.col("what") != "document"))
+            known = documents.join(places, PLACE, "left_semi").select(*rows.columns)  # a join puts its keys first
+            yield known.union(rows.where(F.col("what") != "document"))
 
     return narrow
