@@ -23,6 +23,9 @@ from nddup.mining.edges import WORKER_BYTES
 GRAPH_BITS, CHOICE_BITS = 33, 1
 """Memory for a node, in bits: of both together, and of the choice alone."""
 
+BATCHES_BYTES = 64 << 20
+"""Address space beside that of an idle worker: the batches that come and go, and what their allocator reserves."""
+
 MOST_NODES = 2**31
 """Nodes are numbered with 31 bits."""
 
@@ -30,7 +33,7 @@ Ends = NDArray[np.int64]  # (e,), nodes
 
 
 def most_nodes(memory: int, bits: int) -> int:
-    """The nodes of the largest graph whose edges stream through a task: `WORKER_BYTES + nodes * bits / 8 <= memory`.
+    """The nodes of the largest graph whose edges stream through a task: `bits` each beside what the worker takes.
 
     Args:
         memory: of the process of one task, in bytes.
@@ -40,10 +43,10 @@ def most_nodes(memory: int, bits: int) -> int:
         0 where the memory is not enough for a worker itself; never more than `MOST_NODES`.
 
     Example:
-        >>> most_nodes(WORKER_BYTES + 33_000, GRAPH_BITS)
+        >>> most_nodes(WORKER_BYTES + BATCHES_BYTES + 33_000, GRAPH_BITS)
         8000
     """
-    return min(max(memory - WORKER_BYTES, 0) * 8 // bits, MOST_NODES)
+    return min(max(memory - WORKER_BYTES - BATCHES_BYTES, 0) * 8 // bits, MOST_NODES)
 
 
 class StreamedComponents:
