@@ -63,6 +63,7 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
 }
 """Set likewise where the inputs are small; before `LOCAL`."""
 
