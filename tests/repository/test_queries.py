@@ -10,7 +10,7 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
-from nddup.errors import ConfigError
+from nddup.errors import CapacityError, ConfigError
 from nddup.local.columns import ragged_of
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask, sketch_texts
@@ -125,6 +125,23 @@ def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
     assert ids(Ask(versions=(3, 4))) == ["d1", "d2"]
     assert ids(Ask(sources="*2.jsonl")) == ["d2"]
     assert ids(Ask(sources="no*")) == [None]
+
+
+def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
+    """More than `pairs.max_postings` sketches with one prefix feature; in smaller batches they are taken."""
+    words = [f"w{i}" for i in range(200)]
+    repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5, "max_postings": 3})
+    pages = [{"id": f"d{n}", "text": " ".join(words[: 150 + 10 * n])} for n in range(5)]
+    parts = [tmp_path / name for name in ("all.jsonl", "first.jsonl", "second.jsonl")]
+    for path, chosen in zip(parts, (pages, pages[:2], pages[2:]), strict=True):
+        path.write_text("".join(json.dumps(page) + "\n" for page in chosen))
+
+    with pytest.raises(CapacityError, match="nothing was changed: add it in smaller batches"):
+        repo.add([str(parts[0])])
+    for path in parts[1:]:
+        repo.add([str(path)])
+
+    assert repo.query({"q": " ".join(words[:150])}, Ask())["doc_id"].to_pylist()[0] == "d0"
 
 
 @pytest.mark.parametrize(
