@@ -6,19 +6,22 @@ it joins batches. The buffers are read here by hand, for the types of Arrow that
 
     pack       arrays and a target per row  ->  one Arrow batch, one block a target
     exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
+    cogroup    two block tables             ->  a function of the blocks of both that one task has       (no shuffle)
     unpack     blocks of a task             ->  arrays
 
 Tables of different layouts may be moved together by `unionByName(…, allowMissingColumns=True)`: the cells of the other
 layout are null, and unpack as no values. The order of blocks in a task is not defined, and no result may depend on it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import SchemaError
@@ -46,6 +49,48 @@ def exchange(blocks: DataFrame, *, partitions: int) -> DataFrame:
     Shuffles:  one, of blocks.    Actions:  none.
     """
     return blocks.repartitionById(partitions, "target")
+
+
+BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+
+def cogroup(left: DataFrame, right: DataFrame, task: BatchesOf, schema: T.StructType) -> DataFrame:
+    """Bring together the blocks of two exchanged tables that went to the same task.
+
+    Args:
+        left: blocks, as `exchange` moved them.
+        right: others, moved to as many partitions.
+        task: from the blocks of both that one task has to rows of `schema`; it is not called where there are none.
+        schema: of the rows.
+
+    Shuffles:  none, also where a side is persisted.    Actions:  none.
+    """
+    grouped = left.groupBy("target").cogroup(right.groupBy("target"))
+    return grouped.applyInArrow(partial(_cogroup_task, task=task, schema=to_arrow_schema(schema)), schema)
+
+
+def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: pa.Schema) -> pa.Table:
+    made = [batch.select(schema.names) for batch in task(left.to_batches(), right.to_batches())]
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in made], schema)
+
+
+def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
+    """Join small batches to larger ones, of at least so many bytes as long as there are so many."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= min(least, BATCH_BYTES):
+            yield _joined(held)
+            held, size = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of some of the same columns."""
+    return held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 def pack(
@@ -185,6 +230,12 @@ def list_column(column: pa.Array) -> Ragged:
 def with_rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The batches of a task that hold rows."""
     return [batch for batch in batches if batch.num_rows]
+
+
+def cell_lengths(column: pa.Array, dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
+    """How many values each cell of a binary column holds; a null cell holds none."""
+    ends = np.frombuffer(column.buffers()[1], OFFSETS[column.type])[column.offset : column.offset + len(column) + 1]
+    return np.asarray(np.diff(ends) // dtype.itemsize, np.int64)
 
 
 def target_of(held: list[pa.RecordBatch]) -> int:

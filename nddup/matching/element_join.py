@@ -1,0 +1,300 @@
+"""Where sketches meet: at each element of their prefixes, in the task that owns it.
+
+    posted rows            --find_wanted-->  the rows whose sketches are to be fetched
+    the same, and sketches --join_met-->     near-duplicate pairs, and links between heavy sketches
+
+Two sketches that meet are a candidate, unless what is told of them rules out that they are near-duplicates, or shows
+that they met at an earlier element (`element_prefixes` tells why nothing is lost). The search for candidates is made
+twice, before and after the sketches are there: so no list of candidates is held.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nddup.arrays import Ragged, compiled, group_rows
+from nddup.matching.compare import compare_sketches, overlap_or_less
+from nddup.matching.connected_pairs import NO_LIMIT, begin_count, count_pair, find_root, share_large
+from nddup.matching.element_prefixes import BEFORE, NO_ELEMENT, WORDS
+from nddup.matching.long_lists import LongLists, find_too_long
+from nddup.matching.overlap_join import Found, find_nothing
+from nddup.matching.threshold import Rule, Threshold
+
+M1, M2, M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
+M8 = np.uint64(0x0101010101010101)
+
+
+class Met(NamedTuple):
+    """The m sketches that one task is told of, ordered by (size, name)."""
+
+    sizes: NDArray[np.int32]  # (m,), ids of the original sketch
+    bounds: NDArray[np.int32]  # (m,), alpha_d, not falling
+    left: NDArray[np.int32]  # (m,), as of `element_prefixes.Prefixes`
+    need: NDArray[np.int32]  # (m,), likewise
+    bitmaps: NDArray[np.uint64]  # (m, WORDS)
+    offsets: NDArray[np.int64]  # (m + 1,), where the postings of each begin; p in all
+    rests: NDArray[np.uint64]  # (p,), the element, as its owner knows it
+    places: NDArray[np.int32]  # (p,), its place in the total order of its sketch
+    before: NDArray[np.uint64]  # (p, BEFORE), the elements before it
+
+
+class Meeting(NamedTuple):
+    """How candidates are made."""
+
+    long_lists: LongLists
+    """What the holders of an element may cost."""
+
+    links: bool
+    """The sketches of a list of more than `max_postings` are heavy: they are linked instead."""
+
+    by_keys: bool
+    """Whether sketches meet by keys, whose places tell nothing of what they share."""
+
+
+class _Lists(NamedTuple):
+    """Who can be met at each element, ascending: list g holds the entries starts[g] … starts[g + 1] - 1."""
+
+    group: NDArray[np.int32]  # (p,), the list of each posting; -1 where none looks for it
+    starts: NDArray[np.int64]  # (g + 1,)
+    entries: NDArray[np.int64]  # postings
+    row: NDArray[np.int32]  # (p,), the sketch of each posting
+    ends: NDArray[np.int64]  # (g,), where the entries end that are compared; at the start of a list of heavy ones
+
+
+class _Search(NamedTuple):
+    """What the search for candidates reads, and its room."""
+
+    met: Met
+    lists: _Lists
+    begins: NDArray[np.int64]  # (g,), the first entry of each list that is large enough for all that follow
+    last: NDArray[np.int32]  # (m,), the last sketch that made each one a candidate
+    found: NDArray[np.int32]  # (m,)
+    is_containment: bool
+    by_keys: bool
+
+
+def find_wanted(met: Met, meeting: Meeting, *, is_containment: bool) -> NDArray[np.bool_]:
+    """Which of the m sketches are in a candidate pair.
+
+    Cost: as of `join_met` without the comparisons; two sketches that are wanted already cost a step.
+    """
+    lists, stopped = _make_lists(met, meeting, is_containment=is_containment)
+    if stopped:
+        return np.zeros(len(met.sizes), np.bool_)
+    return _find_wanted(_begin(met, lists, meeting, is_containment=is_containment))
+
+
+def join_met(
+    met: Met,
+    meeting: Meeting,
+    sketches: Ragged,
+    threshold: Threshold,
+    *,
+    keys: Ragged | None = None,
+    max_edges: int = NO_LIMIT,
+) -> Found:
+    """The near-duplicate pairs among the candidates.
+
+    Args:
+        met: the m sketches.
+        meeting: how candidates are made.
+        sketches: the ids of each that `find_wanted` told, the others empty; m rows.
+        threshold: when two sketches are near-duplicates.
+        keys: the keys of each sketch, ascending: a pair has one in common. None: they meet by their ids.
+        max_edges: pairs after which no further ones are made within a component, as of `overlap_join.join_prefixes`.
+
+    Returns:
+        Positions of sketches, first < second; each pair once in this task, perhaps in another too; heavy ones linked.
+
+    Cost: postings times the sketches they meet within the size bound, some 20 steps each; one merge a candidate.
+    """
+    lists, stopped = _make_lists(met, meeting, is_containment=threshold.is_containment)
+    if stopped:
+        return find_nothing(stopped)
+    no_keys = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
+    search = _begin(met, lists, meeting, is_containment=threshold.is_containment)
+    rows, candidates = _join(search, sketches, no_keys if keys is None else keys, threshold.rule, max_edges)
+    first, second, overlap, shared, united = rows.T
+    links = _link(lists, len(met.sizes)) if meeting.links else np.empty((0, 2), np.int32)
+    return Found(first, second, overlap, shared / np.maximum(united, 1), candidates, stopped, links)
+
+
+def _make_lists(met: Met, meeting: Meeting, *, is_containment: bool) -> tuple[_Lists, int]:
+    """The lists; and the longest of those that would cost too much, 0 if none does."""
+    rows = np.repeat(np.arange(len(met.sizes), dtype=np.int32), np.diff(met.offsets))
+    listed = np.arange(len(rows))
+    if is_containment:
+        # Any sketch may contain another, so all its elements look for the prefixes of the others.
+        listed = np.flatnonzero(met.places <= (met.left - met.need)[rows])
+    order, starts = group_rows(met.rests[listed])
+    lengths = np.diff(starts)
+    group = np.full(len(rows), -1, np.int32)
+    group[listed[order]] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    if is_containment:
+        group = _find_groups(met.rests, listed[order[starts[:-1]]], group)
+
+    if meeting.links:
+        compared = np.where(lengths > meeting.long_lists.max_postings, 0, lengths)
+        return _Lists(group, starts, listed[order], rows, starts[:-1] + compared), 0
+    stopped = find_too_long(lengths, np.bincount(group[group >= 0], minlength=len(lengths)), meeting.long_lists)
+    return _Lists(group, starts, listed[order], rows, starts[1:]), stopped
+
+
+def _find_groups(rests: NDArray[np.uint64], firsts: NDArray[np.int64], group: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The list of each posting that is in none itself, by the element of the first entry of each list."""
+    by_element = np.argsort(rests[firsts])
+    names = rests[firsts][by_element]
+    waiting = np.flatnonzero(group < 0)
+    if len(names):
+        at = np.minimum(np.searchsorted(names, rests[waiting]), len(names) - 1)
+        is_listed = names[at] == rests[waiting]
+        group[waiting[is_listed]] = by_element[at[is_listed]]
+    return group
+
+
+def _begin(met: Met, lists: _Lists, meeting: Meeting, *, is_containment: bool) -> _Search:
+    count = len(met.sizes)
+    last, found = np.full(count, -1, np.int32), np.empty(count, np.int32)
+    return _Search(met, lists, lists.starts[:-1].copy(), last, found, is_containment, meeting.by_keys)
+
+
+@compiled
+def _find_wanted(search: _Search) -> NDArray[np.bool_]:
+    wanted = np.zeros(len(search.last), np.bool_)
+    for i in range(len(wanted)):
+        n_found = _list_candidates(search, i, wanted)
+        for j in search.found[:n_found]:
+            wanted[i] = wanted[j] = True
+    return wanted
+
+
+@compiled
+def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges: int) -> tuple[NDArray[np.int32], int]:
+    """Rows (first, second, overlap, shared, united), and the number of candidates."""
+    met = search.met
+    connected, has_large = begin_count(len(met.sizes), max_edges), False
+    pairs, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
+    nothing_known = np.zeros(0, np.bool_)
+    for i in range(len(met.sizes)):
+        n_found = _list_candidates(search, i, nothing_known)
+        n_candidates += n_found
+
+        for j in search.found[:n_found]:
+            if has_large and share_large(connected, i, j):
+                continue
+            if search.by_keys and not _share_key(keys, i, j):
+                continue
+
+            # i is the larger one, so a containment asks for the bound of j, which i is to contain.
+            need = met.bounds[j] if rule.is_containment else max(met.bounds[i], met.bounds[j])
+            overlap, shared, united = compare_sketches(sketches, i, j, need, rule)
+            if overlap < 0:
+                continue
+            if count == len(pairs):
+                pairs = np.concatenate((pairs, np.empty_like(pairs)))
+            pairs[count, 0], pairs[count, 1], pairs[count, 2] = j, i, overlap
+            pairs[count, 3], pairs[count, 4] = shared, united
+            count += 1
+            has_large |= count_pair(connected, i, j)
+    return pairs[:count].copy(), n_candidates
+
+
+@compiled
+def _share_key(keys: Ragged, i: int, j: int) -> bool:
+    """Whether two sketches have a key in common: elements of keys may collide."""
+    offsets, values = keys
+    return overlap_or_less(values, offsets[i], offsets[i + 1], offsets[j], offsets[j + 1], 1) > 0
+
+
+@compiled
+def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
+    """Write into `search.found` the sketches before sketch i that it is to be compared with; returns how many.
+
+    Where `wanted` is given, pairs of two sketches that it marks already are passed over.
+    """
+    met, lists = search.met, search.lists
+    least_size = 0 if search.is_containment else met.bounds[i]
+    count = 0
+    for at in range(met.offsets[i], met.offsets[i + 1]):
+        group = lists.group[at]
+        if group < 0:
+            continue
+
+        # What is too small for sketch i is too small for all that follow.
+        while search.begins[group] < lists.ends[group]:
+            if met.sizes[lists.row[lists.entries[search.begins[group]]]] >= least_size:
+                break
+            search.begins[group] += 1
+
+        for entry in range(search.begins[group], lists.ends[group]):
+            other = lists.entries[entry]
+            j = lists.row[other]
+            if j >= i:
+                break
+            if search.last[j] == i or (len(wanted) and wanted[i] and wanted[j]):
+                continue
+            if _may_be_near(search, i, at, j, other):
+                search.last[j] = i
+                search.found[count] = j
+                count += 1
+    return count
+
+
+@compiled
+def _may_be_near(search: _Search, i: int, at: int, j: int, other: int) -> bool:
+    """Whether sketches i and j, which meet at these two postings, may be near-duplicates that meet here first."""
+    met = search.met
+    need = met.need[j] if search.is_containment else max(met.need[i], met.need[j])
+
+    # All that they share stands at or behind the first element they share.
+    if not search.by_keys and min(met.left[i] - met.places[at], met.left[j] - met.places[other]) < need:
+        return False
+    if _share_before(met.before, at, other):
+        return False
+    return bool(met.left[i] + met.left[j] - _count_different(met.bitmaps, i, j) >= 2 * need)
+
+
+@compiled
+def _share_before(before: NDArray[np.uint64], at: int, other: int) -> bool:
+    """Whether an element told to stand before one posting stands before the other."""
+    for a in range(BEFORE):
+        if before[at, a] == np.uint64(NO_ELEMENT):
+            return False
+        for b in range(BEFORE):
+            if before[at, a] == before[other, b]:
+                return True
+    return False
+
+
+@compiled
+def _count_different(bitmaps: NDArray[np.uint64], i: int, j: int) -> int:
+    """Bits in which two bitmaps differ, added up in pairs, fours and eights."""
+    count = 0
+    for word in range(WORDS):
+        bits = bitmaps[i, word] ^ bitmaps[j, word]
+        bits -= (bits >> np.uint64(1)) & M1
+        bits = (bits & M2) + ((bits >> np.uint64(2)) & M2)
+        bits = (bits + (bits >> np.uint64(4))) & M4
+        count += int((bits * M8) >> np.uint64(56))
+    return count
+
+
+@compiled
+def _link(lists: _Lists, count: int) -> NDArray[np.int32]:
+    """The sketches of each list that is not compared, connected: each but the first of its component with a smaller
+    one, (l, 2).
+    """
+    connected = begin_count(count, NO_LIMIT)
+    links, n_links = np.empty((count, 2), np.int32), 0
+    for group in range(len(lists.ends)):
+        low, high = lists.starts[group], lists.starts[group + 1]
+        if lists.ends[group] > low:
+            continue
+        for entry in range(low + 1, high):
+            a, b = lists.row[lists.entries[entry - 1]], lists.row[lists.entries[entry]]
+            if find_root(connected.above, a) != find_root(connected.above, b):
+                count_pair(connected, a, b)
+                links[n_links, 0], links[n_links, 1] = a, b
+                n_links += 1
+    return links[:n_links].copy()

@@ -1,0 +1,198 @@
+"""The tasks of the pairs stage without Spark, against comparing all sketches, under every measure and division."""
+
+from fractions import Fraction
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nddup.arrays import Ragged
+from nddup.matching import elements
+from nddup.matching.elements import MOST_BITS, Division, divide
+from nddup.matching.long_lists import LongLists
+from nddup.matching.threshold import Threshold
+from nddup.sketching.lsh_keys import Finder
+from nddup.spark.pairing import homes
+from nddup.spark.pairing.plan import Pairing
+from tests.matching.prepared_sketches import Sketch, ragged, resemblance
+from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
+
+SIZE = 12
+ALL = LongLists(10_000, 0)
+MEASURES = ("count", "share", "resemblance", "containment")
+Pair = tuple[object, object, object]
+
+
+def threshold_of(measure: str, part: int) -> Threshold:
+    """So many twentieths; of a count so many features."""
+    is_count = measure == "count"
+    name = "overlap" if measure in ("count", "share") else measure
+    shows = measure == "containment"
+    return Threshold(name, part, 1 if is_count else 20, is_count=is_count, size=SIZE, shows_containment=shows)
+
+
+def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
+    """Tell by the definition of the measure whether two sketches are near-duplicates."""
+    common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
+    if threshold.measure == "resemblance":
+        return common > 0 and resemblance(a, b, SIZE) >= least
+    size = min(len(a), len(b)) if threshold.is_containment else max(len(a), len(b))
+    return common > 0 and common >= (least if threshold.is_count else least * size)
+
+
+def draw_sketches(seed: int, families: int) -> list[Sketch]:
+    """Draw distinct sketches: families of changed and shortened copies, of ids on both sides of the sign bit."""
+    random = np.random.default_rng(seed)
+    places = random.integers(0, 2**64, int(random.integers(8, 90)), dtype=np.uint64)
+    sketches = set()
+    for _ in range(families):
+        base = random.choice(len(places), random.integers(1, min(len(places), 2 * SIZE)), replace=False)
+        for _ in range(random.integers(1, 7)):
+            changed = np.where(random.random(len(base)) < 0.1, random.integers(0, len(places), len(base)), base)
+            cut = changed[: random.integers((len(base) + 1) // 2, len(base) + 1)]
+            sketches.add(tuple(sorted({int(places[i]) for i in cut})[:SIZE]))
+    return sorted(sketches)
+
+
+def near_pairs(sketches: list[Sketch], threshold: Threshold, finder: Finder | None = None) -> list[Pair]:
+    """All near-duplicate pairs, those with a common key where there is a finder."""
+    given = ragged(sketches)
+    keys = [set()] * len(sketches) if finder is None else _key_sets(finder, given)
+    return [
+        (a, b, len(set(sketches[a]) & set(sketches[b])))
+        for a, b in combinations(range(len(sketches)), 2)
+        if is_near(sketches[a], sketches[b], threshold) and (finder is None or keys[a] & keys[b])
+    ]
+
+
+def _key_sets(finder: Finder, sketches: Ragged) -> list[set[int]]:
+    offsets, values = finder.keys(sketches)
+    return [set(values[low:high].tolist()) for low, high in pairwise(offsets)]
+
+
+def found(sketches: list[Sketch], pairing: Pairing) -> tuple[list[Pair], list[tuple[object, object]]]:
+    """The pairs with their overlaps, and the links."""
+    compared, _ = find_pairs(ragged(sketches), pairing)
+    pairs = [(row["node_a"], row["node_b"], row["overlap"]) for row in rows_of(compared, "pair")]
+    return pairs, [(row["node_a"], row["node_b"]) for row in rows_of(compared, "link")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    measure=st.sampled_from(MEASURES),
+    part=st.integers(1, 19),
+    division=st.builds(Division, st.integers(7, MOST_BITS), st.sampled_from([1, 2, 7])),
+)
+def test_pairs_are_those_of_comparing_all(seed: int, measure: str, part: int, division: Division) -> None:
+    """Each near-duplicate pair once, also where most elements stand for several ids."""
+    sketches, threshold = draw_sketches(seed, 6), threshold_of(measure, min(part, SIZE) if measure == "count" else part)
+
+    pairs, links = found(sketches, Pairing(threshold, division, ALL))
+
+    assert pairs == near_pairs(sketches, threshold)
+    assert links == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), rows=st.integers(1, 3), bits=st.integers(7, MOST_BITS))
+def test_pairs_by_keys_have_one_in_common(seed: int, rows: int, bits: int) -> None:
+    """Sketches that meet by keys are pairs if they really share one, not the element of one."""
+    sketches, threshold, finder = draw_sketches(seed, 6), threshold_of("share", 10), Finder(0, rows)
+
+    pairs, _ = found(sketches, Pairing(threshold, Division(bits, 3), ALL, finder=finder))
+
+    assert pairs == near_pairs(sketches, threshold, finder)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), most=st.integers(1, 5), part=st.integers(4, 16))
+def test_no_pair_leaves_a_family_of_links(seed: int, most: int, part: int) -> None:
+    """Where lists are too long, each pair is found or its sketches are linked, on a way of links and pairs."""
+    sketches, threshold = draw_sketches(seed, 6), threshold_of("resemblance", part)
+
+    pairs, links = found(sketches, Pairing(threshold, Division(36, 3), LongLists(most, 0), links=True))
+
+    expected = near_pairs(sketches, threshold)
+    family = dict.fromkeys(range(len(sketches)), 0) | {node: node for node in range(len(sketches))}
+    for _ in sketches:
+        for a, b in links:
+            family[a] = family[b] = min(family[a], family[b])  # type: ignore[index]
+    assert set(pairs) <= set(expected)
+    assert all(family[a] == family[b] for a, b, _ in set(expected) - set(pairs))  # type: ignore[index]
+
+
+@pytest.mark.parametrize("links", [False, True])
+def test_no_result_depends_on_the_partitions(links: bool) -> None:  # noqa: FBT001 - pytest
+    """1, 7, 64 and 2,000 tasks find the same pairs, and compare long lists in full where they link nothing."""
+    sketches, threshold = draw_sketches(5, 60), threshold_of("containment" if not links else "share", 13)
+
+    answers = []
+    for partitions in (1, 7, 64, 2_000):
+        long_lists = LongLists(40, 0) if links else LongLists(4, 10**6)
+        pairing = Pairing(threshold, divide(10**6, partitions), long_lists, links=links)
+        answers.append(found(sketches, pairing)[0])
+
+    assert len(answers[0]) > 50
+    assert all(answer == answers[0] for answer in answers[1:])
+    assert links or answers[0] == near_pairs(sketches, threshold)
+
+
+@pytest.mark.parametrize("partitions", [1, 64])
+def test_a_list_that_costs_too_much_is_told(partitions: int) -> None:
+    """Nothing is compared in the task of such a list, and the driver is told how long it is."""
+    sketches, threshold = draw_sketches(5, 60), threshold_of("containment", 13)
+
+    compared, _ = find_pairs(ragged(sketches), Pairing(threshold, divide(10**6, partitions), LongLists(4, 1)))
+
+    counted = rows_of(compared, "count")
+    assert max(int(str(row["stopped"])) for row in counted) > 4
+    assert len(rows_of(compared, "pair")) < len(near_pairs(sketches, threshold))
+
+
+def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home that asks for its elements piece by piece gets each reply where it belongs."""
+    sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
+    monkeypatch.setattr(homes, "LEAST_PIECE", 40)
+    monkeypatch.setattr(homes, "BLOCK_BYTES", 8)
+
+    assert found(sketches, Pairing(threshold, Division(36, 3), ALL))[0] == near_pairs(sketches, threshold)
+
+
+def test_a_frequent_element_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id that all sketches hold adds one request for each piece, and is counted as often as it is there."""
+    sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
+    monkeypatch.setattr(elements, "FREQUENT", 1)
+    asked = found(sketches, Pairing(threshold, Division(36, 3), ALL))[0]
+    assert asked == near_pairs(sketches, threshold)
+
+    monkeypatch.undo()
+    random = np.random.default_rng(2)
+    ids = random.integers(1, 1 << 64, (4_000, 50), np.uint64)
+    ids[:, 0] = 7
+    rows = Ragged(np.arange(4_001) * 50, np.sort(ids, axis=1).ravel())
+    pairing = Pairing(threshold, divide(200_000, 100), ALL)
+    kept, _ = move(homes.gather_sketches(sketch_batches(rows), pairing=pairing))
+    tasks, _ = move(batch for blocks in kept.values() for batch in homes.ask(blocks, pairing=pairing))
+
+    sizes = [sum(len(cell.as_py()) for batch in blocks for cell in batch["rest"]) for blocks in tasks.values()]
+    assert len(sizes) == 100
+    assert max(sizes) < 1.2 * sum(sizes) / len(sizes)
+
+
+def test_bytes_do_not_grow_with_the_partitions() -> None:
+    """What is sent of a sketch is much the same to 16 tasks and to 600, and no sketch is sent that has no candidate."""
+    random = np.random.default_rng(1)
+    ids = random.integers(0, 1 << 64, (600, 200), np.uint64)
+    ids[1:120:2, :180] = ids[:120:2, :180]  # of 60 sketches a near-duplicate
+    rows = Ragged(np.arange(601) * 200, np.sort(ids, axis=1).ravel())
+    threshold = Threshold("resemblance", 8, 10, is_count=False, size=200)
+
+    few, many = (
+        find_pairs(rows, Pairing(threshold, divide(120_000, tasks), ALL, most_ids=200))[1] for tasks in (16, 600)
+    )
+
+    assert sum(many.values()) < 1.1 * sum(few.values()) < 1.1 * 3_400 * 600
+    assert many["sent"] == few["sent"] == 120 * (12 + 8 * 200)
