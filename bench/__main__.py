@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "peers", "mining", "families", "giants",
-    "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
+    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "families",
+    "giants", "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
     "against", "histories", "kills",
 )  # fmt: skip
 
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--against", type=Path, help="loop: another checkout, whose loop is run in turn with this one")
-    parser.add_argument("--sketches", type=int, help="pairing: how many (default 200,000; small 10,000)")
+    parser.add_argument("--sketches", type=int, help="pairing, exchanges: how many (200,000, 100,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
     parser.add_argument("--engine", choices=("local", "spark"), default="spark", help="scale: (spark)")
     parser.add_argument("--near", type=float, default=0.2, help="scale: share of the records in families (0.2)")

@@ -13,11 +13,14 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.recording import BUILD, drop, record, show
+from nddup.matching.connected_pairs import NO_LIMIT
+from nddup.matching.elements import divide
+from nddup.matching.long_lists import LongLists
 from nddup.matching.threshold import Threshold
-from nddup.run.on_spark.pairing import LEAST_GAIN, MOST_ROUNDS, POSTINGS_PER_TASK
 from nddup.run.session import start_session
-from nddup.spark.pairing import match, prune
+from nddup.spark.pairing import match
 from nddup.spark.pairing.compared import matches_of
+from nddup.spark.pairing.plan import Pairing
 
 FEATURES = 100
 LEAST = 80
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     met = _write_sketches(path, count)
     _write_sketches(warm, min(count, 5_000))
     ways: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
-        "nddup: divide, prune, match": _match,
+        "nddup: keep, post, match": _match,
         "SQL: join on the feature": lambda spark, path: _query(spark, path, JOIN),
         "SQL: lists of holders": lambda spark, path: _query(spark, path, LISTS),
     }
@@ -88,14 +91,14 @@ def run(options: argparse.Namespace) -> None:
     drop(path, warm)
 
 
-def make_sketches(count: int, seed: int = 1) -> np.ndarray:
-    """Sketches of FEATURES distinct ids, shape (count, FEATURES), int64, each ascending as unsigned.
+def make_sketches(count: int, *, size: int = FEATURES, seed: int = 1) -> np.ndarray:
+    """Sketches of `size` distinct ids, shape (count, size), int64, each ascending as unsigned.
 
     SHARE_NEAR of them in families of 2 to FAMILY around a common base; every sketch may carry one of TEMPLATES, ten
     ids that 100 to 1,000 sketches have in common (fewer where there are fewer sketches).
     """
     random = np.random.default_rng(seed)
-    ids = random.integers(0, 1 << 64, (count, FEATURES), np.uint64)
+    ids = random.integers(0, 1 << 64, (count, size), np.uint64)
     near = int(count * SHARE_NEAR)
     sizes = random.integers(2, FAMILY + 1, near)
     sizes = sizes[: np.searchsorted(np.cumsum(sizes), near)]
@@ -106,7 +109,7 @@ def make_sketches(count: int, seed: int = 1) -> np.ndarray:
     lost = random.integers(1, LOST + 1, len(members))
     for place in range(LOST):
         rows = members[lost > place]
-        ids[rows, FEATURES - 1 - (rows * LOST + place) % 64] = own[rows, place]
+        ids[rows, size - 1 - (rows * LOST + place) % 64] = own[rows, place]
     low, high = (min(holders, count // 20) for holders in TEMPLATE_HOLDERS)
     holders = np.exp(random.uniform(math.log(low), math.log(high), TEMPLATES)).astype(int)
     free = random.permutation(count)
@@ -129,23 +132,20 @@ def _write_sketches(path: Path, count: int) -> int:
 
 
 def _match(spark: SparkSession, path: Path) -> DataFrame:
-    """As the pipeline does it: divide, prune while it pays, match."""
+    """As the pipeline does it; what is persisted is dropped by `_timed`."""
     threshold = Threshold("overlap", LEAST, 1, is_count=True, size=FEATURES)
     sketches = spark.read.parquet(str(path))
-    total = sketches.count() * FEATURES
-    partitions = max(2 * spark.sparkContext.defaultParallelism, math.ceil(total / POSTINGS_PER_TASK))
-    postings = prune.divide(sketches, threshold=threshold, partitions=partitions)
-    before, left = None, 0
-    for _ in range(MOST_ROUNDS):
-        current = postings.persist(StorageLevel.DISK_ONLY)
-        left, last = prune.count_postings(current).collect()[0]["postings"], left
-        if before is not None:
-            before.unpersist()
-        if left == 0 or (last and last - left <= LEAST_GAIN * last):
-            break
-        before, postings = current, prune.prune(current, partitions=partitions)
-    found = match.match(current, sketches, match.Pairing(threshold, 10_000, partitions))
-    return matches_of(found).select("node_a", "node_b", "overlap")
+    ids = sketches.count() * FEATURES
+    pairing = Pairing(
+        threshold,
+        divide(ids, spark.sparkContext.defaultParallelism),
+        LongLists(10_000, NO_LIMIT),
+        links=True,
+        most_ids=FEATURES,
+    )
+    homes = match.keep_sketches(sketches, pairing).persist(StorageLevel.DISK_ONLY)
+    postings = match.post(homes, pairing).persist(StorageLevel.DISK_ONLY)
+    return matches_of(match.match(homes, postings, pairing)).select("node_a", "node_b", "overlap")
 
 
 def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:

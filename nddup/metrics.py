@@ -90,7 +90,9 @@ class EditMetrics(_Model):
 class PairsMetrics(StageMetrics):
     """Finding the near-duplicates."""
 
-    pruned_to: list[int] = Field(default_factory=list, description="postings after each round of pruning")
+    pruned_to: list[int] = Field(
+        default_factory=list, description="postings after each round of pruning; none on Spark"
+    )
     distinct_sketches: int = 0
     postings: int = Field(0, description="(feature, sketch) rows before pruning")
     candidates: int = Field(0, description="pairs of sketches that met, those within heavy families apart")

@@ -92,12 +92,6 @@ LEXICON = working(
     "choose the terms that describe documents",
 )
 SKETCHES = working("sketches", "node long, sketch array<long>", "The distinct, non-empty sketches.")
-POSTINGS = working(
-    "postings",
-    "target int, node binary, feature binary, holders binary, bound binary",
-    "Blocks of columns (int64, uint64, int32, int32): the features that pruning left, grouped by node.",
-    "prune features that can be in no pair",
-)
 COMPARED = working(
     "compared",
     "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
@@ -126,12 +120,6 @@ CONNECTIONS = working(
     "connections",
     "node_a long, node_b long, is_link boolean",
     "What joins sketches to families: matches, and links between heavy sketches.",
-)
-HEAVY = working(
-    "heavy",
-    "node long",
-    "Heavy sketches: more than `pairs.max_postings` sketches have one of their prefix features, or one of their keys.",
-    "find the sketches with too many likely pairs",
 )
 FAMILIES = working(
     "families",
@@ -211,7 +199,6 @@ WORKING = {
     "families": FAMILIES,
     "family_stars": STARS,
     "graph": GRAPH,
-    "heavy": HEAVY,
     "lexicon": LEXICON,
     "listed": SETS,
     "matches": MATCHES,

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from nddup.commands.options import add_parser, positive, share
@@ -27,6 +28,7 @@ examples:
   nddup explain --bands 20 --rows 5 --png curve.png           the curve as a figure
   nddup explain --support 85 --size 100                       the settings of ROMIP 2005
   nddup explain --config conf/romip2005.yaml
+  nddup explain --documents 1000000000 --memory 2GB           tasks, bytes and hours of the pairs stage on Spark
 """
 
 
@@ -42,6 +44,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; requires --support")
     parser.add_argument("--at", type=share, action="append", default=[], metavar="S",
                         help="add this resemblance to the table; may be repeated")  # fmt: skip
+    parser.add_argument("--documents", type=positive, metavar="N",
+                        help="tasks, bytes and hours that the pairs of N documents take on Spark")  # fmt: skip
+    parser.add_argument("--memory", default="2GB", metavar="M",
+                        help="with --documents: memory of the Python worker of a task, 2GB if not given")  # fmt: skip
     parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
@@ -61,6 +67,8 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigError(f"explain: expected --bands with --rows, or --support with --size, got {given}")
     if asked and (options.config or options.assignments):
         raise ConfigError("explain: either --config and --set, or --bands with --rows, or --support with --size")
+    if asked and options.documents is not None:
+        raise ConfigError("explain: --documents goes with the settings of a run, not with --bands or --support")
     if "size" in asked and options.support > options.size:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
     with Steps("explain", 1) as steps:
@@ -78,6 +86,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN401 - an Explanation, loaded here
     """The explanation."""
+    from nddup.explaining.capacity import explain_capacity  # noqa: PLC0415
     from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
     from nddup.explaining.effects import explain_settings  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
@@ -86,4 +95,25 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
         return explain_bands(options.bands, options.rows, asked=options.at)
     if "size" in asked:
         return explain_support(options.support, options.size, asked=options.at)
-    return explain_settings(load_config(options.config, options.assignments), asked=options.at)
+    config = load_config(options.config, options.assignments)
+    found = explain_settings(config, asked=options.at)
+    if options.documents is None:
+        return found
+    lines = explain_capacity(
+        config, documents=options.documents, memory=_worker_memory(options.memory), ids_of_sketch=found.ids
+    )
+    return replace(found, more=(*found.more, "", *lines))
+
+
+def _worker_memory(given: str) -> int:
+    """Bytes of --memory.
+
+    Raises:
+        ConfigError: if it is no size.
+    """
+    from nddup.settings.sizes import parse_size  # noqa: PLC0415
+
+    try:
+        return parse_size(given)
+    except ValueError as error:
+        raise ConfigError(f"--memory {given}: {error}") from error

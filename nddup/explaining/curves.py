@@ -22,11 +22,9 @@ DRAWN = np.linspace(0, 1, 201)
 """Resemblances at which the curves of a figure are computed."""
 
 ID_BYTES = 8
-FIRST_POSTING_BYTES = 20
-"""Bytes of one id of one sketch in the first shuffle of the pairs stage: feature, sketch and bound."""
-
-LATER_POSTING_BYTES = 24
-"""The same in later shuffles, which also carry the number of holders."""
+SHUFFLED_BYTES = 22
+"""Shuffled for an id of a distinct sketch in the pairs stage on Spark, all exchanges together: 20 were measured at 0.8
+(`python -m bench exchanges`); longer prefixes take more."""
 
 MILLION = 1_000_000
 PAGE = 1_000
@@ -131,8 +129,7 @@ def _space(ids: int) -> tuple[str, ...]:
     return (
         "space per million documents, at most (equal sketches are shuffled once):",
         f"  {ID_BYTES * billions:.2f} GB of sketches, {ID_BYTES} bytes per id",
-        f"  {FIRST_POSTING_BYTES * billions:.2f} GB in the first shuffle, {FIRST_POSTING_BYTES} bytes per id",
-        f"  {LATER_POSTING_BYTES * billions:.2f} GB in each later one, {LATER_POSTING_BYTES} bytes per shared id",
+        f"  {SHUFFLED_BYTES * billions:.2f} GB shuffled for the pairs on Spark, {SHUFFLED_BYTES} bytes per id at 0.8",
     )
 
 

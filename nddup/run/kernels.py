@@ -18,10 +18,9 @@ from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
-from nddup.matching import prefix_filter
 from nddup.matching.connected_pairs import Limits
+from nddup.matching.elements import divide
 from nddup.matching.long_lists import LongLists
-from nddup.matching.overlap_join import Probes, join_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.components import label_components
 from nddup.mining.confirmed_leaders import choose_confirmed
@@ -43,6 +42,8 @@ from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components, numbered_graph
+from nddup.spark.pairing import homes, meet
+from nddup.spark.pairing.plan import Pairing
 from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, prepare_sets, prove_clusters
 from nddup.verifying.connected import label_parts
@@ -151,6 +152,19 @@ def _run_embedded() -> None:
             engine.keep(paired, engine.cluster(paired, config, workers), config)
 
 
+def _run_pairing() -> None:
+    """The tasks of the pairs stage on Spark, one after another, over two sketches."""
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
+    pairing = Pairing(threshold, divide(6, 16), LongLists(10, 10), links=True, most_ids=3)
+    lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
+    kept = list(homes.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
+    replies = list(homes.answer(homes.ask(kept, pairing=pairing), pairing=pairing))
+    postings = list(homes.post_prefixes(kept, replies, pairing=pairing))
+    wanted = list(meet.ask_sketches(postings, pairing=pairing))
+    sent = list(homes.send_sketches(kept, wanted, pairing=pairing))
+    list(meet.drop_repeats(meet.compare(postings, sent, pairing=pairing)))
+
+
 def load_kernels() -> None:
     """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
     offsets, ids = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64)
@@ -159,11 +173,7 @@ def load_kernels() -> None:
     min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
     sketches = Ragged(offsets, ids)
     take_rows(sketches, np.array([1, 0]))
-    prefix_filter.keep_possible(ids, np.ones(len(ids), np.int32))
-    prefix_filter.order_by_rarity(offsets, ids, np.ones(len(ids), np.int32))
-    probes = Probes(sketches, sketches, np.ones(len(ids), np.int32), ones, ones, np.ones(2, np.bool_))
-    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
-    join_prefixes(probes, np.ones(len(ids), np.bool_), threshold=threshold, long_lists=LongLists(10, 10))
+    _run_pairing()
     edge = np.array([[0, 1]], np.int32)
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))

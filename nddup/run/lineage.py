@@ -34,7 +34,6 @@ _MADE_OF: dict[str, MadeOf] = {
     "rejects": _READING,
     "nodes": MadeOf(_PAIRING, ("documents",)),
     # Pairs.
-    "heavy": MadeOf(("pairs", "sketch"), ("documents",)),
     "compared": MadeOf(("pairs", "sketch"), ("documents",)),
     "family_stars": MadeOf(("pairs", "sketch"), ("documents",)),
     "families": MadeOf(("pairs", "sketch"), ("documents",)),

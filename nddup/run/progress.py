@@ -30,7 +30,6 @@ DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | t
     "output": "write the kept documents themselves",
     "frequent": "list frequent sets of small components",
     "kept": "read the kept documents again and write them",
-    "postings": working_tables.POSTINGS.doing,
 }
 """What is being done in a stage, or in a step that is no table; tables have their own words."""
 

@@ -134,6 +134,13 @@ def bands_of(config: Config) -> Bands:
     return Bands(bands, rows)
 
 
+def most_ids_of(config: Config) -> int:
+    """Ids of the largest sketch there may be."""
+    sketch = config.sketch
+    is_fixed = kind_of(sketch).estimate in {"smallest", "slots"} and sketch.growth == "fixed"
+    return sketch.size if is_fixed else 1 << 31
+
+
 def finder_of(config: Config) -> "Finder | None":
     """How the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
     from nddup.sketching.lsh_keys import Finder  # noqa: PLC0415

@@ -43,8 +43,11 @@ CHOICES: dict[str, dict[str, Any]] = {
     "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
 }  # fmt: skip
 
-OF_SPARK = {"fpgrowth_components", "fpgrowth_fits", "cut_clusters"}
-"""Counts that are an engine's own, or are not in `metrics.json`."""
+OF_SPARK = {
+    "fpgrowth_components", "fpgrowth_fits", "cut_clusters",
+    "candidates", "crowd", "pruned_to",
+}  # fmt: skip
+"""Counts that are an engine's own, as what its search met on the way, or are not in `metrics.json`."""
 
 
 def rows_of(table: pa.Table) -> list[str]:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.matching.long_lists import LongLists
 from nddup.matching.overlap_join import Found, Probes, join_prefixes
-from nddup.matching.prefix_filter import count_holders, keep_possible, order_by_rarity, partition_of
+from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Threshold
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
+from tests.matching.pruned_postings import count_holders, keep_possible, order_by_rarity
 
 ALL = LongLists(1 << 30, 0)
 FAR = 2**63 + 11

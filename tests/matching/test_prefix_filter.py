@@ -1,7 +1,7 @@
 """The overlap join on arrays against all pairs, and the claims that make it exact."""
 
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 from hypothesis import example, given
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nddup.arrays import group_rows
 from nddup.matching.compare import overlap_or_less, resemblance_parts
-from nddup.matching.prefix_filter import count_holders, keep_possible, order_by_rarity, partition_of
+from nddup.matching.prefix_filter import partition_of
 from nddup.matching.threshold import Rule as KernelRule
 from nddup.matching.threshold import Threshold, least_overlaps
 from tests.matching.prepared_sketches import ragged, resemblance
@@ -79,43 +79,6 @@ def test_groups_are_the_rows_of_each_key(values: list[int]) -> None:
 
     assert offsets[0] == 0
     assert [rows.tolist() for rows in np.split(order, offsets[1:-1])][: len(offsets) - 1] == expected
-
-
-@given(keys)
-def test_holders_count_equal_features(values: list[int]) -> None:
-    """Each feature is told how often it occurs."""
-    assert count_holders(np.array(values, np.uint64)).tolist() == [values.count(value) for value in values]
-
-
-@given(st.lists(st.integers(0, 4), max_size=30), st.lists(st.integers(1, 6), min_size=5, max_size=5))
-def test_keeps_the_sketches_with_enough_features_left(nodes: list[int], needs: list[int]) -> None:
-    """A sketch stays with all its postings iff they number at least its bound."""
-    expected = [
-        [row for row, other in enumerate(nodes) if other == node]
-        for node in dict.fromkeys(nodes)
-        if nodes.count(node) >= needs[node]
-    ]
-
-    bounds = np.array([needs[node] for node in nodes], np.int32)
-    order, offsets = keep_possible(np.array(nodes, np.uint64), bounds)
-
-    assert offsets[0] == 0
-    assert [order[low:high].tolist() for low, high in pairwise(offsets)] == expected
-
-
-@given(st.lists(st.dictionaries(st.integers(0, 2**64 - 1), st.integers(1, 3), max_size=8), max_size=6))
-def test_orders_by_holders_and_then_by_unsigned_id(rows: list[dict[int, int]]) -> None:
-    """Each sketch's features stand in ONE total order: fewest holders first, ties by id as unsigned."""
-    features = [list(row) for row in rows]
-    flat = np.array([feature for row in features for feature in row], np.uint64)
-    holders = np.array([count for row in rows for count in row.values()], np.int32)
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-
-    order = order_by_rarity(offsets, flat, holders)
-
-    sorted_rows = [flat[order[low:high]].tolist() for low, high in pairwise(offsets)]
-    expected = [[feature for _, feature in sorted((count, feature) for feature, count in row.items())] for row in rows]
-    assert sorted_rows == expected
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)), st.integers(1, 1000))

@@ -27,11 +27,11 @@ SETTINGS: dict[str, Any] = {
     "output": {"kept": "jsonl"},
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
-OF_SPARK = frozenset({"fpgrowth_components", "fpgrowth_fits", "files_read_again"})
-"""What only Spark counts."""
+OF_SPARK = frozenset({"fpgrowth_components", "fpgrowth_fits", "files_read_again", "candidates", "crowd", "pruned_to"})
+"""What an engine counts for itself."""
 
 LEAST = {
-    *RESULTS, "records", "offsets", "nodes", "heavy", "compared", "families", "settled", "matches", "graph", "sets",
+    *RESULTS, "records", "offsets", "nodes", "compared", "families", "settled", "matches", "graph", "sets",
     "kept",
 }  # fmt: skip
 """What the run makes at least: all that a run on one machine can."""

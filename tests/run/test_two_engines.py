@@ -19,7 +19,10 @@ from nddup.tables import RESULTS
 from tests.finished_runs import sorted_tables
 from tests.local.edited_texts import make_texts, write_lines
 
-ENGINES_OWN = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
+ENGINES_OWN = {
+    "seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits",
+    "candidates", "crowd", "pruned_to",
+}  # fmt: skip
 """What `metrics.json` says of an engine, not of a collection."""
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.matching.prefix_filter import partition_of
 from nddup.spark import blocks as exchange_module
 from nddup.spark.blocks import (
     Columns,
@@ -24,9 +23,8 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.pairing.probes import PROBE_LAYOUT, post_probes
 from nddup.spark.schemas import table
-from tests.spark.packed_rows import PARTITIONS, as_ragged, ids, rows
+from tests.spark.packed_rows import PARTITIONS, as_ragged, rows
 
 LAYOUT: Layout = {"key": np.int64, "size": np.int32, "ids": np.uint64, "score": np.float64}
 Row = tuple[int, int, list[int], float]
@@ -152,33 +150,6 @@ def test_what_a_task_holds_is_sent_in_pieces(chosen: list[Row]) -> None:
         assert unpack(parts, layout)["key"].tolist() == unpack([sent_to(whole, target)], layout)["key"].tolist()
     assert unpack(kept, layout)["key"].tolist() == columns["key"].tolist()
     assert {target_of([block]) for block in kept} == {3}
-
-
-@given(st.lists(st.lists(ids, min_size=1, max_size=9), max_size=9))
-def test_probes_go_to_every_owner_in_pieces(lists: list[list[int]]) -> None:
-    """A sketch has a row in each partition that owns one of its features, however small the batches are."""
-    rows = as_ragged(lists)
-    columns: Columns = {name: np.arange(len(lists), dtype=np.int32) for name in ("node", "heavy", "bound", "posted")}
-
-    def sent() -> list[pa.RecordBatch]:
-        return list(post_probes(columns, rows, rows, rows, partitions=PARTITIONS))
-
-    (whole,) = sent()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchange_module, "BATCH_BYTES", 32)
-        cut = sent()
-
-    for target in range(PARTITIONS):
-        together, apart = (
-            unpack([sent_to(batch, target) for batch in batches], PROBE_LAYOUT) for batches in ([whole], cut)
-        )
-        owners = [
-            node for node, row in enumerate(lists) if target in partition_of(np.array(row, np.uint64), PARTITIONS)
-        ]
-        assert together["node"].tolist() == owners
-        assert {name: values.tolist() for name, values in apart.items()} == {
-            name: values.tolist() for name, values in together.items()
-        }
 
 
 def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:

@@ -25,7 +25,7 @@ from tests.finished_runs import run_over, sorted_tables, write_texts
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
-KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets", "heavy"}
+KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets"}
 """Working tables that a run leaves at most."""
 
 SETTINGS: dict[str, Any] = {

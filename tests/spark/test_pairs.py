@@ -1,4 +1,4 @@
-"""Divide, prune, match, expand: the pairs of documents against comparing all."""
+"""Keep, post, match, expand: the pairs of documents against comparing all."""
 
 from collections import Counter
 from fractions import Fraction
@@ -9,11 +9,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.errors import SchemaError
+from nddup.matching.elements import divide
 from nddup.matching.long_lists import LongLists
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.expand import expand
-from nddup.spark.pairing.match import Pairing, match
-from nddup.spark.pairing.prune import count_postings, divide, prune
+from nddup.spark.pairing.match import keep_sketches, match, post
+from nddup.spark.pairing.plan import Pairing
 from nddup.spark.schemas import MATCHES, NODES, SKETCHES
 
 SIZE = 20
@@ -66,17 +67,23 @@ def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
     return spark.createDataFrame(rows, SKETCHES)
 
 
+def start(sketches: DataFrame, pairing: Pairing) -> tuple[DataFrame, DataFrame]:
+    """Make and persist the homes of the sketches, and what the owners of their elements are told."""
+    kept = keep_sketches(sketches, pairing).persist()
+    return kept, post(kept, pairing).persist()
+
+
 def find(
-    sketches: DataFrame, threshold: Threshold, *, partitions: int, rounds: int = 1, long_lists: LongLists = ALL
+    sketches: DataFrame, threshold: Threshold, *, partitions: int, long_lists: LongLists = ALL
 ) -> tuple[list[Match], list[int]]:
     """Run the stage: the matches, and its counters summed over the tasks."""
-    postings = divide(sketches, threshold=threshold, partitions=partitions)
-    for _ in range(rounds):
-        postings = prune(postings, partitions=partitions)
-    matched = match(postings, sketches, Pairing(threshold, long_lists, partitions))
-    rows = matched.collect()
+    pairing = Pairing(threshold, divide(6_000, partitions), long_lists)
+    kept, postings = start(sketches, pairing)
+    rows = match(kept, postings, pairing).collect()
     found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows if row.what == "pair"]
     counts = [[row.candidates, row.stopped] for row in rows if row.what == "count"]
+    kept.unpersist()
+    postings.unpersist()
     return sorted(found), np.array(counts).sum(axis=0).tolist()
 
 
@@ -97,8 +104,8 @@ def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Thre
     assert found == expected
     assert counts[0] >= len(expected)
     assert counts[1] == 0
-    for partitions, rounds in ((1, 0), (7, 2)):
-        assert find(given, threshold, partitions=partitions, rounds=rounds)[0] == expected
+    for partitions in (1, 7):
+        assert find(given, threshold, partitions=partitions)[0] == expected
     given.unpersist()
 
 
@@ -106,9 +113,9 @@ def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> N
     """Lists longer than `max_postings` lose nothing, or are refused, whatever the number of partitions."""
     given = sketch_table(spark, draw_families(2)).persist()
 
-    whole, counts = find(given, COUNT, partitions=2)
+    whole, _ = find(given, COUNT, partitions=2)
 
-    assert find(given, COUNT, partitions=7, long_lists=LongLists(3, 10**6)) == (whole, counts)
+    assert find(given, COUNT, partitions=7, long_lists=LongLists(3, 10**6))[0] == whole
     for partitions in (2, 7):
         found, (_, stopped) = find(given, COUNT, partitions=partitions, long_lists=LongLists(3, 1))
         assert set(found) < set(whole)
@@ -116,19 +123,19 @@ def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> N
     given.unpersist()
 
 
-def test_pruning_drops_what_only_one_sketch_holds(spark: SparkSession) -> None:
-    """
-    Dividing drops 9, 8, 7 and then c, which is left with too few; the next round drops 3, which a alone still holds.
+def test_nothing_that_is_kept_is_moved_again(spark: SparkSession) -> None:
+    """Each exchange moves blocks that a task has just made: none is over a persisted table, nor over another one."""
+    pairing = Pairing(COUNT, divide(6_000, 3), ALL)
+    kept, postings = start(sketch_table(spark, draw_families(1)), pairing)
 
-    a: 1 2 3 9      b: 1 2 8      c: 3 7      two features needed
-    """
-    threshold = Threshold("overlap", 2, 1, is_count=True, size=SIZE)
-    sketches = sketch_table(spark, [(1, 2, 3, 9), (1, 2, 8), (3, 7)])
+    plan = match(kept, postings, pairing)._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+    steps = [line.lstrip(" :-+").partition(" ")[0].lstrip("*(0123456789) ") for line in plan.splitlines()]
 
-    divided = divide(sketches, threshold=threshold, partitions=2)
-    pruned = prune(divided, partitions=2)
-
-    assert [count_postings(rows).first() for rows in (divided, pruned)] == [(5,), (4,)]
+    exchanges = [at for at, step in enumerate(steps) if step == "Exchange"]
+    assert len(exchanges) >= 7
+    assert {steps[at + 1] for at in exchanges} == {"MapInArrow", "FlatMapCoGroupsInArrow"}
+    kept.unpersist()
+    postings.unpersist()
 
 
 def test_no_sketches_give_no_matches(spark: SparkSession) -> None:
@@ -140,7 +147,7 @@ def test_no_sketches_give_no_matches(spark: SparkSession) -> None:
 def test_a_missing_column_is_named_at_once(spark: SparkSession) -> None:
     """The stage looks at its table before anything runs."""
     with pytest.raises(SchemaError, match="sketch"):
-        divide(spark.range(1).toDF("node"), threshold=COUNT, partitions=2)
+        keep_sketches(spark.range(1).toDF("node"), Pairing(COUNT, divide(9, 2), ALL))
 
 
 # From sketches to documents.

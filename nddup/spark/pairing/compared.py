@@ -5,6 +5,7 @@ A task finds pairs, links heavy sketches and counts its work in one pass, so its
     arrays    --lay_out-->         rows of COMPARED of one kind
     compared  --matches_of-->      MATCHES         the pairs
     compared  --connections_of-->  CONNECTIONS     pairs and links: what joins sketches to families
+    compared  --heavy_of-->        nodes           the ends of links
     compared  --count_compared-->  numbers         the counters, summed while the table is written
 """
 
@@ -63,6 +64,17 @@ def connections_of(compared: DataFrame) -> DataFrame:
     require(compared, COMPARED, stage="pairs")
     is_link = (F.col("what") == "link").alias("is_link")
     return compared.where("what <> 'count'").select("node_a", "node_b", is_link).select(*CONNECTIONS.fieldNames())
+
+
+def heavy_of(compared: DataFrame) -> DataFrame:
+    """The heavy sketches: those that are linked.
+
+    Schema in:   COMPARED
+    Schema out:  node long
+    Shuffles:  one, of nodes.    Actions:  none.
+    """
+    require(compared, COMPARED, stage="pairs")
+    return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
 
 
 def count_compared() -> dict[str, Column]:

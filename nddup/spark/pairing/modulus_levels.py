@@ -1,7 +1,7 @@
 """Sketches whose modulus follows the document's length (`mod-pow2`): compared at the coarser modulus of two.
 
     sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
-    ... pruned and compared as any sketches, the ids of a level being its own ...
+    ... compared as any sketches, the ids of a level being its own ...
     compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
 
 V_{i+1} is made of V_i: the ids that 2**(i+1) divides. All reduced sketches of a document together have at most twice

@@ -1,0 +1,37 @@
+"""What `nddup explain --documents` says is what a run would take."""
+
+import pytest
+
+from nddup.cli import main
+from nddup.matching.task_sizes import tasks_needed, volume_of
+from nddup.settings.derive import threshold_of
+from nddup.settings.load import load_config
+from nddup.settings.sizes import parse_size
+
+
+def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same formula, over the distinct sketches of the documents."""
+    status = main(["explain", "--documents", "1000000000", "--memory", "4GB", "--set", "pairs.threshold=0.9"])
+    said = capsys.readouterr().out
+
+    threshold = threshold_of(load_config(None, ["pairs.threshold=0.9"]))
+    needed = tasks_needed(volume_of(850_000_000 * 200, 850_000_000, threshold), parse_size("4GB"))
+    assert status == 0
+    assert f"  {needed:,} tasks in each of 7 exchanges" in said
+    assert "850,000,000 distinct sketches" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bands", "20", "--rows", "5"], "--documents goes with the settings of a run"),
+        (["--memory", "much"], "--memory much: expected bytes such as 64MB"),
+        (["--set", "sketch.kind=keywords"], "sketches of the kind keywords have no size of their own"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit status 2."""
+    status = main(["explain", "--documents", "1000", *arguments])
+
+    assert status == 2
+    assert message in capsys.readouterr().err

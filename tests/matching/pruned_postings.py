@@ -1,0 +1,26 @@
+"""Pruning and the total order by sorts alone: what the join of prefixes is given in its tests."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def count_holders(features: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """How many of `features` (n,) equal each of them, itself included."""
+    _, which, counts = np.unique(features, return_inverse=True, return_counts=True)
+    return counts.astype(np.int32)[which]
+
+
+def keep_possible(nodes: NDArray[np.uint64], bounds: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The postings of sketches with as many left as they need, by sketch; and where each sketch begins."""
+    stays = np.flatnonzero(count_holders(nodes) >= bounds)
+    order = stays[np.argsort(nodes[stays], kind="stable")]
+    _, counts = np.unique(nodes[order], return_counts=True)
+    return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def order_by_rarity(
+    offsets: NDArray[np.int64], features: NDArray[np.uint64], holders: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """The features of each sketch by the one total order: fewest holders first, then by id."""
+    rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.lexsort((features, holders, rows))

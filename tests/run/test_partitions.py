@@ -1,0 +1,43 @@
+"""The number of tasks of the pairs stage: as set, by the memory of a task, and refused where it would not do."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from nddup.errors import ConfigError
+from nddup.matching.threshold import Threshold
+from nddup.run.on_spark.partitions import choose_partitions
+from nddup.run.on_spark.state import Job
+
+NEEDED = 1_000
+"""Tasks of 1 MB that 32,768,000 ids need, with prefixes of nearly no length."""
+
+
+def choose(given: str | None, *, cores: int = 4, memory: int = 1 << 20, ids: int = 32_768_000) -> int:
+    """Choose for a job of these cores and this memory."""
+    job: Any = SimpleNamespace(
+        threshold=Threshold("resemblance", 1, 1, is_count=False, size=200),
+        task_memory=memory,
+        config=SimpleNamespace(spark={} if given is None else {"spark.sql.shuffle.partitions": given}),
+        spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores)),
+    )
+    return choose_partitions(cast("Job", job), ids=ids, sketches=ids // 200)
+
+
+def test_the_memory_or_the_cores_decide() -> None:
+    """As many tasks as the ids need, or as there are cores; twice the memory is half the tasks."""
+    assert choose(None) == NEEDED
+    assert choose(None, memory=2 << 20) == NEEDED // 2
+    assert choose(None, cores=5_000) == 5_000
+    assert choose(None, ids=0) == 4
+
+
+def test_what_is_set_is_taken_or_refused() -> None:
+    """A number that fits the memory is obeyed; a smaller one is an error that says what is needed."""
+    assert choose("1000") == 1_000
+    assert choose("7", ids=100) == 7
+    with pytest.raises(ConfigError, match=r"partitions=999: 32,768,000 ids .* need 1,000 tasks of 1 MB; set at least"):
+        choose("999")
+    with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
+        choose(None, ids=200 * 32_768_000)
