@@ -21,7 +21,7 @@ from nddup.mining.transactions import Context
 from nddup.sketching.recipe import Recipe
 
 SUPPORTS = (100, 95, 90, 85, 80, 70, 60, 50)
-LIMIT = 300
+LIMIT = 180
 RECIPES = {
     "n smallest of a permutation": Recipe(length=20, size=100),
     "smallest of n permutations": Recipe("min-perm", length=20, size=100, permutation="gf2", tagged=False),
