@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
+from nddup.metrics import ENGINES_OWN
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
@@ -33,7 +34,7 @@ SETTINGS: dict[str, Any] = {
     "pairs": {"threshold": 0.5},
     "output": {"kept": "jsonl"},
 }
-UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings", "fpgrowth_components", "fpgrowth_fits"}
+UNMEASURED = ENGINES_OWN | {"settings"}
 SPARKS_SHARE = 4
 """One attempt in so many is made on Spark, the others by the embedded engine: each goes on with what the other left."""
 

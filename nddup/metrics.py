@@ -1,7 +1,7 @@
 """The model of `metrics.json`: what a run counted and measured. Other programs read that file too.
 
 Every count has a field, and the fields stand in the order of the file's keys. Rows, records and sets are the same
-wherever and however often a run is made; seconds, bytes, settings and versions are not.
+wherever and however often a run is made; seconds, bytes, settings, versions and `ENGINES_OWN` are not.
 """
 
 import json
@@ -11,6 +11,11 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nddup.errors import OutputError
+
+ENGINES_OWN = frozenset(
+    {"seconds", "shuffle_bytes", "resumed", "candidates", "crowd", "pruned_to", "fpgrowth_components", "fpgrowth_fits"}
+)
+"""What differs between the engines: what was measured, and what each met on its own way to the same tables."""
 
 
 def _is_missing(value: object) -> bool:

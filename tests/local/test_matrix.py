@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.errors import ConfigError
+from nddup.metrics import ENGINES_OWN
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
@@ -42,7 +43,6 @@ OF_KIND: dict[str, dict[str, Any]] = {
     "i-match": {"lexicon": {"low": 0.0, "high": 1.0}},
     "keywords": {"lexicon": {"languages": ["english"]}},
 }
-OF_ENGINES = {"seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits"}
 
 
 @cache
@@ -109,7 +109,7 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """The metrics without what belongs to an engine."""
     if isinstance(value, dict):
-        return {key: counted(item) for key, item in value.items() if key not in OF_ENGINES}
+        return {key: counted(item) for key, item in value.items() if key not in ENGINES_OWN}
     return value
 
 

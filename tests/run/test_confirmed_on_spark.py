@@ -16,7 +16,6 @@ from nddup.tables import RESULTS
 from tests.local.confirmed_texts import Case, draw_together, require_as_defined
 
 TABLES = ("documents", "pairs", "clusters", "keep")
-OF_ENGINES = {"seconds", "shuffle_bytes", "resumed"}
 
 
 def write(case: Case, folder: Path) -> str:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NeedsSparkError
+from nddup.metrics import ENGINES_OWN
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.engines import choose_engine
@@ -18,12 +19,6 @@ from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.finished_runs import sorted_tables
 from tests.local.edited_texts import make_texts, write_lines
-
-ENGINES_OWN = {
-    "seconds", "shuffle_bytes", "resumed", "fpgrowth_components", "fpgrowth_fits",
-    "candidates", "crowd", "pruned_to",
-}  # fmt: skip
-"""What `metrics.json` says of an engine, not of a collection."""
 
 
 @pytest.fixture(scope="module")
