@@ -71,7 +71,13 @@ def cogroup(left: DataFrame, right: DataFrame, task: BatchesOf, schema: T.Struct
 
 def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: pa.Schema) -> pa.Table:
     made = [batch.select(schema.names) for batch in task(left.to_batches(), right.to_batches())]
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in made], schema)
+    rows = pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in made], schema)
+
+    # A session may set `useLargeVarTypes`: then blocks come as large_binary, and Spark expects them back so.
+    if not any(pa.types.is_large_binary(kind) for kind in (*left.schema.types, *right.schema.types)):
+        return rows
+    wide = [field.with_type(pa.large_binary()) if pa.types.is_binary(field.type) else field for field in schema]
+    return rows.cast(pa.schema(wide))
 
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup import find_duplicates
+from nddup.metrics import ENGINES_OWN
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.local_job import run_locally
@@ -82,17 +83,8 @@ def tables_of(spark: SparkSession, output: Path) -> Rows:
 
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Keep the counts of rows, records and sets: neither seconds nor bytes, settings, versions, nor Spark's own."""
-    left_out = {
-        "seconds",
-        "shuffle_bytes",
-        "bytes",
-        "settings",
-        "versions",
-        "resumed",
-        "fpgrowth_components",
-        "fpgrowth_fits",
-    }
+    """Keep the counts of rows, records and sets: neither bytes, settings, versions, nor an engine's own."""
+    left_out = ENGINES_OWN | {"bytes", "settings", "versions"}
     return {
         key: counts_of(value) if isinstance(value, dict) else value
         for key, value in metrics.items()
