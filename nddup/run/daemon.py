@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pyspark import daemon
 
 STDOUT, STDERR = 1, 2
+ARENA = str(32 << 10)
+"""KiB that Arrow's allocator reserves at a time in the workers."""
 
 
 def preload(load: Callable[[], object]) -> None:
@@ -44,7 +46,12 @@ def preload(load: Callable[[], object]) -> None:
 
 
 def load_kernels() -> None:
-    """Import and call the kernels of the usual path."""
+    """Import and call the kernels of the usual path.
+
+    Arrow's allocator would reserve a gigabyte of addresses with its first piece, and every worker would be forked with
+    it: one of `spark.executor.pyspark.memory=1g` would have nothing left. It reads how much when Arrow is loaded.
+    """
+    os.environ.setdefault("MIMALLOC_ARENA_RESERVE", ARENA)
     from nddup.run import kernels  # noqa: PLC0415 - what fails here fails behind `preload`
 
     kernels.load_kernels()

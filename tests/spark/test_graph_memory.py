@@ -1,5 +1,6 @@
 """What a task over a whole graph takes of its memory, and the limit that follows."""
 
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from nddup.mining.edges import WORKER_BYTES, Cost, Edges
 from nddup.mining.streamed_graph import BATCHES_BYTES, CHOICE_BITS, GRAPH_BITS, MOST_NODES, most_nodes
+from nddup.run.daemon import ARENA
 from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
 from nddup.spark.clustering import graph
 from nddup.spark.pairing import large_components
@@ -22,10 +24,22 @@ GB = 1 << 30
 def measure(*arguments: object) -> tuple[int, int]:
     """Bytes that a task took, and the rows it gave."""
     command = [sys.executable, "-m", "tests.spark.graph_tasks", *map(str, arguments)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # Arrow is loaded there before the kernels are.
+    env = {**os.environ, "MIMALLOC_ARENA_RESERVE": ARENA}
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     taken, rows = ended.stdout.split()
     return int(taken), int(rows)
+
+
+def test_workers_are_forked_with_most_of_their_addresses() -> None:
+    """Arrow, which the kernels are called with, does not reserve a gigabyte before."""
+    status = "from pathlib import Path; print(Path('/proc/self/status').read_text())"
+    code = f"from nddup.run import daemon; daemon.load_kernels(); {status}"
+    lines = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    kilobytes = next(int(line.split()[1]) for line in lines.splitlines() if line.startswith("VmSize"))
+
+    assert kilobytes << 10 < WORKER_BYTES
 
 
 @pytest.mark.parametrize(
