@@ -19,7 +19,6 @@ The rooms, from the ground up; each says in its `__init__` what it may import:
     scanning                                            from files to Arrow batches, in any worker, without Spark
     settings, explaining                                what a run can be told, and what that means
     local                                               the steps in memory, without Spark
-    against                                             which items of one collection stand in another
     spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
     checking                                            what `nddup check` asks of a run, on either engine
