@@ -68,15 +68,6 @@ def token_at(page: Bytes, at: int) -> int:
 
 
 @compiled
-def end_of_text(page: Bytes, at: int) -> int:
-    """The next `<`; the first byte is text, even if it is one."""
-    at += 1
-    while at < len(page) and page[at] != _LESS:
-        at += 1
-    return at
-
-
-@compiled
 def read_tag(page: Bytes, at: int) -> Tag:
     """The tag whose name begins at a place."""
     name, first, length = 0, 0, 0

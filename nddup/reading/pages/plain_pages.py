@@ -33,7 +33,6 @@ from nddup.reading.pages.html_tokens import (
     after_comment,
     after_line_end,
     after_raw_text,
-    end_of_text,
     is_doctype,
     read_tag,
     token_at,
@@ -54,7 +53,7 @@ from nddup.reading.pages.open_elements import (
 START, IN_HTML, IN_HEAD, AFTER_HEAD, IN_BODY, AFTER_BODY = range(6)
 """How far the page is."""
 
-_AMPERSAND, _BLANK, _LINE, _RETURN = (ord(sign) for sign in "& \n\r")
+_AMPERSAND, _BLANK, _LESS, _LINE, _RETURN = (ord(sign) for sign in "& <\n\r")
 _NOSCRIPT = pack("noscript")
 
 
@@ -102,9 +101,7 @@ def _extract(page: Bytes, text: Bytes, stack: Stack) -> int:
     while at < len(page) and state.place != REFUSE:
         token = token_at(page, at)
         if token == TEXT:
-            end = end_of_text(page, at)
-            state = _add_text(page, at, end, text, stack, state)
-            at = end
+            at, state = _add_text(page, at, text, stack, state)
             continue
         if token == COMMENT:
             is_misplaced = is_doctype(page, at) and state.place != START
@@ -193,44 +190,50 @@ def _close(stack: Stack, state: State, tag: Tag) -> State:
 
 
 @compiled
-def _add_text(page: Bytes, at: int, end: int, text: Bytes, stack: Stack, state: State) -> State:
-    """Add the text between two places, with a blank before it where it is a text node of its own."""
+def _add_text(page: Bytes, at: int, text: Bytes, stack: Stack, state: State) -> tuple[int, State]:
+    """Add the text from a place to the next tag, with a blank before it where it is a text node of its own."""
     start = at
-    while start < end and BYTE_CLASSES[page[start]] & IS_BLANK:
+    while start < len(page) and BYTE_CLASSES[page[start]] & IS_BLANK:
         start += 1
+    is_blank = start == len(page) or (start > at and page[start] == _LESS)
     place, size = state.place, state.size
     if place < IN_BODY:  # blanks before the body are not in it
         at = start
-        place = place if start == end else IN_BODY
-    elif start < end and (place == AFTER_BODY or is_in_table(stack, state.depth)):
-        return _refused(state)
-    if at == end:
-        return State(place, state.depth, size, state.is_apart)
+        place = place if is_blank else IN_BODY
+    elif not is_blank and (place == AFTER_BODY or is_in_table(stack, state.depth)):
+        return at, _refused(state)
+    if is_blank and at == start:
+        return at, State(place, state.depth, size, state.is_apart)
 
     if state.is_apart and size > 0:
         text[size] = _BLANK
         size += 1
-    size = _copy_text(page, at, end, text, size, is_in_frame(stack, state.depth))
-    return _refused(state) if size == REFUSE else State(place, state.depth, size, is_apart=False)
+    at, size = _copy_text(page, at, text, size, is_in_frame(stack, state.depth))
+    return at, _refused(state) if size == REFUSE else State(place, state.depth, size, is_apart=False)
 
 
 @compiled
-def _copy_text(page: Bytes, at: int, end: int, text: Bytes, size: int, is_raw: bool) -> int:  # noqa: FBT001
-    """Copy text with its references resolved, and every line end a line feed; return the length of all text."""
-    while at < end:
+def _copy_text(page: Bytes, at: int, text: Bytes, size: int, is_raw: bool) -> tuple[int, int]:  # noqa: FBT001
+    """Copy text with its references resolved, and every line end a line feed, up to the next `<`, which is text itself
+    where it comes first; return where that is, and the length of all text.
+    """
+    first = at
+    while at < len(page):
         byte = page[at]
-        if not BYTE_CLASSES[byte] & ENDS_COPY:
+        if not BYTE_CLASSES[byte] & ENDS_COPY or (byte == _LESS and at == first):
             text[size] = byte
             size += 1
             at += 1
+        elif byte == _LESS:
+            break
         elif byte == _AMPERSAND:
-            code, at = read_reference(page, at + 1, end)
+            code, at = read_reference(page, at + 1, len(page))
             if code == NO_CHARACTER or is_raw:
-                return REFUSE
+                return at, REFUSE
             size = put(text, size, code)
         else:
-            at += byte == _RETURN and at + 1 < end and page[at + 1] == _LINE
+            at += byte == _RETURN and at + 1 < len(page) and page[at + 1] == _LINE
             text[size] = _LINE if byte == _RETURN else byte
             size += 1
             at += 1
-    return size
+    return at, size
