@@ -1,5 +1,6 @@
 """Graphs and components too large for one task: the same tables another way, or others that keep every promise."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from nddup.mining.streamed_graph import GRAPH_BITS
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark import clustering, rounds
+from nddup.run.on_spark import clustering, pipeline, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph, large_graph, numbered_graph, shares
@@ -32,12 +33,16 @@ SETTINGS: dict[str, Any] = {
     "shingle": {"length": 1},
     "sketch": {"size": 20},
     "pairs": {"measure": "overlap", "threshold": 10},
+    "output": {"report": False, "texts": 0},
 }
 
 
 @pytest.fixture(scope="module")
-def chains_and_a_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone."""
+def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone.
+
+    Beside it is `begun`, a run that ended before its third stage: what is tried here begins with documents and pairs.
+    """
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{word}" for word in range(5 * n, 5 * n + 20)) for n in random.permutation(70)]
     for member in range(26):
@@ -45,12 +50,19 @@ def chains_and_a_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
         texts.append(" ".join(f"slot{n}" if is_kept else f"own{member}x{n}" for n, is_kept in enumerate(kept)))
     texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
-    return write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
+    pages = write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "mine_clusters", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_over(spark, [pages], pages.parent / "begun", SETTINGS)
+    return pages
 
 
 def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
     """The rows of each table, sorted, and the counts of the clusters stage."""
-    metrics = run_over(spark, [pages], output, {**SETTINGS, "clusters": clusters})
+    shutil.copytree(pages.parent / "begun", output)
+    metrics = run_over(spark, [pages], output, {**SETTINGS, "clusters": clusters}, resume=True)
+    assert {"documents", "pairs"} <= {name for stage in metrics["stages"].values() for name in stage["resumed"]}
     return sorted_tables(spark, output), metrics["stages"]["clusters"]
 
 
@@ -136,7 +148,8 @@ def test_families_in_rounds_are_the_same(
     at_once = run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
     monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 100)
 
-    in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings)
+    shutil.copytree(chains_and_a_family.parent / "begun", tmp_path / "in rounds")
+    in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings, resume=True)
 
     assert sorted_tables(spark, tmp_path / "in rounds") == sorted_tables(spark, tmp_path / "at once")
     assert at_once["stages"]["clusters"]["led_components"] == in_rounds["stages"]["clusters"]["led_components"] > 0
