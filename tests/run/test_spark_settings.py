@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import Row, SparkSession
 
@@ -11,6 +12,8 @@ from nddup.run.session import PINNED, set_to
 from nddup.tables import RESULTS
 
 WORDS = [f"word{number}" for number in range(60)]
+SETTINGS: dict[str, Any] = {"pairs.threshold": 0.7}
+NAMES = [name for name in RESULTS if name != "texts"]
 TEXTS = {"a": WORDS, "b": WORDS, "c": [*WORDS, "more"], "d": ["less", *WORDS[:-1]], "e": WORDS[::-1], "f": []}
 
 ANSI = "spark.sql.ansi.enabled"
@@ -63,10 +66,15 @@ def other_value(key: str, defaults: Mapping[str, str]) -> str:
 def tables(spark: SparkSession, settings: Mapping[str, str]) -> dict[str, list[str]]:
     """The rows of all tables of the collection under these settings, which win over nddup's own."""
     frame = spark.createDataFrame([(name, " ".join(words)) for name, words in TEXTS.items()], "id string, text string")
-    given: dict[str, Any] = {"pairs.threshold": 0.7, "spark": dict(settings)}
-    found = find_duplicates(frame, **given)
-    names = [name for name in RESULTS if name != "texts"]
-    return {name: sorted(map(shown, getattr(found, name).toLocalIterator())) for name in names}
+    found = find_duplicates(frame, **SETTINGS, spark=dict(settings))
+    return {name: sorted(map(shown, getattr(found, name).toLocalIterator())) for name in NAMES}
+
+
+def tables_in_memory() -> dict[str, list[str]]:
+    """The same of the embedded engine, which no setting of Spark reaches."""
+    frame = pd.DataFrame({"id": list(TEXTS), "text": [" ".join(words) for words in TEXTS.values()]})
+    found = find_duplicates(frame, **SETTINGS)
+    return {name: sorted(map(str, found.sql(f"SELECT * FROM {name}").to_pylist())) for name in NAMES}  # noqa: S608
 
 
 def shown(row: Row) -> str:
@@ -83,7 +91,7 @@ def test_any_setting_of_arrow_and_ansi_gives_the_same_tables(spark: SparkSession
     pinned = {key: tried.pop(key) for key in PINNED}
     apart = {key: tried.pop(key) for key in (ANSI, APART)}
 
-    expected = tables(spark, {})
+    expected = tables_in_memory()
     with set_to(spark, pinned):  # the caller's; what he asks for in so many words is refused: test_session.py
         by_arrow = tables(spark, {**tried, ANSI: "true"})
         by_sql = tables(spark, {**BESIDE, **apart})
