@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 WRITES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
@@ -87,13 +88,14 @@ def change(repo: str, verb: str, last: int) -> None:
 def main() -> None:
     """Kill one process after another, each forked from this one, which has loaded everything.
 
-    Kernels too: each process would need 0.9 s for them. Of threads there are those of libraries that expect forks.
+    Kernels too, as it has changed a copy itself: each process would need half a second for them. Of threads there are
+    those of libraries that expect forks.
     """
     source, folder, verb = sys.argv[1:]
-    import nddup.repository.opened_repository  # noqa: F401, PLC0415
-    from nddup.run.kernels import load_kernels  # noqa: PLC0415
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
-    load_kernels()
+    with TemporaryDirectory() as scratch:
+        VERBS[verb](Repository(str(shutil.copytree(source, Path(scratch) / "repo"))))
     last = 0
     is_killed = True
     while is_killed:
