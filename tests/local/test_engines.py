@@ -77,7 +77,7 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> None:
     """Counts, shares, policies, bands, heavy sketches, frequent features, budgets: equal rows, equal counts."""
-    settings: dict[str, dict[str, Any]] = {"output": {"report": False}}
+    settings: dict[str, dict[str, Any]] = {"output": {"texts": 0, "report": False}}
     for key, value in CHOICES[choice].items():
         section, _, name = key.partition(".")
         settings.setdefault(section, {})[name] = value

@@ -56,7 +56,7 @@ def config_of(kind: str, measure: str, mode: str) -> Config:
         **sections,
         "pairs": {"measure": measure, "threshold": float(THRESHOLD)},
         "clusters": {"mode": mode},
-        "output": {"report": False},
+        "output": {"texts": 0, "report": False},
     }
     return build_config(settings, origin="test")
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 SETTINGS = {
     "shingle": {"length": 2},
     "pairs": {"threshold": 0.6},
-    "output": {"kept": "as-input", "tagged": "as-input", "report": False},
+    "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False},
 }
 
 

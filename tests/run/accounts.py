@@ -23,7 +23,12 @@ LINES: list[dict[str, Any]] = [
 def run_that_adds_up(
     folder: Path, *inputs: Path, spark: SparkSession | None = None, **settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """The metrics of a run into `folder/out`, whose accounts close; by the embedded engine unless `spark` is given."""
+    """The metrics of a run into `folder/out`, whose accounts close; by the embedded engine unless `spark` is given.
+
+    On Spark it writes neither texts nor a report, of which these accounts know nothing.
+    """
+    if spark is not None:
+        settings["output"] = {"texts": 0, "report": False} | settings.get("output", {})
     config, paths, output = build_config(settings, origin="test"), [str(path) for path in inputs], str(folder / "out")
     metrics = run_locally(paths, output, config) if spark is None else run_job(spark, paths, output, config)
     rows = metrics["rows"]

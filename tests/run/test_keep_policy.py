@@ -168,7 +168,7 @@ def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Both engines, row for row."""
     write_collection(tmp_path / "in", 3)
     keep = {"policy": POLICIES[0], "prefer": PREFER}
-    config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
+    config = build_config({"keep": keep, "output": {"texts": 0, "report": False}}, origin="test")
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
     run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
 

@@ -59,7 +59,7 @@ def run_over_pages(spark: SparkSession | None, folder: Path, **settings: dict[st
     """A finished run over the pages; without a session by the embedded engine."""
     folder.mkdir(parents=True, exist_ok=True)
     source = write_rows(folder / "pages.jsonl", pages())
-    config = build_config({"output": {"texts": 9, "context": True}, **settings}, origin="test")
+    config = build_config({"output": {"texts": 0, "context": True, "report": False}, **settings}, origin="test")
     if spark is None:
         run_locally([str(source)], str(folder / "run"), config)
     else:

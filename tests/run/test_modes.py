@@ -112,7 +112,7 @@ def test_leaders_are_what_the_whole_graph_keeps(
 
 
 def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf) -> None:
-    """Two partitions, as the session has, one, or seven; lists that are heavy, or, in the embedded engine, none.
+    """Two partitions, as the session has, one, or three; lists that are heavy, or, in the embedded engine, none.
 
     Families without heavy sketches are led on Spark in `spark/test_large_graph.py`.
     """
@@ -120,7 +120,7 @@ def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_o
     for settings, session in (
         (around_leaders(COUNT), None),
         ({**around_leaders(COUNT, max_postings=20), "spark": {"spark.sql.shuffle.partitions": "1"}}, spark),
-        ({**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "7"}}, spark),
+        ({**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "3"}}, spark),
     ):
         divided = tables_of(settings, session)
         for name in ("pairs", "clusters", "members", "keep", "false_components"):

@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {
     "pairs": {"threshold": 0.5, "max_postings": 9, "max_edges": 50},  # so few that a family is heavy, and large
     "clusters": {"fpgrowth_limit": 3},
     "input": {"max_record": 4000},  # so little that a file is read again
-    "output": {"kept": "jsonl"},
+    "output": {"kept": "jsonl", "report": False},
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
 OF_SPARK = frozenset({"fpgrowth_components", "fpgrowth_fits", "files_read_again", "candidates", "crowd", "pruned_to"})
@@ -228,12 +228,13 @@ def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_p
     The embedded engine made them.
     """
     out, ours = tmp_path / "out", {"input": {"max_record": 64_000}}
-    run_locally([str(pages)], str(out), build_config(settings_with(output={"context": True}, **ours), origin="test"))
+    all_of_it = {"context": True, "report": True}
+    run_locally([str(pages)], str(out), build_config(settings_with(output=all_of_it, **ours), origin="test"))
     assert (out / "context.fimi").exists()
     assert (out / "report").exists()
     (out / "evaluation.json").write_text("{}")
 
-    begin_or_resume(spark, pages, out, output={"context": True}, **ours)
+    begin_or_resume(spark, pages, out, output=all_of_it, **ours)
     assert (out / "evaluation.json").exists()
     begin_or_resume(spark, pages, out, output={"kept": "none", "report": False}, pairs={"threshold": 0.7}, **ours)
 

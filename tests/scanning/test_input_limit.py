@@ -66,7 +66,8 @@ def test_the_first_records_are_read(collection: Path, tmp_path: Path, limit: int
 @pytest.mark.spark
 def test_spark_reads_the_same(spark: SparkSession, collection: Path, tmp_path: Path) -> None:
     """Both engines end at the same record."""
-    config = build_config({"input": {"limit": 60}}, origin="test")
+    settings = {"input": {"limit": 60}, "clusters": {"mode": "none"}, "output": {"texts": 0, "report": False}}
+    config = build_config(settings, origin="test")
     run_locally([str(collection)], str(tmp_path / "local"), config)
     run_job(spark, [str(collection)], str(tmp_path / "spark"), config)
 
