@@ -64,11 +64,12 @@ def copy_documents(queries: Queries, copies: range) -> pa.Table:
 
 
 class Cost(NamedTuple):
-    """What one batch takes: seconds of the clock, of CPU, and bytes read through calls (not through mapped memory)."""
+    """What one batch takes: seconds of the clock, of CPU, bytes read through calls, and bytes of mapped files held."""
 
     seconds: float
     cpu: float
     read: int
+    mapped: int
 
 
 def add_documents(repo: Repository, documents: pa.Table) -> Cost:
@@ -77,10 +78,12 @@ def add_documents(repo: Repository, documents: pa.Table) -> Cost:
     first = repo.snapshot.commit.next_key
     numbered = documents.set_column(0, "doc_key", pa.array(np.arange(len(documents)) + first))
     batch = Batch(numbered, np.empty(0, np.int64), REJECTS.arrow.empty_table(), 0, len(documents))
-    read, cpu, started = _read_bytes(), sum(os.times()[:4]), time.perf_counter()
+    read, held = _read_bytes(), _mapped_bytes()
+    cpu, started = sum(os.times()[:4]), time.perf_counter()
     with repo.workers() as workers:
         add(repo.snapshot, batch, workers)
-    took = Cost(time.perf_counter() - started, sum(os.times()[:4]) - cpu, _read_bytes() - read)
+    seconds, spent = time.perf_counter() - started, sum(os.times()[:4]) - cpu
+    took = Cost(seconds, spent, _read_bytes() - read, _mapped_bytes() - held)
     repo.refresh()
     return took
 
@@ -90,11 +93,23 @@ def _read_bytes() -> int:
     return int(lines[0].split()[1])
 
 
+def _mapped_bytes() -> int:
+    """What this process holds of the mapped files of segments: what it touched, and what the system read ahead."""
+    found, is_segment = 0, False
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines():
+        name = line.partition(" ")[0]
+        if not name.endswith(":"):
+            is_segment = f"/{SEGMENTS}/" in line
+        elif is_segment and name == "Rss:":
+            found += 1024 * int(line.split()[1])
+    return found
+
+
 def measure_queries(repo: Repository, queries: Queries, texts: list[str]) -> str:
     """Look-ups of stored sketches, and pages with their markup: CPU milliseconds at the median and at 95 %."""
     random = np.random.default_rng(1)
     snapshot, took, pages = repo.snapshot, [], []
-    snapshot.sources, snapshot.by_node, snapshot.live_nodes  # noqa: B018 - loaded once, at the first query
+    snapshot.mapped  # noqa: B018 - opened once, at the first query
     matching = snapshot.identity.matching
     for row in random.integers(0, len(queries.ids), LOOKUPS):
         low, high = queries.sketches.offsets[row : row + 2]
@@ -141,7 +156,7 @@ def measure(sizes: list[int], data: Path) -> None:
             for low in range(1, copies + 1, step):
                 add_documents(repo, copy_documents(queries, range(low, min(low + step, copies + 1))))
             made = time.perf_counter() - started
-            documents = len(repo.snapshot.catalogue.keys)
+            documents = repo.snapshot.commit.counts["documents"]
             posted = sum(one.files["postings.parquet"][0] for one in repo.snapshot.commit.segments)
             stored = sum(one.rows["sketches"] for one in repo.snapshot.commit.segments)
             extra = copy_documents(queries, range(copies + 1, copies + 2)).slice(0, BATCH // 2)
@@ -154,7 +169,8 @@ def measure(sizes: list[int], data: Path) -> None:
             cost = add_documents(again, pa.concat_tables([extra, edited]))
             sys.stdout.write(
                 f"{documents:,} documents in {made:.0f} s; postings {posted / stored:.0f} bytes a sketch;"
-                f" {BATCH} more: {cost.seconds:.2f} s, {cost.cpu:.2f} s of CPU, {cost.read / 1e6:.0f} MB read;"
+                f" {BATCH} more: {cost.seconds:.2f} s, {cost.cpu:.2f} s of CPU, {cost.read / 1e6:.0f} MB read,"
+                f" {cost.mapped / 1e6:.0f} MB of mapped files held;"
                 f" {measure_queries(again, queries, list(texts.values()))};"
                 f" {len(list(Path(folder, str(size), SEGMENTS).iterdir()))} folders\n"
             )

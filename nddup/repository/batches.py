@@ -13,7 +13,6 @@ from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.repository.segments.layout import TEXTS
-from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.stored_texts import read_texts
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
@@ -80,10 +79,9 @@ def read_batch(
     require_few_rejects(records, len(sketched.rejects), reasons, config.input.max_rejects)
 
     documents = _with_ids(sketched.documents, id_prefix)
-    stored = snapshot.catalogue.find_ids(one_chunk(documents["doc_id"]))
-    is_live = stored >= 0
-    live = np.flatnonzero(is_live)
-    keys = snapshot.catalogue.keys[stored[live]]
+    stored = snapshot.find_ids(one_chunk(documents["doc_id"]))
+    live = np.flatnonzero(stored >= 0)
+    keys = stored[live]
     is_same = _same_contents(snapshot, documents.take(pa.array(live)), keys)
     changed, same = live[~is_same], live[is_same]
 
@@ -130,9 +128,7 @@ def _numbered(documents: pa.Table, first: int) -> pa.Table:
 
 def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each document has the content of the stored one of this number, (n,)."""
-    where = among("doc_key", np.sort(keys))
-    columns = ["doc_key", "content_fingerprint"]
-    stored = read_all(snapshot.repo, snapshot.commit.segments, "documents", columns, where).sort_by("doc_key")
+    stored = snapshot.documents_of(np.sort(keys), ["doc_key", "content_fingerprint"])
     at = np.searchsorted(stored["doc_key"].to_numpy(), keys)
     theirs = fingerprints_of(stored["content_fingerprint"])[at]
     return np.asarray((fingerprints_of(documents["content_fingerprint"]) == theirs).all(axis=1))

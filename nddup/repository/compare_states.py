@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
 from nddup.repository.segments.layout import CHANGES, table_of
-from nddup.repository.snapshot import Snapshot
 
 KEPT, REMOVED, ABSENT = "kept", "removed", "absent"
 
@@ -58,19 +57,18 @@ class Settled:
         return replace(self, targets=targets, reasons=pc.if_else(pa.array(lasts), reasons, self.reasons))
 
 
-def list_changes(snapshot: Snapshot, old: pa.Table, now: Settled, gone: NDArray[np.int64]) -> pa.Table:
+def list_changes(ids: pa.ChunkedArray, old: pa.Table, now: Settled, gone: NDArray[np.int64]) -> pa.Table:
     """CHANGES between a version and what follows it, by id.
 
     Args:
-        snapshot: the version before.
-        old: STATE of its touched documents.
+        ids: those of the touched documents of the version before.
+        old: STATE of these documents, in the same order.
         now: what becomes of those that stay and of new ones.
         gone: numbers of the documents that go.
     """
-    keys = old["doc_key"].to_numpy()
-    ids = snapshot.catalogue.ids.take(pa.array(snapshot.catalogue.rows_of(keys))).to_pylist()
-    was = dict(zip(ids, (KEPT if kept else REMOVED for kept in old["kept"].to_pylist()), strict=True))
-    went = {doc_id for doc_id, key in zip(ids, keys.tolist(), strict=True) if key in set(gone.tolist())}
+    names, going = ids.to_pylist(), set(gone.tolist())
+    was = dict(zip(names, (KEPT if kept else REMOVED for kept in old["kept"].to_pylist()), strict=True))
+    went = {doc_id for doc_id, key in zip(names, old["doc_key"].to_pylist(), strict=True) if key in going}
 
     rows = []
     after = zip(now.ids.to_pylist(), now.kept.tolist(), now.duplicate_of.to_pylist(), strict=True)

@@ -76,8 +76,8 @@ class Identity:
 
     def matching_at(self, threshold: float | Fraction) -> Matching:
         """How they meet at another threshold, not below the lowest."""
-        rule = self.plan.matching
-        return Matching(threshold_at(rule.threshold, threshold), rule.finder, rule.levels)
+        plan = self.plan
+        return Matching(threshold_at(plan.threshold, threshold), derive.finder_of(self.config), plan.levels)
 
     @cached_property
     def sketching(self) -> SketchRule:
@@ -191,7 +191,7 @@ def _require_lowest(identity: Identity) -> None:
                           f" as pairs.threshold {pairs.threshold}")  # fmt: skip
     if lowest <= 0 or Fraction(repr(lowest)) > pairs.share:
         raise ConfigError(f"--lowest {lowest}: expected more than 0 and at most pairs.threshold {pairs.threshold}")
-    if identity.plan.matching.finder is not None and lowest != pairs.threshold:
+    if identity.matching.finder is not None and lowest != pairs.threshold:
         raise ConfigError(
             f"--lowest {lowest}: kind {identity.config.sketch.kind} finds pairs by keys made for pairs.threshold"
             f" {pairs.threshold}; a lower one cannot be asked for"

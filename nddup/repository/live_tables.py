@@ -2,22 +2,23 @@
 
 import pyarrow as pa
 
-from nddup.repository.make_change import stored_documents
+from nddup.repository.lookup.keyed import distinct, is_among
+from nddup.repository.make_change import as_of_run
 from nddup.repository.segments.layout import NOT_STORED, RESULTS
 from nddup.repository.segments.segment_files import read_all
-from nddup.repository.snapshot import Snapshot, distinct, is_among
+from nddup.repository.snapshot import Snapshot
 from nddup.tables import KEEP
 from nddup.tables import RESULTS as RUN_RESULTS
 
 
 def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     """`documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`. All are held in memory."""
-    catalogue = snapshot.catalogue
-    state = snapshot.state_of(catalogue.keys, catalogue.components)
-    documents = stored_documents(snapshot, catalogue.keys)
+    keys = snapshot.live_keys
+    state = snapshot.state_of(keys)
+    documents = as_of_run(snapshot, snapshot.documents_of(keys))
     at = documents.schema.get_field_index("group")
     keep = state.append_column("doc_id", documents["doc_id"])
-    live = distinct(catalogue.components)
+    live = distinct(state["component_key"].to_numpy())
     found = {
         "documents": documents.set_column(at, "group", state["group"]),
         "keep": keep.select(KEEP.names).cast(KEEP.arrow),

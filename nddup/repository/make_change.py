@@ -16,9 +16,10 @@ from nddup.local.columns import lists_of
 from nddup.local.reading.workers import Workers
 from nddup.repository.close_components import Closed, Scope, close
 from nddup.repository.compare_states import Settled, count_changes, list_changes
+from nddup.repository.lookup.keyed import distinct
 from nddup.repository.pair_batch import Paired, pair_batch
 from nddup.repository.segments.layout import DOCUMENTS, GONE, REPLACED, RESULTS, STATE
-from nddup.repository.snapshot import Snapshot, distinct
+from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
 
@@ -29,28 +30,38 @@ class Change:
 
     Attributes:
         tables: of `layout.SEGMENT`, without postings.
-        live: numbers of the documents that live afterwards, ascending.
-        live_nodes: their distinct sketches, ascending.
-        replaced: components whose rows no longer count, ascending.
+        gone: numbers of the documents that go, ascending.
         components: how many were made.
         totals: of each table, what is added to its rows and digest.
         counts: what the command did.
     """
 
     tables: dict[str, pa.Table]
-    live: NDArray[np.int64]
-    live_nodes: NDArray[np.int64]
-    replaced: NDArray[np.int64]
+    gone: NDArray[np.int64]
     components: int
     totals: Totals
     counts: dict[str, int] = field(default_factory=dict)
 
 
-class _Touched(NamedTuple):
-    """What of the stored documents is looked at again: their numbers, ascending, and their components."""
+class Touched(NamedTuple):
+    """What of the stored documents is looked at again, ascending by number: their rows, and what became of them."""
 
-    keys: NDArray[np.int64]
-    components: NDArray[np.int64]
+    documents: pa.Table
+    state: pa.Table
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """Their numbers."""
+        return np.asarray(self.documents["doc_key"].to_numpy())
+
+    @property
+    def components(self) -> NDArray[np.int64]:
+        """Their components, ascending, each once."""
+        return distinct(self.state["component_key"].to_numpy())
+
+    def only(self, chosen: NDArray[np.bool_]) -> "Touched":
+        """Some of them."""
+        return Touched(*(table.filter(pa.array(chosen)) for table in self))
 
 
 def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], workers: Workers) -> Change:
@@ -62,73 +73,68 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
         gone: numbers of the live documents that go.
         workers: to compare and mine with.
 
-    Cost: follows the batch and the components it touches; narrow columns of all documents are read.
+    Cost: follows the batch and the components it touches.
     """
     paired = pair_batch(snapshot, added, workers)
     touched = _touch(snapshot, paired, gone)
-    stays = touched.keys[~np.isin(touched.keys, gone)]
+    stays = touched.only(~np.isin(touched.keys, gone))
     scope = _scope_of(snapshot, added, paired, stays)
     closed = close(scope, snapshot.identity, workers)
     reported = _settle(snapshot, scope, closed, stays)
     settled, stored = reported, np.ones(len(scope.nodes), np.bool_)
     if snapshot.identity.store == "kept":
         # What has a stored near-duplicate is reported and not stored: the others alone make the components.
-        stored = reported.kept | (np.arange(len(stored)) < len(stays))
+        stored = reported.kept | (np.arange(len(stored)) < len(stays.keys))
         scope = scope.only(stored)
         closed = close(scope, snapshot.identity, workers)
         settled = _settle(snapshot, scope, closed, stays)
 
-    old = snapshot.state_of(touched.keys, touched.components)
-    changes = list_changes(snapshot, old, reported, gone)
-    is_new = np.arange(len(stored))[stored][len(stays) :] - len(stays)
+    n_stay, components = len(stays.keys), touched.components
+    changes = list_changes(touched.documents["doc_id"], touched.state, reported, gone)
+    is_new = np.flatnonzero(stored)[n_stay:] - n_stay
     tables = {
         **_document_tables(snapshot, added.take(pa.array(is_new)), paired, paired.nodes[is_new]),
         "edges": scope.only_edges(paired.edges),
-        "gone": _gone_table(snapshot, gone),
-        "replaced": pa.Table.from_arrays([pa.array(touched.components)], schema=REPLACED.arrow),
+        "gone": touched.only(np.isin(touched.keys, gone)).documents.select(GONE.names),
+        "replaced": pa.Table.from_arrays([pa.array(components)], schema=REPLACED.arrow),
         "changes": changes,
     }
     first = snapshot.commit.next_component
     tables |= _result_tables(closed, settled, first)
     made, tables["digests"] = make_totals(closed, first)
-    totals = made - replaced_totals(snapshot, old, touched.components)
-    catalogue = snapshot.catalogue
-    is_staying = ~np.isin(catalogue.keys, gone)
-    live = np.sort(np.concatenate([catalogue.keys[is_staying], settled.keys[len(stays) :]]))
-    live_nodes = distinct(np.concatenate([catalogue.nodes[is_staying], scope.nodes]))
+    ids = touched.documents["doc_id"]
+    totals = made - replaced_totals(snapshot.digests_of(components), touched.state.append_column("doc_id", ids))
     counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
     n_components = int(closed.components.max(initial=-1)) + 1
-    return Change(tables, live, live_nodes, touched.components, n_components, totals, counts)
+    return Change(tables, gone, n_components, totals, counts)
 
 
-def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> _Touched:
+def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touched:
     """The stored documents of all components that gain or lose one."""
-    catalogue = snapshot.catalogue
     ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
-    is_met = np.isin(catalogue.nodes, ends) | np.isin(catalogue.keys, gone)
-    components = np.unique(catalogue.components[is_met])
-    return _Touched(catalogue.keys[np.isin(catalogue.components, components)], components)
+    met = distinct(np.concatenate([snapshot.find_documents(distinct(ends)).rows, gone]))
+    components = distinct(snapshot.state_of(met)["component_key"].to_numpy())
+    keys = snapshot.documents_in(components)
+    return Touched(snapshot.documents_of(keys), snapshot.state_of(keys))
 
 
-def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: NDArray[np.int64]) -> Scope:
+def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: Touched) -> Scope:
     """The documents of the touched components that stay, then the new ones; and all pairs between their sketches."""
-    catalogue, version = snapshot.catalogue, snapshot.commit.version + 1
-    rows = catalogue.rows_of(stays)
-    nodes = np.concatenate([catalogue.nodes[rows], paired.nodes])
+    version = snapshot.commit.version + 1
+    nodes = np.concatenate([stays.documents["node"].to_numpy(), paired.nodes])
     stored = snapshot.edges_of(np.unique(nodes))  # also of a sketch whose last document goes while it comes again
     scope = Scope(
-        documents=pa.concat_tables([stored_documents(snapshot, stays), added.select(RUN_DOCUMENTS.names)]),
+        documents=pa.concat_tables([as_of_run(snapshot, stays.documents), added.select(RUN_DOCUMENTS.names)]),
         nodes=nodes,
         edges=pa.concat_tables([stored, paired.edges]),
-        versions=np.concatenate([catalogue.versions[rows], np.full(len(added), version)]),
-        was_kept=np.concatenate([catalogue.kept[rows], np.zeros(len(added), np.bool_)]),
+        versions=np.concatenate([stays.documents["version"].to_numpy(), np.full(len(added), version)]),
+        was_kept=np.concatenate([np.asarray(stays.state["kept"]), np.zeros(len(added), np.bool_)]),
     )
     return replace(scope, edges=scope.only_edges(scope.edges))
 
 
-def stored_documents(snapshot: Snapshot, keys: NDArray[np.int64]) -> pa.Table:
-    """DOCUMENTS of a run for some stored documents (ascending); `group` is the document's own id."""
-    rows = snapshot.documents_of(keys)
+def as_of_run(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
+    """DOCUMENTS of a run for stored DOCUMENTS, in their order; `group` is the document's own id."""
     sketches = snapshot.sketches_of(rows["node"].to_numpy())
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
@@ -137,18 +143,15 @@ def stored_documents(snapshot: Snapshot, keys: NDArray[np.int64]) -> pa.Table:
     return whole.select(RUN_DOCUMENTS.names).cast(RUN_DOCUMENTS.arrow)
 
 
-def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: NDArray[np.int64]) -> Settled:
+def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) -> Settled:
     """What becomes of each document; in a frozen repository `duplicate_of` stays while its target lives."""
     keys = scope.documents["doc_key"].to_numpy()
     ids, keep = scope.documents["doc_id"].combine_chunks(), closed.keep
     at = pc.index_in(keep["duplicate_of"].combine_chunks(), value_set=ids)
     targets = np.where(np.asarray(pc.is_valid(at)), keys[np.asarray(pc.fill_null(at, 0))], -1) if len(keys) else keys
-    settled = Settled(keys, ids, np.asarray(keep["kept"]), targets, keep["reason"].combine_chunks(), len(stays))
-    if snapshot.identity.mode == "frozen" and len(stays):
-        rows = snapshot.catalogue.rows_of(stays)
-        old = snapshot.state_of(stays, snapshot.catalogue.components[rows])
-        return settled.with_lasting(old)
-    return settled
+    n_stay = len(stays.keys)
+    settled = Settled(keys, ids, np.asarray(keep["kept"]), targets, keep["reason"].combine_chunks(), n_stay)
+    return settled.with_lasting(stays.state) if snapshot.identity.mode == "frozen" and n_stay else settled
 
 
 def _document_tables(
@@ -162,11 +165,6 @@ def _document_tables(
         "documents": documents.select(DOCUMENTS.names).cast(DOCUMENTS.arrow),
         "sketches": paired.sketches.filter(pa.array(is_held)),
     }
-
-
-def _gone_table(snapshot: Snapshot, gone: NDArray[np.int64]) -> pa.Table:
-    ids = snapshot.catalogue.ids.take(pa.array(snapshot.catalogue.rows_of(gone)))
-    return pa.Table.from_arrays([pa.array(gone), ids], schema=GONE.arrow)
 
 
 def _result_tables(closed: Closed, settled: Settled, first: int) -> dict[str, pa.Table]:

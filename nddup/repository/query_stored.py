@@ -19,6 +19,7 @@ from nddup.local.reading.read_records import read_records
 from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
 from nddup.repository.identity import Identity
+from nddup.repository.lookup.keyed import distinct
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
@@ -145,23 +146,27 @@ _NOTHING = (None,) * (len(MATCHES.names) - 1)
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
     """The live documents of each near sketch, as rows of MATCHES without the query, each with its query."""
-    catalogue, index, found = snapshot.catalogue, snapshot.by_node, list[_Found]()
-    lows = np.searchsorted(index.nodes, near.stored, "left")
-    highs = np.searchsorted(index.nodes, near.stored, "right")
+    found = list[_Found]()
+    pairs, keys = snapshot.find_documents(near.stored)
+    if not len(keys):
+        return found
+    chosen = distinct(keys)
+    stored = snapshot.documents_of(chosen, ["doc_key", "doc_id", "version", "source"]).drop_columns("doc_key")
+    about = list(zip(*stored.to_pydict().values(), snapshot.state_of(chosen)["kept"].to_pylist(), strict=True))
+
     resemblance = near.resemblance
-    for i in range(len(near.stored)):
-        band = _band_of(int(near.shared[i]), int(near.united[i]), edges)
-        if edges and band is None:
+    bands = [_band_of(int(near.shared[i]), int(near.united[i]), edges) for i in range(len(near.stored))]
+    for i, at in zip(pairs.tolist(), np.searchsorted(chosen, keys).tolist(), strict=True):
+        doc_id, version, source, kept = about[at]
+        if edges and bands[i] is None:
             continue
-        for row in index.rows[lows[i] : highs[i]]:
-            version, source = int(catalogue.versions[row]), snapshot.sources[row].as_py()
-            if ask.versions is not None and not ask.versions[0] <= version <= ask.versions[1]:
-                continue
-            if ask.sources is not None and not fnmatch.fnmatchcase(source, ask.sources):
-                continue
-            share = float(resemblance[i])
-            about = (int(near.overlap[i]), share, FULL * share, band, bool(catalogue.kept[row]), str(snapshot.repo))
-            found.append((int(near.given[i]), (catalogue.ids[row].as_py(), version, source, *about)))
+        if ask.versions is not None and not ask.versions[0] <= version <= ask.versions[1]:
+            continue
+        if ask.sources is not None and not fnmatch.fnmatchcase(source, ask.sources):
+            continue
+        share = float(resemblance[i])
+        row = (doc_id, version, source, int(near.overlap[i]), share, FULL * share, bands[i], kept, str(snapshot.repo))
+        found.append((int(near.given[i]), row))
     return found
 
 

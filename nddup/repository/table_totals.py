@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from nddup.repository.close_components import Closed
 from nddup.repository.row_digests import (
@@ -21,8 +20,6 @@ from nddup.repository.row_digests import (
     totals_by,
 )
 from nddup.repository.segments.layout import DIGESTS, RESULTS, table_of
-from nddup.repository.segments.segment_files import among, read_all
-from nddup.repository.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -70,15 +67,13 @@ def make_totals(closed: Closed, first: int) -> tuple[Totals, pa.Table]:
     return Totals(found), table_of(DIGESTS, rows)
 
 
-def replaced_totals(snapshot: Snapshot, old: pa.Table, components: NDArray[np.int64]) -> Totals:
+def replaced_totals(stored: pa.Table, old: pa.Table) -> Totals:
     """The totals of stored components; of those of one document they follow from its row in STATE.
 
     Args:
-        snapshot: where they are stored.
-        old: STATE of their documents.
-        components: their numbers, ascending.
+        stored: their DIGESTS.
+        old: STATE of their documents, each with its `doc_id`.
     """
-    stored = read_all(snapshot.repo, snapshot.commit.segments, "digests", where=among("component_key", components))
     found = dict.fromkeys(COLUMNS, (0, 0))
     for name, count, digest in zip(*(stored[column].to_pylist() for column in DIGESTS.names[1:]), strict=True):
         rows, before = found[name]
@@ -87,9 +82,8 @@ def replaced_totals(snapshot: Snapshot, old: pa.Table, components: NDArray[np.in
     of_document = old["component_key"].to_numpy()
     known, counts = np.unique(of_document, return_counts=True)
     alone = old.filter(pa.array(np.isin(of_document, known[counts == 1])))
-    ids = snapshot.catalogue.ids.take(pa.array(snapshot.catalogue.rows_of(alone["doc_key"].to_numpy())))
     for name in ("documents", "keep"):
-        digests = row_digests(alone.append_column("doc_id", ids), name)
+        digests = row_digests(alone, name)
         rows, before = found[name]
         found[name] = rows + len(digests), (before + total(digests)) % MODULUS
     return Totals(found)

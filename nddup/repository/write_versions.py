@@ -76,9 +76,9 @@ def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
 def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Written, list[str]]:
     """Remove documents; also the ids that do not live, sorted."""
     wanted = pa.array(sorted(set(ids)), pa.string())
-    rows = snapshot.catalogue.find_ids(wanted)
-    unknown = wanted.filter(pa.array(rows < 0)).to_pylist()
-    gone = np.sort(snapshot.catalogue.keys[rows[rows >= 0]])
+    keys = snapshot.find_ids(wanted)
+    unknown = wanted.filter(pa.array(keys < 0)).to_pylist()
+    gone = np.sort(keys[keys >= 0])
     if not len(gone):
         return Written(None, {"removed": 0, "unknown": len(unknown)}, _NO_CHANGES, _NO_REJECTS), unknown
     change = make_change(snapshot, DOCUMENTS.arrow.empty_table(), gone, workers)
@@ -87,11 +87,9 @@ def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Wr
 
 def merge_all(snapshot: Snapshot) -> Commit:
     """One segment in place of all; documents that were removed, and rows that no longer count, are left out."""
-    nothing = np.empty(0, np.int64)
-    live, nodes = snapshot.catalogue.keys, snapshot.live_nodes
-    change = Change({}, live, nodes, nothing, 0, Totals(dict.fromkeys(COLUMNS, (0, 0))))
+    change = Change({}, np.empty(0, np.int64), 0, Totals(dict.fromkeys(COLUMNS, (0, 0))))
     before = snapshot.commit
-    tables = merge(snapshot.repo, before.segments, change) if before.segments else {}
+    tables = merge(snapshot, before.segments, change) if before.segments else {}
     return _write(snapshot, before.segments, tables, replace(_next(snapshot, "compact"), digests=before.digests))
 
 
@@ -101,19 +99,24 @@ def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, 
     taken = before.segments[len(before.segments) - merged :]
     commit = replace(
         _next(snapshot, what),
-        counts={"documents": len(change.live), **counts},
+        counts={"documents": _documents(before) + len(change.tables["documents"]) - len(change.gone), **counts},
         digests=change.totals.added_to(before.digests),
         next_key=before.next_key + (batch.numbers if batch else 0),
         next_component=before.next_component + change.components,
     )
-    written = _write(snapshot, taken, merge(snapshot.repo, taken, change), commit)
+    written = _write(snapshot, taken, merge(snapshot, taken, change), commit)
     return Written(written, counts, change.tables["changes"], batch.rejects if batch else _NO_REJECTS)
 
 
 def _next(snapshot: Snapshot, what: str) -> Commit:
     before = snapshot.commit
     following = replace(before, version=before.version + 1, parent=before.version, what=what, time=_now())
-    return replace(following, counts={"documents": len(snapshot.catalogue.keys)}, changes=None)
+    return replace(following, counts={"documents": _documents(before)}, changes=None)
+
+
+def _documents(commit: Commit) -> int:
+    """How many live."""
+    return commit.counts.get("documents", 0)
 
 
 def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa.Table], commit: Commit) -> Commit:

@@ -182,7 +182,7 @@ def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: 
         nddup.repository.open(str(path), 3).tables()
     newest = require_whole(path).snapshot
     texts = read_all(newest.repo, newest.commit.segments, "texts")
-    assert texts["doc_key"].to_pylist() == newest.catalogue.keys.tolist()
+    assert texts["doc_key"].to_pylist() == newest.live_keys.tolist()
 
 
 def _damage(path: Path, how: str) -> None:

@@ -1,79 +1,114 @@
-"""The sketches and postings of a segment as arrays that the system maps into memory: only what is touched is read.
+"""A segment as arrays and tables that the system maps into memory: only what is touched is read.
 
-They lie in `mapped-1/` beside the Parquet files and follow from these: where they are missing they are made again, in
+They lie in `mapped-2/` beside the Parquet files and follow from these: where they are missing they are made again, in
 memory if the folder cannot be written. They are never the only copy.
 """
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
-from nddup.local.columns import ragged_of
+from nddup.local.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.repository.lookup.keyed import Keyed, hash_strings, key_rows
 from nddup.repository.lookup.meetings import Matching, Postings, Rows, spread_rows
 from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
-from nddup.repository.segments.segment_files import read_table
+from nddup.repository.segments.segment_files import read_table, require_file
 
-FOLDER = "mapped-1"
+FOLDER = "mapped-2"
 
-NAMES = (
-    "nodes", "n_features", "sketch_offsets", "sketch_ids", "row_names", "row_offsets", "row_ids",
-    "features", "holders", "places", "common", "common_holders",
-)  # fmt: skip
+TABLES = ("documents", "state", "edges", "digests")
+"""Tables of which rows are taken: uncompressed, in the order of their first column but `state`: by component."""
+
+READ = (*TABLES, "sketches", "postings", "common", "gone", "replaced")
+"""Tables that the mapped files follow from."""
 
 
 @dataclass(frozen=True)
 class MappedSegment:
-    """The distinct sketches of a segment, k of them, and their postings.
+    """What is looked up in a segment of n documents, k distinct sketches and r rows of `state`.
 
     Attributes:
         nodes: (k,), ascending.
         n_features: (k,).
         sketches: k rows.
         postings: by which given sketches meet them.
+        prints: the rows of the sketches by the first word of their fingerprint.
+        print_ends: (k,), the second word of the fingerprint of each sketch.
+        documents: DOCUMENTS, ascending by number.
+        doc_keys: (n,), these numbers.
+        by_id: the rows of the documents by the hash of their id.
+        by_node: the same by their distinct sketch.
+        state: STATE, ascending by component.
+        components: (r,), these components.
+        by_document: the rows of `state` by the number of the document.
+        edges: EDGES, ascending by `node_a`.
+        digests: DIGESTS, ascending by component.
+        gone: numbers of the documents it removes, ascending.
+        replaced: the components whose rows no longer count, ascending.
     """
 
     nodes: NDArray[np.int64]
     n_features: NDArray[np.int32]
     sketches: Ragged
     postings: Postings
+    prints: Keyed
+    print_ends: NDArray[np.uint64]
+    documents: pa.Table
+    doc_keys: NDArray[np.int64]
+    by_id: Keyed
+    by_node: Keyed
+    state: pa.Table
+    components: NDArray[np.int64]
+    by_document: Keyed
+    edges: pa.Table
+    digests: pa.Table
+    gone: NDArray[np.int64]
+    replaced: NDArray[np.int64]
+
+
+class _Parts(NamedTuple):
+    """What the folder holds, by name."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    tables: Mapping[str, pa.Table]
 
 
 def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegment:
-    """The arrays of a segment, mapped; made first where they are missing."""
+    """A segment, mapped; the files are made first where they are missing.
+
+    Raises:
+        OutputError: if a file they follow from is gone, or is not the one that was written.
+    """
     folder = repo.folder / SEGMENTS / segment.name / FOLDER
     if not folder.exists():
-        arrays = _make_arrays(repo, segment, matching)
-        if not _store(folder, arrays):
-            return _as_segment(arrays, matching)
-    return _as_segment({name: _map(folder / f"{name}.npy") for name in NAMES if (folder / f"{name}.npy").exists()},
-                       matching)  # fmt: skip
+        parts = _make_parts(repo, segment, matching)
+        if not _store(folder, parts):
+            return _as_segment(parts, matching)
+    for name in READ:
+        if segment.rows.get(name):
+            require_file(repo, segment, name)
+    return _as_segment(_map_parts(folder), matching)
 
 
-def _map(path: Path) -> NDArray[np.generic]:
-    """An array of a file; an empty one cannot be mapped."""
-    return np.asarray(np.load(path, mmap_mode="r")) if path.stat().st_size > _EMPTY else np.load(path)
-
-
-_EMPTY = 128
-"""Bytes of the head of a file of an array."""
-
-
-def _make_arrays(repo: Place, segment: Segment, matching: Matching) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a segment from its tables."""
-    sketches = read_table(repo, segment, "sketches", ["node", "n_features", "sketch"])
-    postings = read_table(repo, segment, "postings")
-    common = read_table(repo, segment, "common")
+def _make_parts(repo: Place, segment: Segment, matching: Matching) -> _Parts:
+    """The arrays and tables of a segment from its files."""
+    read = {name: read_table(repo, segment, name) for name in READ}
+    sketches, postings, common = read["sketches"], read["postings"], read["common"]
+    documents, state = read["documents"], read["state"]
     rows = ragged_of(sketches["sketch"])
     nodes, n_features = sketches["node"].to_numpy(), sketches["n_features"].to_numpy()
-    arrays: dict[str, NDArray[np.generic]] = {
+    prints = fingerprints_of(sketches["sketch_fingerprint"])
+    arrays: dict[str, NDArray[Any]] = {
         "nodes": nodes,
         "n_features": n_features,
         "sketch_offsets": rows.offsets,
@@ -83,20 +118,35 @@ def _make_arrays(repo: Place, segment: Segment, matching: Matching) -> dict[str,
         "places": postings["place"].to_numpy(),
         "common": common["feature"].to_numpy().astype(np.uint32),
         "common_holders": common["holders"].to_numpy(),
+        "print_ends": np.ascontiguousarray(prints[:, 1]),
+        "gone": np.sort(read["gone"]["doc_key"].to_numpy()),
+        "replaced": np.sort(read["replaced"]["component_key"].to_numpy()),
+        **_keyed("prints", np.ascontiguousarray(prints[:, 0])),
+        **_keyed("by_id", hash_strings(one_chunk(documents["doc_id"]))),
+        **_keyed("by_node", documents["node"].to_numpy()),
+        **_keyed("by_document", state["doc_key"].to_numpy()),
     }
     if matching.levels:
         spread = spread_rows(nodes, rows, n_features, matching)
         arrays |= {"row_names": spread.names, "row_offsets": spread.sketches.offsets, "row_ids": spread.sketches.values}
-    return arrays
+    return _Parts(arrays, {name: read[name].combine_chunks() for name in TABLES})
 
 
-def _store(folder: Path, arrays: dict[str, NDArray[np.generic]]) -> bool:
-    """Write the arrays under another name, then give the folder its own; whether they lie there now."""
+def _keyed(name: str, keys: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    made = key_rows(keys)
+    return {f"{name}-keys": made.keys, f"{name}-rows": made.rows}
+
+
+def _store(folder: Path, parts: _Parts) -> bool:
+    """Write the parts under another name, then give the folder its own; whether they lie there now."""
     draft = folder.with_name(f".{FOLDER}-{token_hex(6)}")
     try:
         draft.mkdir()
-        for name, array in arrays.items():
+        for name, array in parts.arrays.items():
             np.save(draft / f"{name}.npy", array)
+        for name, table in parts.tables.items():
+            with pa.OSFile(str(draft / f"{name}.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
         try:
             os.rename(draft, folder)  # noqa: PTH104 - beside another process that does the same
         except OSError:
@@ -108,16 +158,51 @@ def _store(folder: Path, arrays: dict[str, NDArray[np.generic]]) -> bool:
     return True
 
 
-def _as_segment(arrays: dict[str, NDArray[np.generic]], matching: Matching) -> MappedSegment:
-    for array in arrays.values():
+def _map_parts(folder: Path) -> _Parts:
+    arrays: dict[str, NDArray[Any]] = {}
+    tables: dict[str, pa.Table] = {}
+    for entry in os.scandir(folder):
+        name, _, kind = entry.name.rpartition(".")
+        if kind == "npy":
+            # An empty array cannot be mapped.
+            is_filled = entry.stat().st_size > _HEAD
+            arrays[name] = np.asarray(np.load(entry.path, mmap_mode="r")) if is_filled else np.load(entry.path)
+        else:
+            tables[name] = pa.ipc.open_file(pa.memory_map(entry.path)).read_all()
+    return _Parts(arrays, tables)
+
+
+_HEAD = 128
+"""Bytes of the head of a file of an array."""
+
+
+def _as_segment(parts: _Parts, matching: Matching) -> MappedSegment:
+    found, tables = parts
+    for array in found.values():
         array.flags.writeable = False  # kernels are compiled anew for arrays that can be written
-    found: dict[str, NDArray[np.generic]] = arrays
-    sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])  # type: ignore[arg-type]
-    rows = Rows(found["nodes"], sketches)  # type: ignore[arg-type]
+
+    sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])
+    rows = Rows(found["nodes"], sketches)
     if matching.levels:
-        rows = Rows(found["row_names"], Ragged(found["row_offsets"], found["row_ids"]))  # type: ignore[arg-type]
-    postings = Postings(rows, *(found[name] for name in NAMES[7:]))  # type: ignore[arg-type]
-    return MappedSegment(found["nodes"], found["n_features"], sketches, postings)  # type: ignore[arg-type]
+        rows = Rows(found["row_names"], Ragged(found["row_offsets"], found["row_ids"]))
+    posted = (found[name] for name in ("features", "holders", "places", "common", "common_holders"))
+    keyed = {
+        name: Keyed(found[f"{name}-keys"], found[f"{name}-rows"])
+        for name in ("prints", "by_id", "by_node", "by_document")
+    }
+    return MappedSegment(
+        nodes=found["nodes"],
+        n_features=found["n_features"],
+        sketches=sketches,
+        postings=Postings(rows, *posted),
+        print_ends=found["print_ends"],
+        doc_keys=tables["documents"]["doc_key"].to_numpy(),
+        components=tables["state"]["component_key"].to_numpy(),
+        gone=found["gone"],
+        replaced=found["replaced"],
+        **keyed,
+        **{name: tables[name] for name in TABLES},
+    )
 
 
 def take_sketches(segments: Sequence[MappedSegment], nodes: NDArray[np.int64]) -> Ragged:

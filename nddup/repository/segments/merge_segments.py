@@ -5,19 +5,20 @@ about as often as the number of its segment's doublings.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.local.columns import ragged_of
+from nddup.repository.lookup.keyed import is_among
 from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows
 from nddup.repository.make_change import Change
-from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.layout import COMMON, POSTINGS, RESULTS, SEGMENT
 from nddup.repository.segments.segment_files import read_table
-from nddup.repository.snapshot import is_among
+from nddup.repository.snapshot import Snapshot
 
 BY_COMPONENT = ("state", "digests", *RESULTS)
 
@@ -36,13 +37,13 @@ def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -
     return count
 
 
-def merge(repo: Place, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
+def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
     """The tables of one segment in place of some, and of what a change adds to them; without postings.
 
     Args:
-        repo: the repository.
-        segments: those taken in: the last ones, in order; may be none.
-        change: what is new, and what lives afterwards.
+        snapshot: the version before.
+        segments: those of it that are taken in: the last ones, in order; may be none.
+        change: what is new, and what goes.
 
     Cost: reads and holds the segments.
     """
@@ -51,7 +52,7 @@ def merge(repo: Place, segments: Sequence[Segment], change: Change) -> dict[str,
     whole = {
         name: pa.concat_tables(
             [
-                *(read_table(repo, segment, name) for segment in segments),
+                *(read_table(snapshot.repo, segment, name) for segment in segments),
                 *([change.tables[name]] if name in change.tables else []),
             ]
         )
@@ -59,20 +60,41 @@ def merge(repo: Place, segments: Sequence[Segment], change: Change) -> dict[str,
         if name not in ("postings", "common", "changes")
     }
     documents, state = whole["documents"], whole["state"]
-    gone = change_gone(whole)
+    replaced = change_gone(whole)
+    after = _Afterwards(snapshot, change)
     stays = {
-        "documents": is_among(documents["doc_key"].to_numpy(), change.live),
-        "texts": is_among(whole["texts"]["doc_key"].to_numpy(), change.live),
-        "sketches": is_among(whole["sketches"]["node"].to_numpy(), change.live_nodes),
-        "edges": is_among(whole["edges"]["node_a"].to_numpy(), change.live_nodes)
-        & is_among(whole["edges"]["node_b"].to_numpy(), change.live_nodes),
+        "documents": after.live(documents["doc_key"]),
+        "texts": after.live(whole["texts"]["doc_key"]),
+        "sketches": after.live_nodes(whole["sketches"]["node"]),
+        "edges": after.live_nodes(whole["edges"]["node_a"]) & after.live_nodes(whole["edges"]["node_b"]),
         "gone": ~np.isin(whole["gone"]["doc_key"].to_numpy(), documents["doc_key"].to_numpy()),
         "replaced": ~np.isin(whole["replaced"]["component_key"].to_numpy(), state["component_key"].to_numpy()),
     }
     for name in BY_COMPONENT:
-        stays[name] = ~np.isin(whole[name]["component_key"].to_numpy(), gone)
+        stays[name] = ~np.isin(whole[name]["component_key"].to_numpy(), replaced)
     merged = {name: table.filter(pa.array(stays[name])) for name, table in whole.items()}
     return merged | {"changes": change.tables["changes"]} if "changes" in change.tables else merged
+
+
+class _Afterwards(NamedTuple):
+    """What lives after a change."""
+
+    snapshot: Snapshot
+    change: Change
+
+    def live(self, keys: pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Whether each document does, (n,)."""
+        numbers = keys.to_numpy()
+        return ~self.snapshot.are_gone(numbers) & ~is_among(numbers, self.change.gone)
+
+    def live_nodes(self, nodes: pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Whether a document of each distinct sketch does, (n,)."""
+        numbers = nodes.to_numpy()
+        new = self.change.tables.get("documents")
+        found = np.zeros(len(numbers), np.bool_) if new is None else np.isin(numbers, new["node"].to_numpy())
+        which, keys = self.snapshot.find_documents(numbers)
+        found[which[~is_among(keys, self.change.gone)]] = True
+        return found
 
 
 def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:

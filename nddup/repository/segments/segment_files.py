@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.errors import NddupError, OutputError
+from nddup.errors import OutputError
 from nddup.repository.places.disk_place import digest_file
 from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
@@ -104,20 +104,31 @@ def read_table(
     chosen = list(columns or declared.names)
     if not segment.rows.get(name):
         return declared.empty_table().select(chosen)
+    path = require_file(repo, segment, name)
+    try:
+        return ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
+
+
+def require_file(repo: Place, segment: Segment, name: str) -> Path:
+    """The file of a table that has rows; on this machine, copied first where it lies elsewhere.
+
+    Raises:
+        OutputError: if it is gone, or is not the one that was written.
+    """
     file = f"{segment.name}/{name}.parquet"
     size, digest = segment.files[f"{name}.parquet"]
     try:
         path = repo.fetch(file, size, digest)
-        if path.stat().st_size != size:
-            raise OutputError(f"{repo}: {SEGMENTS}/{file} has another size than was written")
-        table = ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
+        is_whole = path.stat().st_size == size
     except FileNotFoundError as error:
         raise OutputError(f"{repo}: {SEGMENTS}/{file} is missing: it was removed, or compacted away") from error
-    except (OSError, pa.ArrowInvalid) as error:
-        if isinstance(error, NddupError):
-            raise
+    except OSError as error:
         raise OutputError(f"{repo}: {SEGMENTS}/{file} cannot be read ({error})") from error
-    return table
+    if not is_whole:
+        raise OutputError(f"{repo}: {SEGMENTS}/{file} has another size than was written")
+    return path
 
 
 def read_all(

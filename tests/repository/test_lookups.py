@@ -1,0 +1,94 @@
+"""Look-ups in the mapped files of a segment: each against a scan of all rows; and that nothing else is read."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nddup.repository
+from nddup.repository.lookup.keyed import distinct, find_rows, hash_strings, is_among, key_rows
+from nddup.repository.segments import mapped, segment_files
+from tests.repository.histories import draw_history, play
+
+NUMBERS = st.lists(st.integers(-3, 12), max_size=20)
+
+
+@given(NUMBERS, NUMBERS)
+def test_every_row_of_a_key_is_found(keys: list[int], wanted: list[int]) -> None:
+    """In the order of the wanted keys, each row once for each time its key is wanted."""
+    stored, asked = np.array(keys, np.int64), np.array(wanted, np.int64)
+
+    which, rows = key_rows(stored).find(asked)
+
+    assert list(zip(which, rows, strict=True)) == [
+        (i, row) for i, key in enumerate(wanted) for row, other in enumerate(keys) if other == key
+    ]
+    ascending = np.sort(stored)
+    assert ascending[find_rows(ascending, asked).rows].tolist() == [k for k in wanted for other in keys if other == k]
+    assert is_among(asked, ascending).tolist() == [key in keys for key in wanted]
+    assert distinct(stored).tolist() == sorted(set(keys))
+
+
+@given(st.lists(st.text(max_size=6)))
+def test_a_hash_depends_on_the_string_alone(strings: list[str]) -> None:
+    """Also in a slice of an array, and of a shorter string beside a longer one."""
+    whole = hash_strings(pa.array(strings, pa.string()))
+
+    assert whole.tolist() == [hash_strings(pa.array([one], pa.string()))[0] for one in strings]
+    assert whole[1:].tolist() == hash_strings(pa.array(strings, pa.string())[1:]).tolist()
+    assert len(set(whole.tolist())) == len(set(strings))
+
+
+def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a hash that is the same for all ids a history ends as it does with another."""
+    due = nddup.repository.create(str(tmp_path / "due"), local={"processes": 1})
+    live = play(due, draw_history(7, steps=6))
+    for module in ("segments.mapped", "snapshot"):
+        monkeypatch.setattr(f"nddup.repository.{module}.hash_strings", lambda column: np.zeros(len(column), np.uint64))
+    repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
+
+    assert play(repo, draw_history(7, steps=6)) == live
+    assert dict(repo.snapshot.commit.digests) == dict(due.snapshot.commit.digests)
+
+
+def test_adding_and_asking_read_no_stored_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the segment that is written is read, to map it; so the cost follows the batch."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
+    repo.add({f"d{i}": " ".join(f"w{i}x{n}" for n in range(30)) for i in range(40)})
+    stored = repo.snapshot.commit.segments[0].name
+    read, before = set[str](), segment_files.read_table
+
+    def note(place: Any, segment: Any, name: str, *arguments: Any) -> pa.Table:  # noqa: ANN401
+        read.add(segment.name)
+        return before(place, segment, name, *arguments)
+
+    for module in ("mapped", "segment_files", "merge_segments"):
+        monkeypatch.setattr(f"nddup.repository.segments.{module}.read_table", note)
+    again = nddup.repository.open(str(tmp_path / "repo"))
+    near = " ".join(f"w3x{n}" for n in range(30)) + " more"
+    added = again.add({"near": near, "d5": " ".join(f"w5x{n}" for n in range(30))}).counts
+    again.remove(["d7"])
+
+    assert (added["added"], added["unchanged"], added["touched"]) == (1, 1, 1)
+    assert again.query({"q": near})["doc_id"].to_pylist() == ["near", "d3"]
+    assert read
+    assert stored not in read
+
+
+def test_mapped_files_are_made_again(tmp_path: Path) -> None:
+    """They follow from the tables: where they are missing, an answer and a change are as before."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
+    live = play(repo, draw_history(11, steps=5))
+    due = repo.query(live).to_pylist()
+    for folder in (tmp_path / "repo" / "segments").glob(f"*/{mapped.FOLDER}"):
+        shutil.rmtree(folder)
+
+    again = nddup.repository.open(str(tmp_path / "repo"))
+
+    assert again.query(live).to_pylist() == due
+    assert len(list((tmp_path / "repo" / "segments").glob(f"*/{mapped.FOLDER}"))) == len(again.snapshot.commit.segments)
