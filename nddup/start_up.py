@@ -39,15 +39,16 @@ def spare_pandas() -> None:
 
 
 def spare_blas() -> None:
-    """Let numba do without scipy's BLAS in this process, unless it is loaded already; no kernel multiplies matrices.
+    """Let numba do without scipy's BLAS and cffi in this process, unless they are loaded; no kernel calls either.
 
-    numba looks for it once, with its first kernel, and loads scipy.linalg for that: 0.3 s. scipy itself can be imported
-    afterwards. For processes that are nddup's own and have kernels.
+    numba looks for them once, with its first kernel: scipy.linalg takes 0.3 s, cffi with its parser 0.05 s. Both can be
+    imported afterwards. For processes that are nddup's own and have kernels.
     """
-    if BLAS in sys.modules or "numba.np.arraymath" in sys.modules:
-        return
-    sys.modules[BLAS] = None  # type: ignore[assignment] # the import fails, as where there is no scipy
-    try:
-        import_module("numba.np.arraymath")
-    finally:
-        del sys.modules[BLAS]
+    for wanted, user in ((BLAS, "numba.np.arraymath"), ("cffi", "numba.core.typing.cffi_utils")):
+        if wanted in sys.modules or user in sys.modules:
+            continue
+        sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as where it is not installed
+        try:
+            import_module(user)
+        finally:
+            del sys.modules[wanted]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nddup.local.pairing.match import Rule
 from nddup.matching.threshold import Threshold
 from nddup.scanning.found import Limits
 from nddup.scanning.rules import SketchRule, TextRule
@@ -13,6 +12,7 @@ from nddup.sketching.kinds import Kind
 
 if TYPE_CHECKING:
     from nddup.local.clustering.problems import MiningRule
+    from nddup.local.pairing.match import Rule
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,11 @@ class Plan:
         return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon, by_text)
 
     @property
-    def matching(self) -> Rule:
+    def matching(self) -> "Rule":
         """How pairs are found."""
-        config = self.config
-        levels = config.sketch.size if self.kind.finder == "levels" else 0
+        from nddup.local.pairing.match import Rule  # noqa: PLC0415 - a query pairs nothing
+
+        config, levels = self.config, self.levels
         limits, finder, pairs = derive.limits_of(config), derive.finder_of(config), config.pairs
         return Rule(self.threshold, finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
 
