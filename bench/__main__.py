@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "families",
-    "giants", "explosion", "scale", "memory", "records", "fuzz", "report", "repository",
+    "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
     "against", "histories", "kills",
 )  # fmt: skip
 
@@ -33,7 +33,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
     parser.add_argument(
         "--records",
-        help="scale: two counts (250000,2000000; small 20000,80000); memory, fuzz: one (200000, 1000000);"
+        help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
+        " memory, fuzz: one (200000, 1000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200)",
     )
     parser.add_argument(

@@ -20,7 +20,6 @@ from pathlib import Path
 SET_CHILD_SUBREAPER = 36
 GRACE = 15.0
 """Seconds that descendants may take to end by themselves after the program."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProgramFailedError(RuntimeError):
@@ -35,7 +34,8 @@ class Usage:
         seconds: by the clock, until the program itself ended.
         cpu_seconds: user and system, of all processes.
         memory: most bytes of memory of all processes at a time, each shared page counted once.
-        worker_rss: most bytes of memory held by one Python worker of Spark (pages shared with its parent included).
+        worker_rss: most bytes of memory held by one Python worker of Spark at any time (pages shared with its parent
+            included).
         workers_rss: most bytes held by all of them at a time, shared pages counted each time.
         disk: most bytes in each watched folder, and in all of them at a time (`all`).
     """
@@ -143,8 +143,8 @@ def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, do
         processes = descendants(pid)
         usage.memory = max(usage.memory, sum(map(_memory, processes)))
         held = [_worker_rss(process) for process in processes]
-        usage.worker_rss = max([usage.worker_rss, *held])
-        usage.workers_rss = max(usage.workers_rss, sum(held))
+        usage.worker_rss = max([usage.worker_rss, *(peak for _, peak in held)])
+        usage.workers_rss = max(usage.workers_rss, sum(now for now, _ in held))
         sizes = {name: folder_bytes(path) for name, path in folders.items()}
         sizes["all"] = sum(sizes.values())
         for name, size in sizes.items():
@@ -173,8 +173,10 @@ def _memory(pid: int) -> int:
     return 0
 
 
-def _worker_rss(pid: int) -> int:
-    with suppress(OSError):
+def _worker_rss(pid: int) -> tuple[int, int]:
+    """Bytes that a Python worker holds now, and has held at most; 0 of another process."""
+    with suppress(OSError, KeyError):
         if b"pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    return 0
+            lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+            return int(lines["VmRSS"].split()[0]) << 10, int(lines["VmHWM"].split()[0]) << 10
+    return 0, 0

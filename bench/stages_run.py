@@ -1,0 +1,119 @@
+"""What `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES MEMORY."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bench.processes import descendants
+from nddup.run.on_spark.clustering import mine_clusters
+from nddup.run.on_spark.documents import take_documents
+from nddup.run.on_spark.pairing import find_pairs
+from nddup.run.on_spark.state import Job
+from nddup.run.session import shuffled_bytes, start_session
+from nddup.run.spark_progress import SparkProgress
+from nddup.settings.load import build_config
+from nddup.spark.clustering import keep_list
+from nddup.spark.schemas import DOCUMENTS
+from nddup.storage.checkpoint import CheckpointStore
+from nddup.tables import RESULTS
+
+PATIENT = {
+    "spark.network.timeout": "86400s",
+    "spark.executor.heartbeatInterval": "3600s",
+    "spark.sql.broadcastTimeout": "86400",
+}
+"""A run of hours that is stopped for a while goes on afterwards."""
+
+LEAST_SHARE = 0.01
+"""Of all bytes that were shuffled, those of an exchange that is listed."""
+
+TICKS = os.sysconf("SC_CLK_TCK")
+R = TypeVar("R")
+
+
+class Measures:
+    """What each stage took, of this process and all below it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.stages: list[dict[str, Any]] = []
+
+    def take(self, name: str, step: Callable[[], R]) -> R:
+        """Run a stage."""
+        started, cpu, shuffled = time.monotonic(), _cpu_seconds(), shuffled_bytes(self._spark)
+        result = step()
+        used = {
+            "name": name,
+            "seconds": round(time.monotonic() - started, 1),
+            "cpu_seconds": round(_cpu_seconds() - cpu, 1),
+            "shuffled": shuffled_bytes(self._spark) - shuffled,
+        }
+        self.stages.append(used)
+        print(json.dumps(used), flush=True)
+        return result
+
+
+def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
+    """Run the stages that follow sketching, by the functions of a run; leave what they took in the file `said`."""
+    cores, memory = limits
+    settings = {"spark.local.dir": local, "spark.executor.pyspark.memory": memory, **PATIENT}
+    spark = start_session(master=f"local[{cores}]", settings=settings)
+    config = build_config({"sketch": {"size": 64}, "pairs": {"threshold": 0.8}}, origin="bench")
+    measures = Measures(spark)
+    with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
+        job = Job(spark, config, store, SparkProgress(spark, is_quiet=True))
+        taken = measures.take("nodes", lambda: take_documents(job, spark.read.schema(DOCUMENTS).parquet(documents)))
+        paired = measures.take("pairs", lambda: find_pairs(job, taken))
+        clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
+        listed = keep_list.list_kept(taken.nodes, clustered.graph, least_size=job.threshold.least_size)
+        keep = measures.take("keep", lambda: job.save("keep", listed, kept=F.count_if("kept")))
+    rows = {**paired.metrics.rows_out, **clustered.metrics.rows_out, "keep": keep.rows, "kept": keep.counts["kept"],
+            "components": clustered.metrics.components, "candidates": paired.metrics.candidates}  # fmt: skip
+    values = {"stages": measures.stages, "exchanges": _list_exchanges(spark), "rows": rows}
+    Path(said).write_text(json.dumps(values), encoding="utf-8")
+    spark.stop()
+
+
+def _cpu_seconds() -> float:
+    """User and system seconds of this process, of all below it, and of those that they have waited for."""
+    ticks = 0
+    for process in descendants(os.getpid()):
+        with suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def _list_exchanges(spark: SparkSession) -> list[dict[str, Any]]:
+    """What was shuffled by each of Spark's stages that shuffled much; a row of a block table is a block."""
+    context = spark.sparkContext
+    gateway = context._gateway  # noqa: SLF001 - the only counts without the web UI
+    none = gateway.jvm.java.util.ArrayList()
+    quantiles = gateway.new_array(gateway.jvm.double, 0)
+    listed = context._jsc.sc().statusStore().stageList(none, False, False, quantiles, none)  # noqa: FBT003, SLF001
+    stages = [listed.apply(at) for at in range(listed.size())]
+    total = sum(int(stage.shuffleWriteBytes()) for stage in stages)
+    return [
+        {
+            "job": stage.description().getOrElse(None) or stage.name(),
+            "tasks": int(stage.numTasks()),
+            "MB": round(int(stage.shuffleWriteBytes()) / 1e6, 1),
+            "mean row": round(int(stage.shuffleWriteBytes()) / max(int(stage.shuffleWriteRecords()), 1)),
+            "CPU s": round(int(stage.executorCpuTime()) / 1e9, 1),
+            "MB spilled": round(int(stage.diskBytesSpilled()) / 1e6, 1),
+        }
+        for stage in sorted(stages, key=lambda stage: int(stage.stageId()))
+        if int(stage.shuffleWriteBytes()) > LEAST_SHARE * total
+    ]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
