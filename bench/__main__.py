@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "families",
-    "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
+    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "graph",
+    "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
     "against", "histories", "kills",
 )  # fmt: skip
 
@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--records",
         help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
-        " memory, fuzz: one (200000, 1000000);"
+        " memory, fuzz, graph: one (200000, 1000000, 100000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200)",
     )
     parser.add_argument(
