@@ -33,9 +33,10 @@ def run(options: argparse.Namespace) -> None:
     """Run the stages over a smaller and a larger collection, and compare what a document costs."""
     default = "20000,80000" if options.small else "1000000,10000000"
     counts = [int(count) for count in (options.records or default).split(",")]
-    values = [_measure(count, options) for count in counts]
-    for count, value in zip(counts, values, strict=True):
-        _show_stages(count, value)
+    values = []
+    for count in counts:
+        values.append(_measure(count, options))
+        _show_stages(count, values[-1])
     show(
         "stages: sketches to clusters and the keep-list",
         ["sketches", "seconds", "CPU us a sketch", "shuffled a sketch", "Spark's disk MB", "tables MB", "memory MB",
@@ -61,6 +62,7 @@ def _show_stages(count: int, value: dict[str, Any]) -> None:
         [[stage["name"], stage["seconds"], stage["cpu_seconds"], stage["cpu_seconds"] / count * 1e6,
           stage["shuffled"] / count] for stage in value["stages"]],
     )  # fmt: skip
+    print(json.dumps(value), flush=True)
     show(
         "  exchanges of at least 1 % of the bytes",
         ["job", "tasks", "MB", "bytes a row", "CPU s", "MB spilled"],
@@ -82,7 +84,7 @@ def _measure(count: int, options: argparse.Namespace) -> dict[str, Any]:
     usage = run_measured(
         [str(part) for part in command], folders={"spark": local, "tables": tables}, every=1.0 if count > BLOCK else 0.2
     )
-    value = _values(usage) | json.loads(said.read_text(encoding="utf-8"))
+    value: dict[str, Any] = _values(usage) | json.loads(said.read_text(encoding="utf-8"))
     value["shuffled"] = sum(stage["shuffled"] for stage in value["stages"])
     drop(folder, BUILD / "stages")
     return value

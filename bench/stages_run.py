@@ -95,7 +95,7 @@ def _cpu_seconds() -> float:
 def _list_exchanges(spark: SparkSession) -> list[dict[str, Any]]:
     """What was shuffled by each of Spark's stages that shuffled much; a row of a block table is a block."""
     context = spark.sparkContext
-    gateway = context._gateway  # noqa: SLF001 - the only counts without the web UI
+    gateway: Any = context._gateway  # noqa: SLF001 - the only counts without the web UI
     none = gateway.jvm.java.util.ArrayList()
     quantiles = gateway.new_array(gateway.jvm.double, 0)
     listed = context._jsc.sc().statusStore().stageList(none, False, False, quantiles, none)  # noqa: FBT003, SLF001
