@@ -39,6 +39,12 @@ class CapacityError(NddupError, RuntimeError):
     """The work exceeds a stated limit of this version. The run stopped; nothing was dropped."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, up to its first line end; its type where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def reason_of(error: BaseException) -> str:
     """The one line of a long error that says what happened.
 

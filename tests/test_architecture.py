@@ -11,12 +11,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sorted((ROOT / "nddup").rglob("*.py"))
 MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent.name == "nddup"]
-STAGES = [path for path in MODULES if path.parts[-3] == "spark" or path.parent.name == "spark"]
+REACH = ROOT / "nddup" / "spark" / "reach.py"  # asks the session what it can do, with a small job where it must
+STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.name) and path != REACH]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "redaction", "metrics", "steps", "start_up"}
-WIRING = {"spark", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
+WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
@@ -41,14 +42,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": GROUND | {"matching", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
+    "spark.reach": {"errors"},
     "spark.reading": {"scanning", "rewriting", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying"},
-    "storage": GROUND | {"sketching", "scanning", "spark"},
+    "storage": GROUND | {"sketching", "scanning", "spark", "spark.reach"},
     "opened": GROUND | {"tables", "storage"},
-    "opened.spark": {"opened", "spark", "storage"},
+    "opened.spark": {"opened", "spark", "spark.reach", "storage"},
     "report": {"opened", "settings"},
     "run": WIRING | PURE | {"against", "settings", "storage", "local", "opened", "opened.spark", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
@@ -74,7 +76,7 @@ TAKING_ARGUMENTS = {"take", "count", "head"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "results", "opened.spark", "storage", "api"}
+ACTING = {"run", "spark.reach", "results", "opened.spark", "storage", "api"}
 """The rooms that run Spark jobs."""
 
 
@@ -245,9 +247,12 @@ def test_only_these_rooms_run_spark_jobs() -> None:
     assert acting <= ACTING
 
 
-@pytest.mark.parametrize(("name", "owners"), [("_jvm", {"files.py"}), ("_jsc", {"files.py", "session.py"})])
+@pytest.mark.parametrize(
+    ("name", "owners"),
+    [("_jvm", {"files.py"}), ("_jsc", {"files.py", "reach.py"}), ("sparkContext", {"reach.py"})],
+)
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
-    """Storage reaches Hadoop's FileSystem, `session` its context's status."""
+    """Storage reaches Hadoop's FileSystem, `reach` its context: Spark Connect has neither."""
     touching = {path.name for path in MODULES for attribute, _ in attributes(path) if attribute == name}
 
     assert touching <= owners

@@ -83,7 +83,7 @@ def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - 
     from nddup.results.truth_on_spark import find_on_spark  # noqa: PLC0415
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.files import Storage  # noqa: PLC0415
+    from nddup.storage.session_files import files_of  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
-    return partial(find_on_spark, spark, options.run, steps=steps), Storage(spark)
+    return partial(find_on_spark, spark, options.run, steps=steps), files_of(spark)

@@ -8,11 +8,13 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.opened.arrow_tables import NoFolder
 from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
+from nddup.spark.reach import reach
 from nddup.spark.schemas import schema_of
 from nddup.storage.spark_folder import SparkFolder
 from nddup.table_types import Table
@@ -40,7 +42,7 @@ class _SparkTables(FinishedRun):
         """As `FinishedRun.sql`, with Spark's own errors. One action."""
         try:
             for name, table in tables.items():
-                self.session.createDataFrame(table).createOrReplaceTempView(name)
+                _frame(self.session, table).createOrReplaceTempView(name)
             return self.session.sql(text).toArrow()
         finally:
             for name in tables:
@@ -59,7 +61,7 @@ class _SparkTables(FinishedRun):
 
     def put(self, name: str, table: pa.Table) -> None:
         """As `FinishedRun.put`."""
-        self._keep(name, self.session.createDataFrame(table))
+        self._keep(name, _frame(self.session, table))
 
     def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
         """As `FinishedRun.keep`, wide or not; computed when it is first asked for."""
@@ -157,7 +159,7 @@ class FramesRun(_SparkTables):
             if isinstance(table, DataFrame):
                 self._share(name, table)
             else:
-                self.session.createDataFrame(table).createOrReplaceTempView(name)
+                _frame(self.session, table).createOrReplaceTempView(name)
         try:
             return self.session.sql(text)
         except (AnalysisException, ParseException) as error:
@@ -182,10 +184,18 @@ def _with_tabs(batches: Batches) -> Iterator[str]:
             is_first = False
 
 
+def _frame(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
+    """A table of the caller in a session; one of Arrow says its types also where it has no rows."""
+    if isinstance(table, pa.Table):
+        return session.createDataFrame(table, from_arrow_schema(table.schema))
+    return session.createDataFrame(table)
+
+
 def _beside(spark: SparkSession) -> SparkSession:
     """A session with views of its own and the SQL settings of the other."""
-    session = spark.newSession()
+    session = reach(spark).beside()
+    there = session.conf.getAll
     for key, value in spark.conf.getAll.items():
-        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+        if key.startswith("spark.sql.") and there.get(key) != value and session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session

@@ -75,9 +75,9 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.files import Storage  # noqa: PLC0415
+    from nddup.storage.session_files import files_of  # noqa: PLC0415
 
-    return Storage(start_session(master=master, settings=settings, is_small=is_small(paths)))
+    return files_of(start_session(master=master, settings=settings, is_small=is_small(paths)))
 
 
 def open_here(path: str) -> Opened:
@@ -98,7 +98,7 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
     """Open a run that Spark opens."""
     from nddup.opened.spark import SparkRun  # noqa: PLC0415
     from nddup.spark.evaluating import list_tables  # noqa: PLC0415
-    from nddup.storage.files import Storage  # noqa: PLC0415
+    from nddup.storage.session_files import files_of  # noqa: PLC0415
     from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
 
     run = SparkRun(spark, path)
@@ -106,4 +106,4 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a DataFrame
         return list_tables.read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
 
-    return Opened(run, SparkFolder(spark, path), Storage(spark), read_list)
+    return Opened(run, SparkFolder(spark, path), files_of(spark), read_list)

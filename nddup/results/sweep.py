@@ -33,7 +33,7 @@ from nddup.storage.local_storage import LocalStorage
 from nddup.storage.versions import versions
 
 if TYPE_CHECKING:
-    from nddup.storage.files import Storage
+    from nddup.storage.session_files import SessionFiles
 
 SAID, TABLE, ALL = "_SWEEP.json", "sweep.csv", "sweep.json"
 
@@ -63,15 +63,15 @@ class Engines:
         return start_session(master=self._master, settings=self._base.spark, is_small=is_small(self._inputs))
 
     @cached_property
-    def storage(self) -> "LocalStorage | Storage":
+    def storage(self) -> "LocalStorage | SessionFiles":
         """The file system of the output."""
         return LocalStorage() if self.is_here else self._hadoop
 
     @cached_property
-    def _hadoop(self) -> "Storage":
-        from nddup.storage.files import Storage  # noqa: PLC0415
+    def _hadoop(self) -> "SessionFiles":
+        from nddup.storage.session_files import files_of  # noqa: PLC0415
 
-        return Storage(self.spark)
+        return files_of(self.spark)
 
     def describe(self) -> dict[str, Any]:
         """What the runs are of: a sweep is resumed only where all of it is the same."""

@@ -11,10 +11,11 @@ from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to, settings_for
 from nddup.run.spark_progress import SparkProgress
 from nddup.settings.schema import Config
+from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
 from nddup.storage.checkpoint import CheckpointStore
-from nddup.storage.session_tables import MemoryStore, Store
+from nddup.storage.session_tables import MemoryStore, RemoteMemoryStore, Store
 from nddup.tables import RESULTS
 
 
@@ -36,7 +37,7 @@ def find_on_spark(
     spark = df.sparkSession
     with ExitStack() as meanwhile:
         meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
-        store: Store = MemoryStore()
+        store: Store = RemoteMemoryStore() if is_connect(spark) else MemoryStore()
         if checkpoint is not None:
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
         job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet))

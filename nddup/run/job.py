@@ -29,9 +29,10 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import derive
 from nddup.settings.schema import Config
+from nddup.spark.reach import is_connect
 from nddup.steps import Steps
-from nddup.storage.files import Storage
 from nddup.storage.machine import is_local, is_submitted
+from nddup.storage.session_files import files_of
 from nddup.storage.spark_folder import SparkFolder
 
 
@@ -69,7 +70,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         NddupError: if the rejects pass `input.max_rejects`, files that cannot be read `input.max_unreadable`, or
             anything a stated limit. The folder then has no `_COMPLETE`.
     """
-    storage, folder = Storage(spark), SparkFolder(spark, output)
+    storage, folder = files_of(spark), SparkFolder(spark, output)
     with Steps("run", 1, is_quiet=log_format == "json") as steps:
         steps.begin("find the files and their formats")
         source = find_inputs(storage, inputs, config)
@@ -124,6 +125,6 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
 
 def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:
     """The finished run, opened for its report: without Spark jobs where the folder is on this machine."""
-    if is_local(folder.path) and not is_submitted():
+    if is_local(folder.path) and (is_connect(spark) or not is_submitted()):
         return DuckRun(folder.path)
     return SparkRun(spark, folder.path)

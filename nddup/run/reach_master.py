@@ -1,18 +1,23 @@
-"""Whether the master of a Spark cluster can be reached: asked before a Java machine starts, and waits for a minute."""
+"""Whether a Spark master, or a server of Spark Connect, can be reached: asked first, as either is waited for long."""
 
 import re
 import socket
 
 from nddup.errors import ConfigError
+from nddup.redaction import drop_login
 
 WAIT_SECONDS = 5.0
 """For each address of a master: longer than any network takes, shorter than people wait."""
+
+SERVER = "sc://"
+PORT = 15002
+"""Of a server of Spark Connect, where its address has none."""
 
 _ADDRESS = re.compile(r"\[?([^\[\]]+)\]?:(\d+)")
 
 
 def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
-    """Refuse `spark://HOST:PORT[,HOST:PORT…]` where nobody answers at any of the addresses.
+    """Refuse `spark://HOST:PORT[,HOST:PORT…]` or `sc://HOST[:PORT]/…` where nobody answers at any of the addresses.
 
     Any other master passes: Spark itself says what is wrong with it.
 
@@ -21,10 +26,10 @@ def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
 
     Cost: a connection; at most `wait` seconds an address.
     """
-    if not master.startswith("spark://"):
+    if not master.startswith(("spark://", SERVER)):
         return
     refused = []
-    for address in master.removeprefix("spark://").split(","):
+    for address in address_of(master).partition("://")[2].split(","):
         parts = _ADDRESS.fullmatch(address)
         if parts is None:
             return  # Spark refuses it
@@ -34,7 +39,21 @@ def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
             refused.append(f"{address} ({_reason(error)})")
         else:
             return
-    raise ConfigError(f"Spark did not start: no master can be reached at {', '.join(refused)}")
+    what = "server" if master.startswith(SERVER) else "master"
+    raise ConfigError(f"Spark did not start: no {what} can be reached at {', '.join(refused)}")
+
+
+def address_of(master: str) -> str:
+    """Where a master or a server is, without the parameters of a server: a token may be among them.
+
+    Example:
+        >>> address_of("sc://host/;token=abc"), address_of("sc://host:443"), address_of("local[2]")
+        ('sc://host:15002', 'sc://host:443', 'local[2]')
+    """
+    if not master.startswith(SERVER):
+        return drop_login(master)
+    host = drop_login(master).removeprefix(SERVER).partition("/")[0].partition(";")[0]
+    return f"{SERVER}{host}" if re.search(r":\d+$", host) else f"{SERVER}{host}:{PORT}"
 
 
 def _reason(error: Exception) -> str:

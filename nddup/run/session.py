@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,15 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, first_line
 from nddup.redaction import IN_PLANS, follow
+from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
 from nddup.run.java import class_archive
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
 from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
 from nddup.run.reach_master import require_reachable
+from nddup.spark.reach import reach
 from nddup.storage.machine import is_submitted
 
 RUNTIME = {
@@ -72,7 +75,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     """The running session, or a new one.
 
     Args:
-        master: where to run; None keeps what spark-submit set, else `local[*]`.
+        master: where to run, or `sc://…`, a server of Spark Connect; None keeps what spark-submit set, else `local[*]`.
         settings: Spark's own keys; they win over this module's.
         is_small: whether all it is for is small (`java_options.is_small`): on this machine it then starts and plans
             with less.
@@ -84,9 +87,17 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
         ConfigError: with the deepest cause, if Java is missing or too old, Spark refuses the settings or does not reach
             the master, or a setting is other than `PINNED`.
     """
+    server = server_of(master, settings)
+    if server is not None:
+        spark = lead_to(server, settings_for(settings))
+        follow(reach(spark).settings().items())
+        return spark
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("nddup")
+    if is_started_here(settings):
+        require_client()
     options = {**START, **settings_for(settings)}
     java = find_java()
     if not is_submitted() and SparkSession.getActiveSession() is None:
@@ -99,14 +110,15 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
     said: list[str] = []
     try:
-        with heard() as said:
+        with heard() as said, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets again what its server began with
             spark = builder.getOrCreate()
     except Exception as error:
         raise ConfigError(why_not_started(error, said, java)) from error
     for key, value in settings_for(settings).items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
-    follow(spark.sparkContext.getConf().getAll())  # secrets that spark-submit or its files set
+    follow(reach(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
 
 
@@ -117,7 +129,7 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
     options = {"spark.master": where}
     if where.startswith("local"):
         for_java += [*class_archive.archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
-        options |= LOCAL | (SMALL if is_small else {})
+        options |= LOCAL | (SMALL if is_small else {}) | (STARTED_HERE if is_started_here(given) else {})
         if DAEMON not in given and workers_find_us():
             options[DAEMON] = OUR_DAEMON
     return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}
@@ -155,8 +167,8 @@ def workers_find_us() -> bool:
 def splitting(spark: SparkSession) -> dict[str, str]:
     """The settings that decide where Spark splits files, as they are now."""
     *sizes, least = SPLITTING
-    cores = str(spark.sparkContext.defaultParallelism)
-    return {key: str(spark.conf.get(key)) for key in sizes} | {least: spark.conf.get(least, None) or cores}
+    cores = spark.conf.get(least, None) or str(reach(spark).parallelism())
+    return {key: str(spark.conf.get(key)) for key in sizes} | {least: cores}
 
 
 @contextmanager
@@ -173,7 +185,7 @@ def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
             try:
                 spark.conf.set(key, value)
             except PySparkException as error:
-                raise ConfigError(f"{key}={value}: {_first_line(error)}") from error
+                raise ConfigError(f"{key}={value}: {first_line(error)}") from error
             before[key] = was
         yield
     finally:
@@ -182,15 +194,3 @@ def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, was)
-
-
-def shuffled_bytes(spark: SparkSession) -> int:
-    """Bytes written to shuffles since the session began, by every executor it has or had; cost: one call for each."""
-    store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - the only count without the web UI
-    executors = store.executorList(False)  # noqa: FBT003 - the lost ones as well
-    return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from nddup.run.progress import LogFormat, Progress, StageNotes, doing
+from nddup.spark.reach import reach
 from nddup.steps import bar
-
-DESCRIPTION = "spark.job.description"
 
 
 class SparkProgress(Progress):
@@ -16,29 +15,29 @@ class SparkProgress(Progress):
 
     def __init__(self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
         super().__init__(is_quiet=is_quiet, form=form)
-        self._spark = spark
+        self._reach = reach(spark)
         self._stage = ""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
         """As `Progress.stage`; afterwards the previous job description is restored."""
-        context = self._spark.sparkContext
-        outside, self._stage = context.getLocalProperty(DESCRIPTION), name
+        self._stage = name
+        outside = self._reach.describe(self._spell(name))
         try:
             with super().stage(name) as shown:
                 yield shown
         finally:
-            context.setLocalProperty(DESCRIPTION, outside)  # type: ignore[arg-type] # None: unset
+            self._reach.describe(outside)
 
     def describe(self, name: str) -> None:
         """Tell Spark's UI what the jobs that follow are for."""
-        of_stage = "" if name == self._stage else f" {self._stage}:"
-        self._spark.sparkContext.setJobDescription(f"nddup{of_stage} {name}: {doing(name)}")
+        self._reach.describe(self._spell(name))
 
     def far(self) -> str:
         """The tasks done of those of the Spark stages that run."""
-        tracker = self._spark.sparkContext.statusTracker()
-        running = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        total = sum(info.numTasks for info in running if info is not None)
-        finished = sum(info.numCompletedTasks for info in running if info is not None)
+        finished, total = self._reach.tasks()
         return f"{bar(finished, total)} {finished}/{total} tasks"
+
+    def _spell(self, name: str) -> str:
+        of_stage = "" if name == self._stage else f" {self._stage}:"
+        return f"nddup{of_stage} {name}: {doing(name)}"

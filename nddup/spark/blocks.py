@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import SchemaError
+from nddup.spark.placement import place
 from nddup.spark.schemas import table
 
 BATCH_BYTES = 256 << 20
@@ -48,7 +49,7 @@ def exchange(blocks: DataFrame, *, partitions: int) -> DataFrame:
     Schema in/out:  target int, any binary columns; 0 <= target < partitions.
     Shuffles:  one, of blocks.    Actions:  none.
     """
-    return blocks.repartitionById(partitions, "target")
+    return place(blocks, partitions, "target")
 
 
 BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]

@@ -85,7 +85,7 @@ def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequen
     arrow = to_arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow))
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)  # no rows say no types
 
 
 def require(table: DataFrame, schema: T.StructType, *, stage: str) -> None:

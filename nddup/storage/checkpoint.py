@@ -8,7 +8,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from nddup.storage.files import Storage
+from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import EarlierTable
 
 
@@ -19,9 +19,11 @@ class CheckpointStore:
     it keeps whole rows, of which the stages mostly read a few columns.
     """
 
+    counts_in_passing = True
+
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._spark = spark
-        self._storage = Storage(spark)
+        self._storage = files_of(spark)
         self.path = f"{folder.rstrip('/')}/nddup-{uuid4().hex}"
 
     @contextmanager

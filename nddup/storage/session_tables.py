@@ -20,6 +20,9 @@ class EarlierTable:
 class Store(Protocol):
     """Keeps a table so that it is computed once: found, or written and then sealed."""
 
+    counts_in_passing: bool
+    """Whether an observation of a table is made while it is written; else it is computed when it is first read."""
+
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
     ) -> EarlierTable | None:
@@ -43,6 +46,8 @@ class Store(Protocol):
 class MemoryStore:
     """Tables in Spark's block storage, on disk of the executors, as long as something refers to them."""
 
+    counts_in_passing = True
+
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
     ) -> EarlierTable | None:
@@ -65,3 +70,15 @@ class MemoryStore:
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """As `Store.drop`: Spark frees a checkpoint by itself."""
         del name, made
+
+
+class RemoteMemoryStore(MemoryStore):
+    """As `MemoryStore`, behind Spark Connect: its client hears nothing of what was observed while it checkpoints."""
+
+    counts_in_passing = False
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """As `Store.write`, but the action is the caller's: the first that reads the whole table keeps it."""
+        del name
+        columns = table.select(*schema.fieldNames())
+        return columns.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)

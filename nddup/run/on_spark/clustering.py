@@ -11,15 +11,18 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.errors import ConfigError
 from nddup.metrics import ClustersMetrics
 from nddup.mining.cluster_modes import Budget
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.progress import say
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
 from nddup.spark.pairing import collapse
+from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
 
 SHARE_NODES = 20_000
@@ -94,7 +97,7 @@ _COUNTED = (
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     """GRAPH, gathered in one task where it is small; else numbered, and its edges streamed through one or in rounds."""
     config = job.config.clusters
-    miner = config.miner if config.mode == "all" else "pivot"
+    miner = _choose_miner(job)
     share_nodes = SHARE_NODES if config.mode in ("all", "cover") else None
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
     least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
@@ -110,6 +113,23 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     saved = job.save("graph", large, **graph.count_components())
     rounds.drop("graph")
     return saved
+
+
+def _choose_miner(job: Job) -> str:
+    """The miner of the settings; where a server of Spark Connect has no FP-Growth, the other one, which is said.
+
+    Raises:
+        ConfigError: if FP-Growth is asked for, and is not there.
+    """
+    config = job.config.clusters
+    if config.mode != "all" or config.miner == "pivot":
+        return "pivot"
+    if not is_connect(job.spark) or mine_components.can_fit(job.spark):
+        return config.miner
+    if config.miner == "fpgrowth":
+        raise ConfigError("clusters.miner: fpgrowth: this Spark server has no MLlib; leave it out, or give pivot")
+    say("this Spark server has no MLlib: the pivot miner mines every component")
+    return "pivot"
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:

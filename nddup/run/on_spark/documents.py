@@ -31,7 +31,7 @@ from nddup.settings.scan_rules import limits_of, sketch_rule, text_rule
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
-from nddup.storage.files import Storage
+from nddup.storage.session_files import files_of
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
         return _Records(found, _inputs(job, again, found.noted["splitting"]))
 
     split = splitting(job.spark)
-    limits, files = limits_of(job.config), Storage(job.spark)
+    limits, files = limits_of(job.config), files_of(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         found = job.write("records", records, **collapse.count_records())

@@ -16,8 +16,8 @@ from nddup.settings.scan_rules import limits_of, text_rule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan
 from nddup.spark.reading.shown_texts import name_texts
-from nddup.storage.files import Storage
 from nddup.storage.run_folder import RunFolder
+from nddup.storage.session_files import files_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Inputs:
 
     def scan(self, consumer: Consumer) -> DataFrame:
         """What a consumer makes of all records, lazily."""
-        return scan(self.spark, self.collection, consumer, files=Storage(self.spark), limits=self.limits)
+        return scan(self.spark, self.collection, consumer, files=files_of(self.spark), limits=self.limits)
 
     def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> DataFrame:
         """STORED_TEXTS of these documents (doc_id -> source, fingerprint), lazily: only their files are read.
@@ -63,5 +63,5 @@ def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
         ConfigError: if an input is not there any more.
         NddupError: if a file changed, came or went since the run.
     """
-    collection, config = find_again(folder, Storage(spark))
+    collection, config = find_again(folder, files_of(spark))
     return Inputs(spark, collection, text_rule(config), limits_of(config), splitting={})

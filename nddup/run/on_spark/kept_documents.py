@@ -12,12 +12,13 @@ from nddup.run.session import set_to
 from nddup.run.written_again import AS_INPUT
 from nddup.scanning.read_again import Contents
 from nddup.spark.exports import as_xml
+from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import key_contents
-from nddup.storage.files import Storage
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.session_files import SessionFiles, files_of
+from nddup.storage.spark_folder import SparkFolder
 
 
-def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
+def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
     """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
     form, sketched = job.config.output.kept, found.sketched
     inputs, offsets = sketched.inputs, sketched.offsets
@@ -34,15 +35,18 @@ def write_kept_once(job: Job, folder: RunFolder, found: Found) -> None:
     with job.stage("output", StageMetrics) as stage:
         job.progress.describe("kept")
         folder.clear("kept")
+        where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
         with set_to(job.spark, inputs.splitting):
             contents = key_contents(inputs.scan(Contents(job.config.input.charset)), offsets)
-            _write_all(_choose_kept(contents, found), f"{folder.path}/kept", form, expected=found.kept)
-        _name_parts(Storage(job.spark), f"{folder.path}/kept", form)
+            _write_all(_choose_kept(contents, found), where, form, expected=found.kept)
+        _name_parts(files_of(job.spark), where, form)
+        if is_connect(job.spark):
+            folder.put("kept")
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
 
 
-def _name_parts(storage: Storage, path: str, form: str) -> None:
+def _name_parts(storage: SessionFiles, path: str, form: str) -> None:
     """Give the files the ending of what they hold: Spark calls every text `.txt`. One rename a file."""
     for name in storage.children(path):
         if name.endswith(".txt"):

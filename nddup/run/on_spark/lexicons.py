@@ -27,7 +27,7 @@ from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import scan, scan_texts
 from nddup.spark.reading.term_counts import choose_terms, sum_terms
-from nddup.storage.files import Storage
+from nddup.storage.session_files import files_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) ->
     if isinstance(source, DataFrame):
         counted = scan_texts(source, consumer)
     else:
-        counted = scan(job.spark, source, consumer, files=Storage(job.spark), limits=limits_of(job.config))
+        counted = scan(job.spark, source, consumer, files=files_of(job.spark), limits=limits_of(job.config))
     terms = job.save("terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences"))
 
     least, most = words.lexicon.interval(terms.counts["commonest"])
@@ -86,7 +86,7 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
     """
     where, ours = path.rstrip("/"), words.lexicon.key if words else ""
     try:
-        note: dict[str, Any] = json.loads(Storage(spark).read_text(f"{where}/{NOTE}"))
+        note: dict[str, Any] = json.loads(files_of(spark).read_text(f"{where}/{NOTE}"))
     except (NddupError, ValueError) as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
     if note.get("made_by") != ours:

@@ -10,8 +10,8 @@ from nddup.run.on_spark.clustering import Clustered
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.state import persisted
 from nddup.spark import exports
-from nddup.storage.files import Storage
-from nddup.storage.run_folder import STAGES, RunFolder
+from nddup.storage.session_files import files_of
+from nddup.storage.spark_folder import SparkFolder
 
 ONE_FILE = 1 << 30
 """Bytes up to which a list is one file: some ten seconds of copying; any tool of one machine takes it."""
@@ -29,7 +29,7 @@ KEY_BYTES = 20
 """Of a `doc_key` and the blank after it, at most."""
 
 
-def write_duplicates(folder: RunFolder, clustered: Clustered) -> None:
+def write_duplicates(folder: SparkFolder, clustered: Clustered) -> None:
     """`duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
     clusters = clustered.clusters
     if not clustered.is_cut:
@@ -40,13 +40,13 @@ def write_duplicates(folder: RunFolder, clustered: Clustered) -> None:
         write_lines(folder, "duplicates.txt", exports.spell_members(numbered, clustered.members), end="\t")
 
 
-def write_context(folder: RunFolder, documents: Documents) -> None:
+def write_context(folder: SparkFolder, documents: Documents) -> None:
     """`context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
     end = "\n" if documents.rows * KEY_BYTES <= LONG_LINE else " "
     write_lines(folder, "context.fimi", exports.invert_sketches(documents.table, end=end), end=end)
 
 
-def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
+def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
     """Write the text of `lines` to the run's folder.
 
     Args:
@@ -59,8 +59,8 @@ def write_lines(folder: RunFolder, name: str, lines: DataFrame, *, end: str, one
     Raises:
         OutputError: if it cannot be written.
     """
-    storage = Storage(lines.sparkSession)
-    target, work = folder.begin_output(name), f"{folder.path}/{STAGES}/{name}"
+    storage = files_of(lines.sparkSession)
+    target, work = folder.begin_output(name), folder.aside(name)
     for path in (target, work):
         storage.remove(path)
     lines.write.options(lineSep=end, compression="none").option(*PLAIN_COMMIT).text(work)

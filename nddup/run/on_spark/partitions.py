@@ -4,6 +4,7 @@ from nddup.errors import ConfigError
 from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
 from nddup.run.on_spark.state import Job
 from nddup.run.task_memory import PYTHON_MEMORY
+from nddup.spark.reach import reach
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -17,7 +18,7 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
     """
     needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
     given = job.config.spark.get(SHUFFLE_PARTITIONS)
-    chosen = int(given) if given else max(job.spark.sparkContext.defaultParallelism, needed)
+    chosen = int(given) if given else max(reach(job.spark).parallelism(), needed)
 
     memory = f"{job.task_memory >> 20:,} MB"
     if chosen < needed:

@@ -20,7 +20,7 @@ from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.settings.scan_rules import limits_of
 from nddup.settings.schema import Config
 from nddup.spark.reading.rewritten_files import Rewriting, Written, list_verdicts, rewrite
-from nddup.storage.files import Storage
+from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.spark_folder import SparkFolder
 
 
@@ -59,7 +59,7 @@ def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: F
 
 def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
     """All files into a folder; none where it fails. An action for each byte that files end with."""
-    storage, work = Storage(job.spark), f"{apart}.work"
+    storage, work = files_of(job.spark), f"{apart}.work"
     how = Rewriting(is_tagging, job.config.input.limit is not None, limits_of(job.config))
     try:
         for end, groups in _by_end(source).items():
@@ -92,7 +92,7 @@ def _files(groups: list[Group]) -> Iterator[ListedFile]:
     return (entry for group in groups for entry in group.files)
 
 
-def _place(storage: Storage, work: str, apart: str, numbers: dict[str, int]) -> None:
+def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]) -> None:
     """Give the files that Spark wrote the names of their sources; a file of no bytes was not written."""
     there = set(storage.children(work))
     for source, number in numbers.items():

@@ -16,12 +16,12 @@ from nddup.mining.edges import Cost
 from nddup.run import task_memory
 from nddup.run.lineage import made_of
 from nddup.run.progress import Progress
-from nddup.run.session import shuffled_bytes
 from nddup.run.stage import M, Stage, measured
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
+from nddup.spark.reach import Reach, reach
 from nddup.storage.session_tables import Store
 from nddup.tables import table_called
 
@@ -66,9 +66,14 @@ class Job:
         return derive.levels_of(self.config)
 
     @property
+    def reach(self) -> Reach:
+        """What the session can do beside DataFrames."""
+        return reach(self.spark)
+
+    @property
     def task_memory(self) -> int:
         """Bytes that the Python worker of one task may take."""
-        return task_memory.task_memory(dict(self.spark.sparkContext.getConf().getAll()))
+        return task_memory.task_memory(self.reach.settings())
 
     def most_edges(self, cost: Cost, nodes: int) -> int:
         """The edges among so many distinct sketches that one task takes."""
@@ -80,7 +85,7 @@ class Job:
 
     def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
-        return measured(self.progress, name, counts, resumed=self.resumed, shuffled=lambda: shuffled_bytes(self.spark))
+        return measured(self.progress, name, counts, resumed=self.resumed, shuffled=self.reach.shuffled_bytes)
 
     def find(self, name: str) -> Saved | None:
         """A table as an earlier attempt left it, if this one would make the same."""
@@ -98,14 +103,19 @@ class Job:
     def write(self, name: str, table: DataFrame, **counts: Column) -> Saved:
         """Compute and write a table in place of an earlier one. Until it is sealed it counts as not there. One action.
 
-        Rows and `counts` are taken in passing, by an observation.
+        Rows and `counts` are taken in passing, by an observation; where the store cannot, by the action itself.
         """
         self.progress.describe(name)
-        seen = Observation(name)
         columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
-        written = self.store.write(name, table.observe(seen, *columns), self._schema(name))
+        if self.store.counts_in_passing:
+            seen = Observation(name)
+            written = self.store.write(name, table.observe(seen, *columns), self._schema(name))
+            taken = seen.get
+        else:
+            written = self.store.write(name, table, self._schema(name))
+            taken = written.agg(*columns).collect()[0].asDict()
 
-        found = {key: int(value or 0) for key, value in seen.get.items()}
+        found = {key: int(value or 0) for key, value in taken.items()}
         rows = found.pop("rows", 0)
         return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
 

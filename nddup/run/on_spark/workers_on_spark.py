@@ -12,7 +12,7 @@ from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
-from nddup.storage.files import Storage
+from nddup.storage.session_files import SessionFiles, files_of
 
 Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
 """Makes fewer rows of the rows of a consumer, and lets go of what it kept for that."""
@@ -23,12 +23,12 @@ class WorkersOnSpark(Workers):
     """As `Workers`, but Spark reads the files, from wherever it can, and makes the rows of a consumer."""
 
     spark: SparkSession
-    storage: Storage = field(init=False)
+    storage: SessionFiles = field(init=False)
 
     def __post_init__(self) -> None:
         """Start no job yet."""
         super().__post_init__()
-        self.storage = Storage(self.spark)
+        self.storage = files_of(self.spark)
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
         """The rows that a consumer makes of files; texts that were given are read here.

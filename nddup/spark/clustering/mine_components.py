@@ -16,8 +16,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.errors import PySparkException
 from pyspark.ml.fpm import FPGrowth
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
@@ -26,7 +27,7 @@ from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
-from nddup.spark.schemas import SETS, table
+from nddup.spark.schemas import SETS, local_table, table
 
 LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
 
@@ -72,7 +73,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     Actions:   the fit itself (MLlib counts items and builds its trees); the listing is lazy.
     """
     items = transactions.select("items")
-    model = FPGrowth(minSupport=support_fraction(least, count)).fit(items)
+    found = _fit(items, support_fraction(least, count))
 
     # All items of a frequent set are of one component; their positions become the bits of one number.
     position_mask = (1 << ITEM_BITS) - 1
@@ -83,11 +84,25 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
                                                          item.bitwiseAND(F.lit(position_mask)).cast("int"))),
     )  # fmt: skip
 
-    return model.freqItemsets.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
+    return found.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
         F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"),
         mask.alias("mask"),
         F.col("freq").alias("support"),
     )
+
+
+def can_fit(spark: SparkSession) -> bool:
+    """Whether a session has MLlib's FP-Growth: some servers of Spark Connect refuse it. One small fit."""
+    try:
+        _fit(local_table(spark, table("items array<long>"), [([1, 2],)]), 1.0)
+    except (PySparkException, NotImplementedError, ImportError):
+        return False
+    return True
+
+
+def _fit(items: DataFrame, fraction: float) -> DataFrame:
+    """The frequent itemsets of transactions, lazily but for the fit itself."""
+    return FPGrowth(minSupport=fraction).fit(items).freqItemsets
 
 
 def support_fraction(support: int, count: int) -> float:

@@ -32,6 +32,7 @@ from nddup.reading.streams import PIECE
 from nddup.scanning.collection import is_hidden
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
+from nddup.spark.placement import place
 from nddup.spark.schemas import FILES, local_table, table
 
 TASK_BYTES = 8 << 20
@@ -115,7 +116,7 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
         rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
         held += file.size
 
-    return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
+    return place(local_table(spark, FILES, rows), task + 1, "task")
 
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:

@@ -1,0 +1,88 @@
+"""Files of a machine that this process shares with a server of Spark Connect; there is no JVM to ask for others.
+
+A path is a local one for both sides. That is not taken on trust: the server is asked to read one of the inputs, and a
+file that this process left in the folder of the run. Where it answers otherwise, the run is refused.
+"""
+
+from dataclasses import replace
+from secrets import token_hex
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from nddup.errors import ConfigError, OutputError
+from nddup.redaction import drop_login
+from nddup.scanning.input_files import InputFile, Listing
+from nddup.scanning.local_paths import local_path, uri_of
+from nddup.storage.local_storage import LocalStorage
+from nddup.storage.machine import is_local
+
+WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
+
+
+class SharedStorage(LocalStorage):
+    """As `LocalStorage`, of a session that leads to a server; a path of an input is a URI as Spark spells it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._is_seen = False
+
+    def list_inputs(self, inputs: list[str]) -> Listing:
+        """Find the files of INPUT paths: literal, folders recursive. One small action.
+
+        Raises:
+            ConfigError: if an input does not exist, cannot be listed, or is not what the server finds there.
+        """
+        for text in inputs:
+            _require_local(f"INPUT {text}", text)
+        listing = super().list_inputs(inputs)
+        files = tuple(replace(file, path=uri_of(file.path)) for file in listing.files)
+        seen = [file for file in files if not file.path.rpartition("/")[2].startswith((".", "_"))]
+        if seen:  # Spark passes over the others; they are handed over from here
+            self._require_same(min(seen, key=lambda file: file.size))
+        return Listing(files, listing.skipped, listing.repeated)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents; of the first that is made, ask the server for a file in it. One small action.
+
+        Raises:
+            ConfigError: if it is no path of this machine.
+            OutputError: if it cannot be made or written, or the server does not see what lies there.
+        """
+        _require_local(path, path)
+        is_new = not self.exists(path)
+        super().make_folder(path)
+        if self._is_seen:
+            return
+
+        text = token_hex(16)
+        sign = f"{path}/seen-{text[:8]}.txt"
+        self.write_text(sign, text)
+        try:
+            read = [row["value"] for row in self._spark.read.text(local_path(sign)).collect()]
+        except PySparkException:
+            read = []
+        self.remove(sign)
+        if read != [text]:
+            if is_new:
+                self.remove(path)
+            raise OutputError(f"{path}: the Spark server does not see what this process writes there; {WHERE}")
+        self._is_seen = True
+
+    def _require_same(self, file: InputFile) -> None:
+        """See that the server finds a file under its name, of its size."""
+        reader = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        asked = reader.option("__globPaths__", "false").load(local_path(file.path))
+        try:
+            found = [tuple(row) for row in asked.select(F.col("_metadata.file_path"), "length").collect()]
+        except PySparkException:
+            found = []
+        if found != [(file.path, file.size)]:
+            came = f"finds {drop_login(found[0][0])}, {found[0][1]} bytes" if found else "finds nothing there"
+            raise ConfigError(f"INPUT {local_path(file.path)}: the Spark server {came}; {WHERE}")
+
+
+def _require_local(what: str, path: str) -> None:
+    if not is_local(path):
+        raise ConfigError(f"{drop_login(what)}: {WHERE}")
