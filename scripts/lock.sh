@@ -13,6 +13,6 @@ compile() {
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host "$@"
 }
 compile --all-build-deps --constraint "$bounds" --output-file requirements.lock pyproject.toml
-compile --all-build-deps --extra dev --extra figures --constraint requirements.lock \
+compile --all-build-deps --extra dev --extra figures --extra connect --constraint requirements.lock \
     --output-file requirements-dev.lock pyproject.toml
 compile --output-file airflow-requirements.lock airflow-requirements.in

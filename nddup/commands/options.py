@@ -44,7 +44,11 @@ def add_finished_run(parser: argparse.ArgumentParser) -> None:
 
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Declare --master."""
-    parser.add_argument("--master", metavar="URL", help="Spark master (default: local[*], or that of spark-submit)")
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="Spark master, or sc://HOST:PORT, a server of Spark Connect (default: local[*], or that of spark-submit)",
+    )
 
 
 def assignment(text: str) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
-from nddup.redaction import drop_login
 from nddup.steps import Steps
 
 Make = Callable[..., dict[str, Any]]
@@ -155,9 +154,10 @@ def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Ma
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
+    from nddup.run.reach_master import address_of  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
-    steps.begin(f"start Spark at {drop_login(options.master)}" if options.master else "start Spark")
+    steps.begin(f"start Spark at {address_of(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
     run = partial(run_job, spark)
     if not options.tables:

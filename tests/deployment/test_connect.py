@@ -1,0 +1,159 @@
+"""Spark Connect: a session without a JVM that Python may touch gives the tables of any other.
+
+Its functions are those of another module than classic Spark's, chosen for a whole process. So the client is a process
+of its own.
+"""
+
+import base64
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from lxml import etree
+
+import nddup
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.tables import RESULTS
+from scripts.connect_server import ConnectServer
+from scripts.standalone import environment
+from tests.places import ROOT
+
+pytestmark = pytest.mark.cluster
+
+SAMPLE = ROOT / "samples" / "debdocs"
+LIMIT = 900
+CLIENT = """
+import sys, nddup, pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from nddup.tables import RESULTS
+
+server, texts, output = sys.argv[1:]
+spark = SparkSession.builder.remote(server).getOrCreate()
+run = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts)), progress=False)
+for name in RESULTS:
+    if name != "texts":
+        pq.write_table(getattr(run, name).toArrow(), f"{output}/{name}.parquet")
+print(run.sql("SELECT count(*) AS n FROM pairs").toArrow()["n"][0])
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of Spark Connect."""
+    with ConnectServer(tmp_path_factory.mktemp("server")) as started:
+        yield started.url
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of the embedded engine over the sample."""
+    folder = tmp_path_factory.mktemp("here") / "run"
+    run_locally([str(SAMPLE)], str(folder), build_config({}, origin="test"))
+    return folder
+
+
+def start(arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
+    """Start a client; what it says goes to `client.log` of the folder."""
+    with (folder / "client.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**environment(), "PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+            text=True,
+        )
+
+
+def finish(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    """The exit status of a client, and what it said."""
+    status = start(arguments, folder).wait(LIMIT)
+    return status, (folder / "client.log").read_text()
+
+
+def pages_of(folder: Path) -> pa.Table:
+    """The pages of the sample with their markup, as they are on disk: id and text."""
+    ids, texts = [], []
+    for path in sorted(folder.glob("*.xml*")):
+        stored = path.read_bytes()
+        for document in etree.fromstring(gzip.decompress(stored) if path.suffix == ".gz" else stored).iter("document"):
+            ids.append(document.findtext("docID"))
+            texts.append(base64.b64decode(document.findtext("content") or "").decode("latin-1"))
+    return pa.table({"id": ids, "text": texts})
+
+
+def rows_of(table: pa.Table, name: str) -> list[str]:
+    """The rows of a table as text, sorted; columns in the order of their declaration."""
+    return sorted(map(repr, table.select(RESULTS[name].arrow.names).to_pylist()))
+
+
+def tables_of(folder: Path) -> dict[str, list[str]]:
+    """The rows of every table of a run."""
+    return {name: rows_of(ds.dataset(folder / name, format="parquet").to_table(), name) for name in RESULTS}
+
+
+def test_a_table_of_a_remote_session(server: str, tmp_path: Path) -> None:
+    """`find_duplicates` on the texts of the sample: every table equals that of the embedded engine."""
+    texts = pages_of(SAMPLE)
+    pq.write_table(texts, tmp_path / "texts.parquet")
+    local = nddup.find_duplicates(texts)
+
+    status, said = finish(["-c", CLIENT, server, str(tmp_path / "texts.parquet"), str(tmp_path)], tmp_path)
+
+    assert status == 0, said
+    for name in sorted(set(RESULTS) - {"texts"}):
+        made = pq.read_table(tmp_path / f"{name}.parquet")
+        assert rows_of(made, name) == rows_of(getattr(local, name), name), name
+    assert len(texts) == 580
+    assert said.split()[-1] == str(len(local.pairs)) != "0"
+
+
+def test_a_job_is_killed_and_resumed(server: str, here: Path, tmp_path: Path) -> None:
+    """`jobs/dedup.py` over files: killed when it has documents, then resumed; every table is equal."""
+    output = tmp_path / "run"
+    command = [str(ROOT / "jobs" / "dedup.py"), str(SAMPLE), f"--output={output}", f"--master={server}"]
+    client = start(command, tmp_path)
+    limit = time.monotonic() + LIMIT
+    while not (output / "_stages" / "documents.json").exists() and client.poll() is None and time.monotonic() < limit:
+        time.sleep(0.1)
+    os.kill(client.pid, signal.SIGKILL)
+    client.wait()
+    assert not (output / "_COMPLETE").exists(), (tmp_path / "client.log").read_text()
+
+    status, said = finish([*command, "--resume"], tmp_path)
+
+    assert status == 0, said
+    assert tables_of(output) == tables_of(here)
+    assert (output / "duplicates.txt").read_bytes() == (here / "duplicates.txt").read_bytes()
+    assert "documents" in _metrics(output)["stages"]["sketch"]["resumed"]
+    assert _metrics(output)["rows"] == _metrics(here)["rows"]
+    assert not list((output / "_stages").glob("attempt-*"))
+
+
+@pytest.mark.parametrize("at", ["INPUT", "--output"])
+def test_files_that_the_two_do_not_share_are_refused(server: str, tmp_path: Path, at: str) -> None:
+    """In a line, before anything is written: there is no JVM here to reach them."""
+    paths = {"INPUT": str(SAMPLE), "--output": str(tmp_path / "run"), at: "s3a://bucket/there"}
+    command = [str(ROOT / "jobs" / "dedup.py"), paths["INPUT"], f"--output={paths['--output']}", f"--master={server}"]
+
+    status, said = finish(command, tmp_path)
+
+    assert status == 2
+    assert "s3a://bucket/there: over Spark Connect files lie where" in said.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def _metrics(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+    return found
