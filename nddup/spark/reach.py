@@ -16,6 +16,7 @@ Files are another matter: `nddup.storage.files` over the JVM, `nddup.storage.cli
 
 from contextlib import suppress
 from typing import Any, Protocol
+from weakref import finalize
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -142,5 +143,18 @@ class _Connect:
         """Spark 4.3 makes one on the server, 4.1 and 4.2 a copy of this one; in 4.0 it is this one."""
         for make in ("newSession", "cloneSession"):
             with suppress(AttributeError, NotImplementedError, PySparkException):
-                return getattr(self._spark, make)()  # type: ignore[no-any-return]
+                session: Any = getattr(self._spark, make)()
+                finalize(session, _end, session.client)
+                return session  # type: ignore[no-any-return]
         return self._spark  # type: ignore[no-any-return]
+
+
+def _end(client: Any) -> None:  # noqa: ANN401 - of Spark Connect
+    """Close the channel of a session beside another, at the latest when the process ends.
+
+    Its own `__del__` comes when the threads of the channel are gone, and waits for them for ever.
+    """
+    with suppress(Exception):
+        client.release_session()
+    with suppress(Exception):
+        client.close()
