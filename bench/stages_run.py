@@ -17,10 +17,11 @@ from nddup.run.on_spark.clustering import mine_clusters
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import Job
-from nddup.run.session import shuffled_bytes, start_session
+from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.settings.load import build_config
 from nddup.spark.clustering import keep_list
+from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS
 from nddup.storage.checkpoint import CheckpointStore
 from nddup.tables import RESULTS
@@ -48,13 +49,13 @@ class Measures:
 
     def take(self, name: str, step: Callable[[], R]) -> R:
         """Run a stage."""
-        started, cpu, shuffled = time.monotonic(), _cpu_seconds(), shuffled_bytes(self._spark)
+        started, cpu, shuffled = time.monotonic(), _cpu_seconds(), reach(self._spark).shuffled_bytes()
         result = step()
         used = {
             "name": name,
             "seconds": round(time.monotonic() - started, 1),
             "cpu_seconds": round(_cpu_seconds() - cpu, 1),
-            "shuffled": shuffled_bytes(self._spark) - shuffled,
+            "shuffled": reach(self._spark).shuffled_bytes() - shuffled,
         }
         self.stages.append(used)
         print(json.dumps(used), flush=True)

@@ -119,7 +119,7 @@ def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8],
         decoded[target + _TWO] = bits & _LOW_BYTE
         place += np.uint64(_GROUP)
         target += _THREE
-    return np.int64(place), np.int64(target)
+    return int(place), int(target)
 
 
 @compiled
