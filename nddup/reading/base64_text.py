@@ -109,7 +109,8 @@ def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8],
     """Decode whole groups, as far as they have no blank or padding; return where the rest begins, and the length."""
     # Unsigned places: a signed one would be tested for counting from the end, and the loop took twice as long.
     place, target = np.uint64(at), np.uint64(size)
-    for _ in range((len(data) - at) // _GROUP):
+    done, most = 0, (len(data) - at) // _GROUP
+    while done < most:
         bits = _FIRST[data[place]] | _SECOND[data[place + _ONE]] | _THIRD[data[place + _TWO]]
         bits |= _FOURTH[data[place + _THREE]]
         if bits >= _UNUSUAL:
@@ -119,7 +120,8 @@ def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8],
         decoded[target + _TWO] = bits & _LOW_BYTE
         place += np.uint64(_GROUP)
         target += _THREE
-    return int(place), int(target)
+        done += 1
+    return at + _GROUP * done, size + 3 * done
 
 
 @compiled
