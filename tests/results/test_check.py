@@ -52,8 +52,8 @@ def broken(report: CheckReport) -> list[str]:
     return [finding.promise for finding in report.findings if finding.broken]
 
 
-ON_SPARK = 6
-"""Every sixth damage is planted for Spark too; all of them together are in `test_both_engines_say_the_same`."""
+ON_SPARK = 12
+"""Every twelfth damage is planted for Spark too; all of them together are in `test_both_engines_say_the_same`."""
 
 
 def test_passes_a_sound_run(sound: Path) -> None:
@@ -130,11 +130,14 @@ def test_reports_a_damage_on_spark(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", ["sound", "sampled", "records", "results"])
+@pytest.mark.parametrize("case", ["sampled", "records", "results"])
 def test_both_engines_say_the_same(
     spark: SparkSession, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    """Every line, with its counts and examples: of a sound run, and of one with all damages of some tables at once."""
+    """Every line, with its counts and examples: of a sound run, and of one with all damages of some tables at once.
+
+    The sound one is sampled. Of the others each promise is proved in full, and holds in one or is broken.
+    """
     damaged = {"records": {"documents", "rejects", "pairs"}, "results": {"clusters", "members", "keep"}}.get(
         case, set()
     )
@@ -197,14 +200,24 @@ def test_passes_other_settings(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["stars", "leaders", "leaders, partition", "contained"])
-def test_both_engines_say_the_same_under_other_settings(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """Of runs with a changed pair and a changed row of the keep-list."""
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("leaders", None), ("contained", None),
+        ("leaders, partition", ["clusters", "members", "keep"]),  # the pairs are those of "leaders"
+        ("stars", ["pairs", "keep"]),  # the sets are those of other settings
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_both_engines_say_the_same_under_other_settings(
+    spark: SparkSession, tmp_path: Path, name: str, steps: list[str] | None
+) -> None:
+    """Of runs with a changed pair and a changed row of the keep-list; the steps that the settings change."""
     folder = run(tmp_path, **SETTINGS[name])
     rewrite(folder, "pairs", drop())
     rewrite(folder, "keep", change("duplicate_of", "lone0", kept=False))
 
-    here, there = (check_run(run) for run in (DuckRun(str(folder)), SparkRun(spark, str(folder))))
+    here, there = (check_run(run, steps=steps) for run in (DuckRun(str(folder)), SparkRun(spark, str(folder))))
 
     assert here.text().splitlines() == there.text().splitlines()
     assert len(broken(here)) > 1
