@@ -16,7 +16,7 @@ from nddup.report.data import chunks
 from nddup.report.gather import gather
 from nddup.report.shown import CLUSTERS, list_cells, list_documents
 from nddup.results import show
-from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.opened.made_runs import write_family, write_run
 
@@ -58,14 +58,14 @@ def answer(run: FinishedRun, text: str, given: dict[str, pa.Table]) -> list[dict
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of Spark: near-equal texts, equal ones, one alone, a reject."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run: near-equal texts, equal ones, one alone, a reject."""
     folder = tmp_path_factory.mktemp("same")
     texts = {f"n{number}é'": [*WORDS[:number], "x", *WORDS[number:]] for number in range(4)}
     texts |= {"same": texts["n0é'"], "alone": [word.upper() + "z" for word in WORDS]}
     lines = [json.dumps({"id": name, "text": " ".join(text)}) for name, text in texts.items()]
     (folder / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
-    run_job(spark, [str(folder / "a.jsonl")], str(folder / "run"), build_config({}, origin="test"))
+    run_locally([str(folder / "a.jsonl")], str(folder / "run"), build_config({}, origin="test"))
     return folder / "run"
 
 
@@ -73,7 +73,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_engines_give_the_same_answers(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Of a run of Spark, of one with nulls and odd ids, and of one with no rows at all."""
+    """Of a run, of one with nulls and odd ids, and of one with no rows at all."""
     if kind == "made":
         folder = request.getfixturevalue("made")
     else:
