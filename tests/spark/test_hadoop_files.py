@@ -205,14 +205,14 @@ def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_pat
     for name in ("_a.gz", "_b.gz"):  # Spark passes over such names, and they are too long to be handed over
         shutil.copy(tmp_path / "in" / "a b[1].jsonl.gz", tmp_path / name)
     inputs, output = [f"{remote}/{name}" for name in ("_a.gz", "_b.gz", "in/TABLE.CSV")], tmp_path / "out"
+    tables: dict[str, Any] = {"output": {"texts": 0, "report": False}}
 
     with pytest.raises(NddupError, match=r"^files that cannot be read: 2, input.max_unreadable 0: _a.gz .*; _b.gz "):
-        run_job(spark, inputs, str(output), build_config({}, origin="test"))
+        run_job(spark, inputs, str(output), build_config(tables, origin="test"))
     assert not (output / "_COMPLETE").exists()
 
-    metrics = run_job(
-        spark, inputs, str(output), build_config({"input": {"max_unreadable": 2}}, origin="test"), resume=True
-    )
+    config = build_config({"input": {"max_unreadable": 2}, **tables}, origin="test")
+    metrics = run_job(spark, inputs, str(output), config, resume=True)
     sketched = metrics["stages"]["sketch"]
     assert sketched["resumed"] == ["documents", "rejects"]
     assert sketched["rejected"]["unreadable"] == 2
