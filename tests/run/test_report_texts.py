@@ -119,7 +119,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path, tmp_path: Path) -> None:
     """Without markup, cut at the bound, equal documents each with their own; nothing of a document in no cluster."""
-    metrics = run_job(spark, [str(files)], str(tmp_path / "run"), build_config({}, origin="test"))
+    config = build_config({"output": {"report": False}}, origin="test")
+    metrics = run_job(spark, [str(files)], str(tmp_path / "run"), config)
 
     folder = SparkFolder(spark, str(tmp_path / "run"))
     found = {row["doc_id"]: row["text"] for row in folder.table("texts").collect()}
