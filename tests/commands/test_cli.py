@@ -12,10 +12,12 @@ import pytest
 from nddup.cli import main
 from nddup.run.java.java_options import SHORT_LIVED
 from nddup.run.local_job import run_locally
+from nddup.run.session import SMALL
 from nddup.settings.load import load_config
 from tests.places import ROOT
 
 WORDS = [f"word{number}" for number in range(40)]
+TABLES = ["--set", "output.texts=0", "--set", "output.report=false"]
 TEXTS = {
     "007": " ".join(WORDS),
     "008": " ".join(WORDS),
@@ -271,11 +273,19 @@ def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
     python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
-    options += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.driver.host=127.0.0.1"]
+    options += ["--conf", "spark.driver.host=127.0.0.1", *(f"--conf={key}={value}" for key, value in SMALL.items())]
     options += ["--driver-java-options", " ".join(SHORT_LIVED)]
 
     done = subprocess.run(
-        [home / "bin" / "spark-submit", *options, ROOT / "jobs" / "dedup.py", pages, "--output", tmp_path / "out"],
+        [
+            home / "bin" / "spark-submit",
+            *options,
+            ROOT / "jobs" / "dedup.py",
+            pages,
+            "--output",
+            tmp_path / "out",
+            *TABLES,
+        ],
         env={**settings, **python, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path,
         capture_output=True,
