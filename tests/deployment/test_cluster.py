@@ -25,6 +25,9 @@ SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900
 """Seconds a run may take on a busy machine."""
 
+NO_REPORT = "output.report=false"
+"""A report reads the tables where the driver is: nothing of a cluster's own."""
+
 MOUNT = "fs.viewfs.mounttable.lake.link."
 VIEW = "org.apache.hadoop.fs.viewfs"
 
@@ -56,7 +59,7 @@ def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
 def local(spark: SparkSession, sample: Path) -> dict[str, list[str]]:
     """What the embedded engine gives."""
     output = sample.parent / "local"
-    run_locally([str(sample)], str(output), load_config())
+    run_locally([str(sample)], str(output), load_config(None, [NO_REPORT]))
     return rows(spark, output)
 
 
@@ -110,7 +113,7 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     events.mkdir()
     job = cluster.submit(
         [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
-         "--log-format", "json"],
+         "--log-format", "json", "--set", NO_REPORT],
         conf={
             **SMALL,
             "spark.sql.shuffle.partitions": "4",
