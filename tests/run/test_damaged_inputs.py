@@ -29,25 +29,6 @@ def test_long_records_and_many_short_ones_are_all_read(tmp_path: Path) -> None:
     assert [(row["doc_a"], row["doc_b"]) for row in pairs] == [("x", "y")]
 
 
-def test_files_without_a_record_are_one_reject_each(session_or_none: SparkSession | None, tmp_path: Path) -> None:
-    """An empty file, blanks, garbage, and XML cut before its first record, beside a good file."""
-    write_rows(tmp_path / "good.jsonl", LINES)
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "blank.xml").write_text(" \n\n")
-    (tmp_path / "garbage.xml").write_bytes(bytes(range(256)) * 100)
-    (tmp_path / "text.txt").write_text("just some words")
-
-    metrics = run_that_adds_up(tmp_path, tmp_path, spark=session_or_none)
-
-    assert metrics["rows"]["documents"] == 3
-    assert rejects(tmp_path) == [
-        ("blank.xml", 1, "no records"),
-        ("empty.jsonl", 1, "no records"),
-        ("garbage.xml", 1, "no records"),
-        ("text.txt", 1, "no records"),
-    ]
-
-
 def test_records_beyond_a_limit_are_rejects(tmp_path: Path) -> None:
     """A record above `input.max_record` is `too large`, one below `input.min_tokens` is `short`; the rest is read."""
     rows = [
@@ -69,13 +50,20 @@ def test_records_beyond_a_limit_are_rejects(tmp_path: Path) -> None:
 
 
 def test_of_a_damaged_file_all_that_decodes_is_kept(session_or_none: SparkSession | None, tmp_path: Path) -> None:
-    """Files cut off: their records up to there, and one reject each for the rest that names the last good one."""
+    """Files cut off: their records up to there, and one reject each for the rest that names the last good one.
+
+    An empty file, blanks, garbage, and text without a record are one reject each; a good file stands beside them.
+    """
     for kind in ("bz2", "gz"):
         noise = [{"id": f"{kind}{n}", "text": os.urandom(20_000).hex()} for n in range(40)]
         whole = "".join(json.dumps(row) + "\n" for row in noise).encode()
         packed = bz2.compress(whole, 1) if kind == "bz2" else gzip.compress(whole)
         (tmp_path / f"cut.jsonl.{kind}").write_bytes(packed[: len(packed) // 2])
     write_rows(tmp_path / "good.jsonl", LINES)
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "blank.xml").write_text(" \n\n")
+    (tmp_path / "garbage.xml").write_bytes(bytes(range(256)) * 100)
+    (tmp_path / "text.txt").write_text("just some words")
 
     metrics = run_that_adds_up(tmp_path, tmp_path, spark=session_or_none)
 
@@ -83,7 +71,9 @@ def test_of_a_damaged_file_all_that_decodes_is_kept(session_or_none: SparkSessio
     details = {row["source"]: row["detail"] for row in table(tmp_path, "rejects")}
     assert metrics["rows"]["documents"] == found.total()
     assert found.pop("good.jsonl") == len(LINES)
-    assert rejects(tmp_path) == [(name, found[name] + 1, "damaged") for name in ("cut.jsonl.bz2", "cut.jsonl.gz")]
+    damaged = [(name, found[name] + 1, "damaged") for name in ("cut.jsonl.bz2", "cut.jsonl.gz")]
+    without = [(name, 1, "no records") for name in ("blank.xml", "empty.jsonl", "garbage.xml", "text.txt")]
+    assert rejects(tmp_path) == sorted(damaged + without)
     for name, good in found.items():
         assert 10 < good <= 20
         assert details[name].endswith(f"; the last good record is {good} ({name.rpartition('.')[2]}{good - 1})")
