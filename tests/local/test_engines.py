@@ -27,8 +27,10 @@ from tests.local.edited_texts import make_texts, write_lines
 CHOICES: dict[str, dict[str, Any]] = {
     "count": {"pairs.measure": "overlap", "pairs.threshold": 85, "clusters.mode": "cover", "pairs.max_edges": 5},
     "share": {"pairs.measure": "overlap", "pairs.threshold": 0.6, "keep.policy": "first-id", "pairs.max_postings": 3},
-    "min-perm": {"sketch.kind": "min-perm", "sketch.size": 64, "keep.policy": "first"},
-    "bands, heavy": {"sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4, "pairs.max_edges": 9},
+    "bands, heavy": {
+        "sketch.kind": "minhash", "sketch.size": 64, "pairs.max_postings": 4, "pairs.max_edges": 9,
+        "keep.policy": "first",
+    },
     "bands, unseen": {
         "sketch.kind": "minhash", "sketch.size": 64, "sketch.verify": False, "clusters.mode": "partition",
         "pairs.max_postings": 2,
