@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--parts",
         help="fuzz: some of records,values,settings,resumes; papers: of its parts; with commas, all by default;"
-        " histories: pages",
+        " histories: pages or spark",
     )
     return parser
 

@@ -1,6 +1,7 @@
 """Soak test of a repository: random histories of every kind, measure and mode against fresh runs; and real pages.
 
-With `--parts pages` the pages of debdocs-dev are added in eleven batches, in two orders.
+With `--parts pages` the pages of debdocs-dev are added in eleven batches, in two orders. With `--parts spark` each
+batch of a random history is a file that Spark reads and sketches, all in one session.
 """
 
 import argparse
@@ -16,10 +17,12 @@ import nddup.repository
 from bench.repository import real_texts
 from nddup.repository.live_tables import live_tables
 from nddup.repository.table_totals import tables_totals
-from tests.repository.histories import draw_history, play, rows_of, run_fresh
+from nddup.run.session import start_session
+from tests.repository.histories import add_here, adder_on_spark, draw_history, play, rows_of, run_fresh
 from tests.repository.test_rebuild import CHOICES, make
 
 BATCHES = 11
+FEW_PARTITIONS = {"spark.default.parallelism": "2", "spark.driver.memory": "1g"}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -31,7 +34,10 @@ def run(options: argparse.Namespace) -> None:
     if options.parts == "pages":
         play_pages(options.data)
         return
-    count = int(options.records or (len(CHOICES) if options.small else 1_000))
+    on_spark = options.parts == "spark"
+    if on_spark:
+        start_session(master=f"local[{options.cores}]", settings=FEW_PARTITIONS, is_small=True)
+    count = int(options.records or (len(CHOICES) if options.small else 20 if on_spark else 1_000))
     random = np.random.default_rng(int(time.time()))
     played, wrong, documents = Counter[str](), list[str](), 0
     with TemporaryDirectory(prefix="nddup-bench-") as folder:
@@ -41,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
             told = f"{choice}, seed {seed}, {steps} steps"
             try:
                 repo = make(Path(folder, str(number)), choice)
-                live = play(repo, draw_history(seed, steps))
+                add = adder_on_spark(Path(folder, f"{number}-batches")) if on_spark else add_here
+                live = play(repo, draw_history(seed, steps), add)
                 fresh = run_fresh(live, repo.snapshot.identity.config)
                 digests = dict(repo.snapshot.commit.digests) == tables_totals(fresh)
                 if rows_of(live_tables(repo.snapshot)) != rows_of(fresh) or not digests:

@@ -1,7 +1,9 @@
 """Random histories of a repository, and the fresh run that its tables must equal."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,27 @@ def draw_history(seed: int, steps: int = 4, most: int = 9) -> list[Batch]:
     return history
 
 
-def play(repo: Repository, history: Sequence[Batch]) -> dict[str, str]:
+Add = Callable[[Repository, Mapping[str, str]], object]
+
+
+def add_here(repo: Repository, texts: Mapping[str, str]) -> None:
+    """Add texts that are given."""
+    repo.add(texts, replace=True)
+
+
+def adder_on_spark(folder: Path) -> Add:
+    """Adds texts through a file in a folder, which Spark reads and sketches."""
+
+    def add(repo: Repository, texts: Mapping[str, str]) -> None:
+        path = folder / f"{repo.version}.jsonl"
+        path.write_text("".join(json.dumps({"id": name, "text": texts[name]}) + "\n" for name in sorted(texts)))
+        repo.add([str(path)], replace=True, engine="spark")
+
+    folder.mkdir()
+    return add
+
+
+def play(repo: Repository, history: Sequence[Batch], add: Add = add_here) -> dict[str, str]:
     """Carry a history out; the texts that live at its end, in the order of arrival."""
     live: dict[str, str] = {}
     for batch in history:
@@ -67,7 +89,7 @@ def play(repo: Repository, history: Sequence[Batch]) -> dict[str, str]:
             for doc_id in batch.removed:
                 live.pop(doc_id, None)
         else:
-            repo.add(batch.texts, replace=True)
+            add(repo, batch.texts)
             for doc_id in sorted(batch.texts):
                 if live.get(doc_id) != batch.texts[doc_id]:
                     live.pop(doc_id, None)

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 import nddup.repository
 from nddup.errors import ConfigError
+from tests.repository.histories import adder_on_spark, draw_history, play
+from tests.repository.test_rebuild import make, require_equal
 
 
 def write_batches(folder: Path) -> list[Path]:
@@ -45,6 +47,18 @@ def test_spark_makes_the_same_segments(tmp_path: Path, spark: SparkSession) -> N
 
     assert found[0] == found[1]
     assert found[0][0][0]["rejects"] == 1
+
+
+@pytest.mark.spark
+def test_a_random_history_on_spark_equals_a_fresh_run(tmp_path: Path, spark: SparkSession) -> None:
+    """Spark reads every batch of it; `python -m bench histories --parts spark` tries more, of every kind and mode."""
+    assert spark.version
+    repo = make(tmp_path / "repo", "share, stars")
+
+    live = play(repo, draw_history(8), adder_on_spark(tmp_path / "batches"))
+
+    require_equal(repo, live)
+    assert repo.version > 4
 
 
 def test_given_texts_are_read_here(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
     probed = np.diff(probe_offsets).astype(np.int32) if is_containment else lengths
     bounds = threshold.bounds(sizes)
 
-    first, last = _find_lists(postings.features, features)
+    first, last = _find_lists(postings.features, probe_offsets, features, probed)
     stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets)
     about = (threshold.numerator, threshold.denominator, threshold.is_count, is_containment, matching.finder is None)
     met, rows = [], []
@@ -154,15 +154,18 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
 
 
 @compiled
-def _find_lists(features: Features, wanted: Features) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the list of each wanted feature begins and ends."""
-    first, last = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
-    for i in range(len(wanted)):
-        low = np.searchsorted(features, wanted[i])
-        high = low
-        while high < len(features) and features[high] == wanted[i]:
-            high += 1
-        first[i], last[i] = low, high
+def _find_lists(
+    features: Features, offsets: NDArray[np.int64], wanted: Features, probed: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the lists of the first features of each row, `probed` of them, begin and end; of the others nothing."""
+    first, last = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
+    for row in range(len(probed)):
+        for i in range(offsets[row], offsets[row] + probed[row]):
+            low = np.searchsorted(features, wanted[i])
+            high = low
+            while high < len(features) and features[high] == wanted[i]:
+                high += 1
+            first[i], last[i] = low, high
     return first, last
 
 
