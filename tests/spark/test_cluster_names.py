@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from nddup.spark.clustering.cluster_names import COMING, _name_task
+from nddup.spark.clustering.cluster_names import COMING, COVERAGES, _name_task
 
 MEMBERS = {
     b"one": [f"d{i:05}" for i in range(300)],
@@ -19,13 +19,13 @@ FIRST = {b"one": "d00007", b"two": "a", b"three": "q"}
 
 def coming(rows: int) -> Iterator[pa.RecordBatch]:
     """The sets of `MEMBERS` as a task gets them, so many rows a batch; `FIRST` has the least policy of its set."""
-    kinds = (pa.bool_(), pa.binary(), pa.int32(), pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64())
+    kinds = (pa.binary(), pa.bool_(), pa.string(), pa.int64(), pa.int64())
     lines: list[tuple[object, ...]] = []
     for number, (name, ids) in enumerate(MEMBERS.items()):
-        lines.append((False, name, number, f"c{number}", "all", None, None, None))
+        lines.append((name, False, f"c{number}", number, COVERAGES.index("pairs")))
         policies = [-1 if doc_id == FIRST.get(name) else 5 for doc_id in ids]
         ordered = sorted(zip(ids, policies, strict=True), key=lambda row: row[0].encode())
-        lines += [(True, name, None, None, None, doc_id, 0, policy) for doc_id, policy in ordered]
+        lines += [(name, True, doc_id, 0, policy) for doc_id, policy in ordered]
     for start in range(0, len(lines), rows):
         columns = zip(*lines[start : start + rows], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -47,7 +47,7 @@ def test_the_name_of_a_cluster_is_made_of_its_members_in_passing(rows: int) -> N
             assert clusters[name] == {
                 "what": "cluster", "set_id": name, "doc_id": None, "cluster_id": digest[:16],
                 "first_id": FIRST[name], "support": number, "size": len(ids), "members": sorted(ids)[:3],
-                "component": f"c{number}", "coverage": "all",
+                "component": f"c{number}", "coverage": "pairs",
             }  # fmt: skip
 
 

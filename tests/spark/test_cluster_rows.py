@@ -37,6 +37,16 @@ def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
     }
 
 
+def test_no_row_that_is_sorted_by_its_set_is_padded(spark: SparkSession) -> None:
+    """Headers and members have the same columns: their union adds no column of nulls to either."""
+    sets, graph, nodes = (local_table(spark, schema) for schema in (SETS, GRAPH, NODES))
+
+    plan = name_sets(sets, graph, nodes, Naming(9, max_listed=2))._jdf.queryExecution().analyzed().toString()  # noqa: SLF001
+
+    assert "Union" in plan
+    assert "null AS" not in plan
+
+
 def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> None:
     """From texts to clusters, the sets are those that the definition gives for the sketches that were made."""
     random = np.random.default_rng(8)

@@ -31,10 +31,15 @@ Batches = Iterator[pa.RecordBatch]
 NAMED_MODES = ("partition", "components")
 """Modes whose sets are not maximal sets: their coverage is the name of the mode."""
 
-HEADER = ("set_id", "support", "component", "coverage")
-COMING = ("is_member", *HEADER, "doc_id", "before", "policy")
-"""What a task reads: of each set first its header (`is_member` is false), which has the columns `HEADER`; then its
-members in the order of their ids, each with the set's id and the last three columns."""
+HEADER = ("set_id", "component", "support", "coverage")
+MEMBER = ("set_id", "doc_id", "before", "policy")
+COMING = ("set_id", "is_member", "name", "first", "second")
+"""What a task reads: of each set first its header (`is_member` is false), then its members in the order of their ids.
+Both have as many columns and fill all of them, so that no row is padded: after the set's id a header has the columns
+`HEADER`, its coverage as a place in `COVERAGES`, and a member the columns `MEMBER`."""
+
+COVERAGES = ("all", "pairs", "documents", *NAMED_MODES)
+"""What the sets of a component may be."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,9 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
     # Of each set its header.
     component = graph.where("position = 0").select("ordinal", "component")
     mined = sets.withColumn("set_id", _set_id()).join(component, "ordinal")
-    headers = mined.select(*HEADER).unionByName(alone.select(*HEADER)).withColumn("is_member", F.lit(False))
+    headers = mined.select(*HEADER).unionByName(alone.select(*HEADER))
+    place_of = F.array_position(F.array(*map(F.lit, COVERAGES)), F.col("coverage")) - 1
+    headers = headers.withColumn("support", F.col("support").cast("long")).withColumn("coverage", place_of)
 
     # Of each set its members: the nodes it holds, and the documents of these.
     place = graph.select("ordinal", "position", "node")
@@ -90,11 +97,18 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
         joined = join_parted(documents, count_heavy(held, groups, "node"), "node", by="doc_id")
     else:
         joined = documents.join(held, "node")
-    members = joined.select(F.lit(True).alias("is_member"), "set_id", "doc_id", "before", "policy")
+    coming = _as_coming(headers.select(*HEADER), is_member=False).union(
+        _as_coming(joined.select(*MEMBER), is_member=True)
+    )
+    in_order = coming.repartition("set_id").sortWithinPartitions("set_id", "is_member", "name")
+    return in_order.mapInArrow(partial(_name_task, max_listed=naming.max_listed), NAMED)
 
-    coming = members.unionByName(headers, allowMissingColumns=True)
-    in_order = coming.repartition("set_id").sortWithinPartitions("set_id", "is_member", "doc_id")
-    return in_order.select(*COMING).mapInArrow(partial(_name_task, max_listed=naming.max_listed), NAMED)
+
+def _as_coming(rows: DataFrame, *, is_member: bool) -> DataFrame:
+    """Rows of four columns as those of `COMING`."""
+    set_id, *others = rows.columns
+    named = (F.col(own).alias(name) for own, name in zip(others, COMING[2:], strict=True))
+    return rows.select(set_id, F.lit(is_member).alias("is_member"), *named)
 
 
 def list_places(sets: DataFrame) -> DataFrame:
@@ -184,7 +198,7 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
     """NAMED of the rows of `COMING`: each batch's members as they come, and a row for each set that has ended."""
     cluster: _Cluster | None = None
     for batch in batches:
-        ids = batch.column("doc_id").cast(pa.string())
+        ids = batch.column("name").cast(pa.string())
         is_header = ~batch.column("is_member").to_numpy(zero_copy_only=False)
         data, offsets = _with_zeros(ids)
         preferred = _list_preferred(batch, is_header)
@@ -195,15 +209,22 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
         for number, (start, end) in enumerate(pairwise(bounds)):
             if number:  # the rows before the first header belong to the set of the batch before
                 complete += _ended(cluster)
-                cluster = _Cluster(*(batch.column(name)[start].as_py() for name in HEADER))
+                cluster = _begin_cluster(batch, start)
             at = start + (number > 0)
             if cluster is not None and end > at:
                 cluster.add(ids[at:end], data[offsets[at] : offsets[end]], preferred[number], max_listed)
 
         members = batch.filter(pa.array(~is_header))
-        yield _as_named("member", {name: members.column(name) for name in ("set_id", "doc_id")}, members.num_rows)
+        columns = {"set_id": members.column("set_id"), "doc_id": members.column("name")}
+        yield _as_named("member", columns, members.num_rows)
         yield _cluster_rows(complete)
     yield _cluster_rows(_ended(cluster))
+
+
+def _begin_cluster(batch: pa.RecordBatch, row: int) -> _Cluster:
+    """The set of a header."""
+    set_id, component, support, coverage = (batch.column(name)[row].as_py() for name in ("set_id", *COMING[2:]))
+    return _Cluster(set_id, support, component, COVERAGES[coverage])
 
 
 def _ended(cluster: _Cluster | None) -> list[_Cluster]:
@@ -222,13 +243,11 @@ def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict
     """Of each run of members its first by policy: (before, policy, doc_id), by the number of headers before the run."""
     rows = np.flatnonzero(~is_header)
     members = batch.take(pa.array(rows))
-    before, policy = (members.column(name).to_numpy() for name in ("before", "policy"))
+    before, policy = (members.column(name).to_numpy() for name in COMING[3:])
     numbers = np.cumsum(is_header)[rows]
     order = np.lexsort((policy, before, numbers))  # stable: of equals the smallest id stays first
     firsts = order[np.unique(numbers[order], return_index=True)[1]]
-    found = zip(
-        before[firsts], policy[firsts], members.column("doc_id").take(pa.array(firsts)).to_pylist(), strict=True
-    )
+    found = zip(before[firsts], policy[firsts], members.column("name").take(pa.array(firsts)).to_pylist(), strict=True)
     return {int(numbers[at]): (int(b), int(p), name) for at, (b, p, name) in zip(firsts, found, strict=True)}
 
 
