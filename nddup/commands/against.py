@@ -125,7 +125,7 @@ def execute(options: argparse.Namespace) -> int:
         if folder is not None:
             steps.begin("write the tables and the page")
             write_compared(compared, folder)
-    lines = [*summarise_verdicts(compared), *list_found(compared)]
+    lines = [*summarise_verdicts(compared), *list_found(compared, is_written=folder is not None)]
     lines += [f"tables and page in {options.output}"] if folder is not None else []
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())

@@ -12,15 +12,7 @@ from nddup.commands.options import add_parser, positive
 from nddup.errors import ConfigError, OutputError
 from nddup.steps import Steps
 
-EPILOG = """actions:
-  create REPO      an empty repository: recipe, measure, threshold and policy are fixed
-  add REPO INPUT…  one batch, one version; a document that lives already with the same content changes nothing
-  remove REPO      the documents that a file names, one id a line
-  query REPO INPUT… which live documents are like these; adds nothing
-  tables REPO      a version as the folder of a run, for show, report, evaluate and check
-  list, check, compact REPO
-
-examples:
+EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
   nddup index add pages crawl/2026-11-23/
   nddup index add pages corrected.jsonl --replace
@@ -37,22 +29,22 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands, "index", summary="add to a growing repository, and ask it", epilog=EPILOG,
-        description="Keep the near-duplicates of a collection that grows by batches. After any adds, replacements and"
-        " removals its tables are those of a fresh run over the documents that live.",
+        description="Keep the near-duplicates of a collection that grows by batches.\nAfter any adds, replacements and"
+        " removals its tables are those of a fresh run over the documents\nthat live.",
     )  # fmt: skip
     actions: argparse._SubParsersAction[Any] = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
     _add_create(actions)
-    one = _action(actions, "add", "add one batch as one version")
+    one = _action(actions, "add", "add one batch as one version; what lives with the same content changes nothing")
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="comes before ids that are made up from file and record")
     _add_engine(one)
-    one = _action(actions, "remove", "remove documents as one version")
+    one = _action(actions, "remove", "remove the documents that a file names, as one version")
     one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
     _add_query(actions)
-    one = _action(actions, "tables", "write a version as the folder of a finished run")
+    one = _action(actions, "tables", "write a version as the folder of a run, for show, report, evaluate and check")
     one.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     one.add_argument("--version", type=positive, metavar="N", help="an earlier version (default: the newest)")
     _action(actions, "list", "the versions, and what lies in the newest")
@@ -77,7 +69,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
-    parser = _action(actions, "create", "make an empty repository")
+    parser = _action(actions, "create", "make an empty repository; recipe, measure, threshold and policy are fixed")
     parser.add_argument(
         "--mode", choices=("rebuild", "frozen"), default="rebuild",
         help="rebuild: the tables are those of a fresh run; frozen: what is kept stays kept while it lives",
@@ -191,7 +183,8 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     try:
         text = sys.stdin.read() if options.ids == "-" else Path(options.ids).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--ids {options.ids}: cannot be read ({error})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
     ids = [line for line in text.split("\n") if line]
     repository = _open(options, steps, "remove the documents")
     written, unknown = repository.remove([line.removesuffix("\r") for line in ids])

@@ -48,7 +48,7 @@ def _decode(chunk: bytes, encoding: str) -> Any:  # noqa: ANN401 - whatever JSON
     """What stands in a line. Raises ValueError or RecursionError where that is no JSON."""
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
-    may_be_half = "\\ud" in line or "\\uD" in line  # only an escape can be half a character
+    may_be_half = "\\u" in line and ("\\ud" in line or "\\uD" in line)  # only an escape can be half a character
     return _without_surrogates(row) if may_be_half else row
 
 

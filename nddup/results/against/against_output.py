@@ -78,14 +78,15 @@ def _about(compared: Compared) -> Iterator[str]:
         yield f"matrix: of {len(compared.a.parts):,} x {len(compared.b.parts):,} parts, those that share something"
 
 
-def list_found(compared: Compared) -> Iterator[str]:
-    """The first found items, a line each, as far as they are few enough to read."""
+def list_found(compared: Compared, *, is_written: bool) -> Iterator[str]:
+    """The first found items, a line each, as far as they are few enough to read; `is_written`: all are in a folder."""
     found = np.flatnonzero(compared.judged.verdicts == FOUND)
     for row in compared.tables["items"].take(found[:SHOWN_ITEMS]).to_pylist():
         where = f"{row['document']} ({row['document_source']})"
         yield f"found: {row['item']} in {where}, containment {row['containment']:.3f}"
     if len(found) > SHOWN_ITEMS:
-        yield f"found: {len(found) - SHOWN_ITEMS:,} more; --output DIR writes all of them"
+        more = f"found: {len(found) - SHOWN_ITEMS:,} more"
+        yield more if is_written else f"{more}; --output DIR writes all of them"
 
 
 def write_compared(compared: Compared, folder: Path) -> None:
