@@ -116,7 +116,6 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     stages = found.stages.model_copy(update={"texts": stage.metrics})
     metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
     folder.finish(metrics)
-    job.drop("records", made=["documents", "rejects", "offsets"])
     if job.config.output.report:
         with job.stage("report", StageMetrics) as reporting:
             reporting.notes.append(report_run(_opened(job.spark, folder), folder))

@@ -139,6 +139,24 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     assert metrics["stages"]["clusters"]["fpgrowth_fits"] > 0
 
 
+def test_the_records_go_as_soon_as_the_documents_are_there(
+    spark: SparkSession,
+    pages: Path,
+    undisturbed: tuple[dict[str, list[str]], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are as long as the documents; a run that is killed later does without them."""
+    with killed(monkeypatch, lambda name: name == "nodes"), pytest.raises(KilledError):
+        begin_or_resume(spark, pages, tmp_path / "run")
+    assert not (tmp_path / "run/_stages/records").exists()
+
+    metrics = begin_or_resume(spark, pages, tmp_path / "run")
+
+    assert rows(spark, tmp_path / "run") == undisturbed[0]
+    assert counts(metrics) == undisturbed[1]
+
+
 def test_killed_behind_each_table_in_turn(
     spark: SparkSession,
     pages: Path,

@@ -90,6 +90,7 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
     made = _find_documents(job, source) or _make_documents(job, source, rule)
+    job.drop("records", made=["documents", "rejects", "offsets"])  # they are as long as the documents
     _require_few_rejects(job, made.documents, made.rejects)
     return Sketched(
         documents=_name_nodes(job, made.documents),
