@@ -1,11 +1,12 @@
 """Files that are not tables, over Hadoop's FileSystem: any path Spark can read works here too.
 
-The one place that touches the JVM behind the session. Listing inputs, reading the head of a file (decompressed),
-small text files, markers, removal.
+The one place, with `hadoop_listing`, that touches the JVM behind the session. Listing inputs, reading the head of a
+file (decompressed), small text files, markers, removal.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -14,6 +15,12 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
 from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
+from nddup.scanning.local_paths import local_path, uri_of
+from nddup.storage.hadoop_listing import Entry, FolderLister, entry_of
+from nddup.storage.local_storage import LocalStorage
+
+LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
+"""Hadoop's own class for the files of this machine."""
 
 
 class Storage:
@@ -24,6 +31,9 @@ class Storage:
         self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         self._jvm = jvm
+        self._lister = FolderLister(jvm)
+        # Of the machine's own files Hadoop knows no more than Python, which needs no call to Java for each.
+        self._reads_own = self._is_own("file:/")
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths: literal, folders recursive.
@@ -31,23 +41,24 @@ class Storage:
         Raises:
             ConfigError: if an input does not exist, cannot be listed, or has a name Spark does not read.
         """
-        found: dict[str, tuple[str, Any]] = {}
+        if all(map(self._is_own, inputs)):
+            here = LocalStorage().list_inputs(inputs)
+            return replace(here, files=tuple(replace(file, path=uri_of(file.path)) for file in here.files))
+
+        found: dict[str, tuple[str, Entry]] = {}
         skipped: list[tuple[str, str]] = []
         repeated: list[str] = []
         for text in inputs:
             root = self._status(text)
-            base = root.getPath().toUri().getPath().rstrip("/")
-            for status in self._walk(root, skipped):
-                uri = re.sub("^file:/+", "file:/", str(status.getPath().toUri().toString()))  # as Spark spells it
+            base = root.path.rstrip("/") if root.is_folder else root.path.rstrip("/").rpartition("/")[0]
+            for entry in self._walk(root, skipped):
+                uri = re.sub("^file:/+", "file:/", entry.uri)  # as Spark spells it
                 if uri in found:
                     repeated.append(drop_login(uri))
                     continue
-                found[uri] = (base if root.isDirectory() else base.rpartition("/")[0], status)
-        sources = distinct_sources({uri: (base, _decoded(status)) for uri, (base, status) in found.items()})
-        files = [
-            InputFile(uri, sources[uri], int(status.getLen()), int(status.getModificationTime()))
-            for uri, (_, status) in found.items()
-        ]
+                found[uri] = (base, entry)
+        sources = distinct_sources({uri: (base, entry.path) for uri, (base, entry) in found.items()})
+        files = [InputFile(uri, sources[uri], entry.size, entry.modified) for uri, (_, entry) in found.items()]
         files.sort(key=lambda file: file.source.encode())
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
@@ -61,6 +72,8 @@ class Storage:
         Raises:
             NddupError: if it cannot be opened.
         """
+        if path.startswith("file:/") and self._reads_own:
+            return LocalStorage().read_part(path, start, size)
         try:
             where = self._path(path)
             stream = where.getFileSystem(self._hadoop).open(where)
@@ -96,25 +109,15 @@ class Storage:
 
     def children(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if it is not there."""
-        where = self._path(path)
-        system = where.getFileSystem(self._hadoop)
-        return sorted(str(s.getPath().getName()) for s in system.listStatus(where)) if system.exists(where) else []
+        return [entry.name for entry in self._list(path)]
 
     def times(self, path: str) -> dict[str, int]:
         """When each file in a folder was last written, by name: milliseconds of the file system's clock."""
-        where = self._path(path)
-        system = where.getFileSystem(self._hadoop)
-        found = system.listStatus(where) if system.exists(where) else []
-        return {str(status.getPath().getName()): int(status.getModificationTime()) for status in found}
+        return {entry.name: entry.modified for entry in self._list(path)}
 
     def sizes(self, path: str) -> dict[str, int]:
         """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
-        where = self._path(path)
-        system = where.getFileSystem(self._hadoop)
-        if not system.exists(where):
-            return {}
-        found = {str(status.getPath().getName()): int(status.getLen()) for status in system.listStatus(where)}
-        return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
+        return {entry.name: entry.size for entry in self._list(path) if not entry.name.startswith((".", "_"))}
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it; nothing if it is not there."""
@@ -220,32 +223,47 @@ class Storage:
         except Py4JJavaError:  # with a scheme, and not written as a URI: a blank, a bracket
             return self._make_path(path)
 
-    def _status(self, text: str) -> Any:  # noqa: ANN401
+    def _list(self, path: str) -> list[Entry]:
+        """What is in a folder, by name; empty if it is not there."""
+        where = self._path(path)
+        system = where.getFileSystem(self._hadoop)
+        return self._lister.list_folder(system, where) if system.exists(where) else []
+
+    def _is_own(self, text: str) -> bool:
+        """Whether an INPUT is a path of this machine for Hadoop as well, and the same one."""
+        try:
+            where = self._path(text)
+            system = where.getFileSystem(self._hadoop)
+            is_local = str(system.getClass().getName()) == LOCAL
+            return is_local and str(system.makeQualified(where).toUri().getPath()) == local_path(text)
+        except (Py4JJavaError, ConfigError):
+            return False
+
+    def _status(self, text: str) -> Entry:
         try:
             where = self._path(text)
             system = where.getFileSystem(self._hadoop)
             if system.exists(where):
-                return system.getFileStatus(where)
+                return entry_of(system.getFileStatus(where))
         except Exception as error:
             raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
         raise missing_input(text)
 
-    def _walk(self, status: Any, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Any]:  # noqa: ANN401
-        """Files at or below a status, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
-        path = status.getPath()
-        if not status.isDirectory():
-            yield status
+    def _walk(self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Entry]:
+        """Files at or below an entry, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
+        if not found.is_folder:
+            yield found
             return
-        children = sorted(path.getFileSystem(self._hadoop).listStatus(path), key=lambda s: str(s.getPath().getName()))
-        if below and any(child.getPath().getName() == RUN for child in children):
-            skipped.append((str(path.toUri().getPath()), "results of a run"))
+        where = self._make_path(self._make_uri(found.uri))
+        children = self._lister.list_folder(where.getFileSystem(self._hadoop), where)
+        if below and any(child.name == RUN for child in children):
+            skipped.append((found.path, "results of a run"))
             return
         for child in children:
-            name = str(child.getPath().getName())
-            if name.startswith(("_", ".")):
-                skipped.append((str(child.getPath().toUri().getPath()), "hidden"))
-            elif not child.isDirectory() and BESIDE.fullmatch(name):
-                skipped.append((str(child.getPath().toUri().getPath()), BESIDE_WHY))
+            if child.name.startswith(("_", ".")):
+                skipped.append((child.path, "hidden"))
+            elif not child.is_folder and BESIDE.fullmatch(child.name):
+                skipped.append((child.path, BESIDE_WHY))
             else:
                 yield from self._walk(child, skipped, below=True)
 
@@ -253,10 +271,6 @@ class Storage:
 def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI
     """The file system of a URI: scheme, host and port, whoever logs in."""
     return drop_login(f"{uri.getScheme()}://{uri.getRawAuthority() or ''}/")
-
-
-def _decoded(status: Any) -> str:  # noqa: ANN401
-    return str(status.getPath().toUri().getPath())
 
 
 def _reason(error: Exception) -> str:

@@ -2,21 +2,30 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.input_files import BESIDE_WHY
+from nddup.storage import hadoop_listing
 from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
 
 ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
 
 
-@pytest.fixture(params=["hadoop", "local"])
-def storage(request: pytest.FixtureRequest) -> Storage | LocalStorage:
-    """Hadoop's FileSystem of the session, and this machine's without it: the same answers."""
-    return Storage(request.getfixturevalue("spark")) if request.param == "hadoop" else LocalStorage()
+@pytest.fixture(params=["spark", "hadoop", "each", "local"])
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Storage | LocalStorage:
+    """As Spark's engine finds files; over Hadoop alone; there each status asked; without the session: same answers."""
+    if request.param == "local":
+        return LocalStorage()
+    if request.param != "spark":
+        monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+    if request.param == "each":
+        monkeypatch.setattr(hadoop_listing, "_of_fields", lambda row: row["none"])
+    return Storage(request.getfixturevalue("spark"))
 
 
 def fill(folder: Path, *names: str) -> Path:
@@ -197,3 +206,27 @@ def test_a_path_within_a_folder_is_told_from_one_beside_it(storage: Storage, tmp
     assert storage.is_within(f"{tmp_path}/out", f"{tmp_path}/out")
     assert not storage.is_within(f"{tmp_path}/out2", f"{tmp_path}/out")
     assert not storage.is_within(str(tmp_path), f"{tmp_path}/out")
+
+
+@pytest.mark.parametrize("way", ["own", "hadoop"])
+def test_a_file_more_is_no_call_to_java_more(
+    way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls grow with the folders: of 300 files in three, far fewer than files."""
+    fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
+    if way == "hadoop":
+        monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+    storage, client = Storage(spark), spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
+    calls, send = list[str](), client.send_command
+
+    def count(command: str, *given: Any, **how: Any) -> Any:  # noqa: ANN401 - as py4j has it
+        calls.append(command)
+        return send(command, *given, **how)
+
+    monkeypatch.setattr(client, "send_command", count)
+
+    found = storage.list_inputs([str(tmp_path)])
+
+    assert len(found.files) == 300
+    asked = [call for call in calls if not call.startswith("m\nd\n")]  # without what Python says it has forgotten
+    assert 0 < len(asked) <= 40

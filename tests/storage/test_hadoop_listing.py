@@ -1,0 +1,52 @@
+"""What statuses of Hadoop's file systems say, in the forms that they have; no Java is needed."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nddup.storage.hadoop_listing import Entry, FolderLister
+
+PLAIN = {"path": {"uri": "hdfs://lake/d/a%20b%3F[1].xml"}, "length": 3, "isdir": False, "modification_time": 7,
+         "permission": None, "owner": "x"}  # fmt: skip
+FOLDER = {"path": {"uri": "hdfs://lake/d/deep"}, "length": 0, "isdir": True, "modification_time": 8}
+VIEW = {"myFs": {**PLAIN, "path": {"uri": "file:/mnt/a.xml"}}, "modifiedPath": {"uri": "viewfs://lake/d/a.xml"},
+        "path": None, "length": 0, "isdir": None, "modification_time": 0}  # fmt: skip
+
+
+def status(name: str) -> Any:  # noqa: ANN401 - as Java has it
+    """A status that answers each question."""
+    uri = SimpleNamespace(toString=lambda: f"odd://{name}", getPath=lambda: f"/{name}")
+    path = SimpleNamespace(toUri=lambda: uri)
+    asked = {"getPath": path, "getLen": 5, "getModificationTime": 6, "isDirectory": False}
+    return SimpleNamespace(**{question: lambda answer=answer: answer for question, answer in asked.items()})
+
+
+SYSTEM = SimpleNamespace(listStatus=lambda _: [status("b"), status("a")])
+
+
+def listed(text: str | None) -> list[Entry]:
+    """A folder of two statuses of which Java writes this."""
+    lister = FolderLister(None)
+    lister._mapper = SimpleNamespace(writeValueAsString=lambda _: text)  # noqa: SLF001
+    return lister.list_folder(SYSTEM, None)
+
+
+def test_plain_statuses_and_those_of_a_view() -> None:
+    """The path is the address without its escapes; a view has its own address and the facts of what it shows."""
+    assert listed(json.dumps([FOLDER, PLAIN, VIEW])) == [
+        Entry("hdfs://lake/d/a%20b%3F[1].xml", "/d/a b?[1].xml", is_folder=False, size=3, modified=7),
+        Entry("viewfs://lake/d/a.xml", "/d/a.xml", is_folder=False, size=3, modified=7),
+        Entry("hdfs://lake/d/deep", "/d/deep", is_folder=True, size=0, modified=8),
+    ]
+
+
+@pytest.mark.parametrize("text", [None, "", "{}x", '[{"path": null}]', '[{"path": {"uri": "a:/b"}, "isdir": true}]'])
+def test_statuses_that_cannot_be_written_are_asked(text: str | None) -> None:
+    """A file system of another kind, or a Spark without the library, is listed all the same."""
+    asked = [Entry(f"odd://{name}", f"/{name}", is_folder=False, size=5, modified=6) for name in "ab"]
+
+    assert listed(text) == asked
+    lister = FolderLister(SimpleNamespace(com=None))
+    assert lister.list_folder(SYSTEM, None) == asked
