@@ -14,6 +14,14 @@ from pyspark.sql import functions as F
 HEAVY = 100_000
 """Rows of one key that a task takes: under 100 MB of narrow rows. A key with as many is heavy."""
 
+MOST_BROADCAST = 1_000_000
+"""Rows of a small side that are sent to every executor, some 100 bytes each, so that the other side is not shuffled."""
+
+
+def beside(few: DataFrame, rows: int) -> DataFrame:
+    """The small side of a join, `rows` in all: broadcast, unless it has outgrown that; then both sides are shuffled."""
+    return F.broadcast(few) if rows <= MOST_BROADCAST else few.hint("merge")
+
 
 def count_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
     """The rows with `n`: how many rows have the key, if that is `HEAVY` or more; else 0.

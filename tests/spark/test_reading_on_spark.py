@@ -14,6 +14,7 @@ from nddup.scanning.collection import find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.spark.heavy_keys import MOST_BROADCAST
 from nddup.spark.pairing import collapse
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import REJECTS
@@ -34,13 +35,28 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(key, str(value))
 
 
-def read(spark: SparkSession, *inputs: Path, **settings: dict[str, Any]) -> DataFrame:
+def read(spark: SparkSession, *inputs: Path, splits: int = 0, **settings: dict[str, Any]) -> DataFrame:
     """Numbered records of these inputs, as the job reads them."""
     config = build_config(settings, origin="test")
     files = Storage(spark)
     found = find_files(files, [str(path) for path in inputs], config.input)
     records = scan(spark, found, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
-    return collapse.number(records, collapse.split_offsets(records))
+    return collapse.number(records, collapse.split_offsets(records), splits)
+
+
+@pytest.mark.usefixtures("small_splits")
+def test_splits_too_many_to_broadcast_give_the_same_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    """Then records and offsets are shuffled: their plan has no broadcast, the records the same keys."""
+    for name in ("a", "b"):
+        lines = (f'{{"id": "{name}{number}", "text": "{"word " * 20}{number}"}}\n' for number in range(100))
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    numbered = read(spark, tmp_path)
+    shuffled = read(spark, tmp_path, splits=MOST_BROADCAST + 1)
+
+    assert shuffled.select("source", "split").distinct().count() > 10
+    assert rows(shuffled.select("doc_key", "record", "doc_id")) == rows(numbered.select("doc_key", "record", "doc_id"))
+    plans = [table._jdf.queryExecution().optimizedPlan().toString() for table in (numbered, shuffled)]  # noqa: SLF001
+    assert ["strategy=merge" in plan for plan in plans] == [False, True]
 
 
 def rows(table: DataFrame) -> list[Row]:

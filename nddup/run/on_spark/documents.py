@@ -57,7 +57,7 @@ class Sketched:
     lexicon: Lexicon | None
     inputs: Inputs | None
     """None where texts were given: they are not read again."""
-    offsets: DataFrame | None
+    offsets: Saved | None
     """How many records come before each split of a file; None where nobody reads them."""
     metrics: SketchMetrics
 
@@ -81,7 +81,7 @@ class _Made(NamedTuple):
     documents: Saved
     rejects: Saved
     inputs: Inputs | None
-    offsets: DataFrame | None
+    offsets: Saved | None
 
 
 def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
@@ -130,7 +130,7 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     if isinstance(source, Collection):
         again = source.read_whole(set(documents.noted["read_again"]))
         inputs = _inputs(job, again, offsets.noted["splitting"] if offsets else {})
-    return _Made(documents, rejects, inputs, offsets.table if offsets else None)
+    return _Made(documents, rejects, inputs, offsets)
 
 
 def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
@@ -147,7 +147,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
-    numbered = collapse.number(records.saved.table, offsets.table)
+    numbered = collapse.number(records.saved.table, offsets.table, offsets.rows)
     is_large = records.saved.rows >= heavy_keys.HEAVY
     with persisted(collapse.find_repeats(numbered)) as repeats:
         documents, rejects = job.find("documents"), job.find("rejects")
@@ -159,7 +159,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             gathered = collapse.gather_rejects(numbered, repeats, silent, is_large=is_large)
             written = job.write("rejects", gathered)
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
-    return _Made(documents, rejects, records.inputs, offsets.table)
+    return _Made(documents, rejects, records.inputs, offsets)
 
 
 def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:

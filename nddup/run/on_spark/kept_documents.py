@@ -37,7 +37,8 @@ def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
         folder.clear("kept")
         where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
         with set_to(job.spark, inputs.splitting):
-            contents = key_contents(inputs.scan(Contents(job.config.input.charset)), offsets)
+            found_again = inputs.scan(Contents(job.config.input.charset))
+            contents = key_contents(found_again, offsets.table, offsets.rows)
             _write_all(_choose_kept(contents, found), where, form, expected=found.kept)
         _name_parts(files_of(job.spark), where, form)
         if is_connect(job.spark):

@@ -14,24 +14,30 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.matching.preference import Order, order_key, values_of
-from nddup.spark.heavy_keys import join_found
+from nddup.spark.heavy_keys import beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
 
-def number(records: DataFrame, offsets: DataFrame) -> DataFrame:
+def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame:
     """Give each record its ordinal in its file and its rank in the collection, and each document its id.
 
     The rank `doc_key` counts all records in the order (source, record) from 0. Rejects are counted too, so the keys of
     documents have gaps. Ranks are sums of counts per split, so they do not depend on how files were split.
 
+    Args:
+        records: all records.
+        offsets: what is before each split.
+        splits: rows of the offsets.
+
     Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
-    Shuffles:  none; the offsets, a row a split, are broadcast.    Actions:  none.
+    Shuffles:  none; the offsets, a row a split, are broadcast. The records, where splits are very many (`heavy_keys`).
+    Actions:   none.
     """
     require(records, RECORDS, stage="read")
     require(offsets, OFFSETS, stage="read")
     numbered = (
-        records.join(F.broadcast(offsets), ["source", "split"])
+        records.join(beside(offsets, splits), ["source", "split"])
         .withColumn("doc_key", F.col("before") + F.col("seq"))
         .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
     )

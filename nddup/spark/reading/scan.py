@@ -23,6 +23,7 @@ from nddup.scanning.collection import Collection, Files, Group, is_hidden
 from nddup.scanning.found import Batches, Consumer, Limits
 from nddup.scanning.given_texts import read_texts
 from nddup.scanning.whole_files import StoredFile, read_files
+from nddup.spark.heavy_keys import beside
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, rows_of
 from nddup.spark.reading.splits import read_chunks
@@ -125,15 +126,16 @@ def sources_cut_short(spark: SparkSession, group: Group, *, max_record: int) -> 
     return sizes.join(came, "source", "left").where(is_short).select("source")
 
 
-def key_contents(contents: DataFrame, offsets: DataFrame) -> DataFrame:
-    """The content of every record under its `doc_key`, for writing the kept documents.
+def key_contents(contents: DataFrame, offsets: DataFrame, splits: int) -> DataFrame:
+    """The content of every record under its `doc_key`, for writing the kept documents; `splits`: rows of the offsets.
 
     Schema in:   CONTENTS; source string, split long, before long (records before the split)
     Schema out:  doc_key long, content string (decoded, markup kept), line string (JSON lines: the line as it came)
-    Shuffles:  none; `offsets` is broadcast.    Actions:  none.
+    Shuffles:  none; `offsets` is broadcast. The contents, where splits are very many (`heavy_keys`).
+    Actions:   none.
     """
     require(contents, CONTENTS, stage="keep")
-    return contents.join(F.broadcast(offsets), ["source", "split"]).select(
+    return contents.join(beside(offsets, splits), ["source", "split"]).select(
         (F.col("before") + F.col("seq")).alias("doc_key"), "content", "line"
     )
 
