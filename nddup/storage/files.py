@@ -7,6 +7,7 @@ file (decompressed), small text files, markers, removal.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,7 +17,7 @@ from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
 from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
 from nddup.scanning.local_paths import local_path, uri_of
-from nddup.storage.hadoop_listing import Entry, FolderLister, entry_of
+from nddup.storage.hadoop_listing import Entry, entry_of, list_folder
 from nddup.storage.local_storage import LocalStorage
 
 LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
@@ -31,9 +32,6 @@ class Storage:
         self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         self._jvm = jvm
-        self._lister = FolderLister(jvm)
-        # Of the machine's own files Hadoop knows no more than Python, which needs no call to Java for each.
-        self._reads_own = self._is_own("file:/")
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths: literal, folders recursive.
@@ -227,7 +225,12 @@ class Storage:
         """What is in a folder, by name; empty if it is not there."""
         where = self._path(path)
         system = where.getFileSystem(self._hadoop)
-        return self._lister.list_folder(system, where) if system.exists(where) else []
+        return list_folder(self._jvm, system, where) if system.exists(where) else []
+
+    @cached_property
+    def _reads_own(self) -> bool:
+        """Whether Hadoop knows no more of this machine's files than Python, which needs no call to Java for each."""
+        return self._is_own("file:/")
 
     def _is_own(self, text: str) -> bool:
         """Whether an INPUT is a path of this machine for Hadoop as well, and the same one."""
@@ -255,7 +258,7 @@ class Storage:
             yield found
             return
         where = self._make_path(self._make_uri(found.uri))
-        children = self._lister.list_folder(where.getFileSystem(self._hadoop), where)
+        children = list_folder(self._jvm, where.getFileSystem(self._hadoop), where)
         if below and any(child.name == RUN for child in children):
             skipped.append((found.path, "results of a run"))
             return

@@ -5,7 +5,7 @@ start a program for each file of a local disk. Where a file system's statuses ca
 """
 
 import json
-from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -28,26 +28,31 @@ class Entry(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-class FolderLister:
-    """Lists folders of one session. Calls to Java: six for each folder; of unusual file systems ten for each file."""
+def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN401 - Java objects
+    """What is in a folder, by name; of a file, the file itself. Raises what Java raises where it is not there.
 
-    def __init__(self, jvm: Any) -> None:  # noqa: ANN401 - py4j's view of Java
-        self._mapper: Any = None
-        with suppress(Py4JError, AttributeError, TypeError):  # a Spark without this library: then each status is asked
-            jackson = jvm.com.fasterxml.jackson
-            visible, of = jackson.annotation.JsonAutoDetect.Visibility, jackson.annotation.PropertyAccessor
-            mapper = jackson.databind.ObjectMapper()
-            mapper.setVisibility(of.ALL, visible.NONE).setVisibility(of.FIELD, visible.ANY)
-            self._mapper = mapper
+    Calls to Java: two; of file systems with unusual statuses ten for each file.
+    """
+    statuses = system.listStatus(path)
+    try:
+        found = [_of_fields(row) for row in json.loads(_mapper_of(jvm).writeValueAsString(statuses))]
+    except (Py4JError, AttributeError, KeyError, TypeError, ValueError):
+        found = [entry_of(status) for status in statuses]
+    return sorted(found, key=lambda entry: entry.name)
 
-    def list_folder(self, system: Any, path: Any) -> list[Entry]:  # noqa: ANN401 - Java objects
-        """What is in a folder, by name; of a file, the file itself. Raises what Java raises where it is not there."""
-        statuses = system.listStatus(path)
-        try:
-            found = [_of_fields(row) for row in json.loads(self._mapper.writeValueAsString(statuses))]
-        except (Py4JError, AttributeError, KeyError, TypeError, ValueError):
-            found = [entry_of(status) for status in statuses]
-        return sorted(found, key=lambda entry: entry.name)
+
+@lru_cache(maxsize=1)
+def _mapper_of(jvm: Any) -> Any:  # noqa: ANN401 - Java objects
+    """What writes fields as JSON. Made once for a session: to look up a class of Java is to search all jars.
+
+    Raises:
+        Py4JError, TypeError: in a Spark without this library.
+    """
+    jackson = jvm.com.fasterxml.jackson
+    visible, of = jackson.annotation.JsonAutoDetect.Visibility, jackson.annotation.PropertyAccessor
+    mapper = jackson.databind.ObjectMapper()
+    mapper.setVisibility(of.ALL, visible.NONE).setVisibility(of.FIELD, visible.ANY)
+    return mapper
 
 
 def entry_of(status: Any) -> Entry:  # noqa: ANN401 - a Java object

@@ -1,12 +1,16 @@
 """What statuses of Hadoop's file systems say, in the forms that they have; no Java is needed."""
 
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from nddup.storage.hadoop_listing import Entry, FolderLister
+from nddup.storage import hadoop_listing
+from nddup.storage.hadoop_listing import Entry, list_folder
+
+Listed = Callable[[str | None], list[Entry]]
 
 PLAIN = {"path": {"uri": "hdfs://lake/d/a%20b%3F[1].xml"}, "length": 3, "isdir": False, "modification_time": 7,
          "permission": None, "owner": "x"}  # fmt: skip
@@ -26,14 +30,19 @@ def status(name: str) -> Any:  # noqa: ANN401 - as Java has it
 SYSTEM = SimpleNamespace(listStatus=lambda _: [status("b"), status("a")])
 
 
-def listed(text: str | None) -> list[Entry]:
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
     """A folder of two statuses of which Java writes this."""
-    lister = FolderLister(None)
-    lister._mapper = SimpleNamespace(writeValueAsString=lambda _: text)  # noqa: SLF001
-    return lister.list_folder(SYSTEM, None)
+
+    def say(text: str | None) -> list[Entry]:
+        mapper = SimpleNamespace(writeValueAsString=lambda _: text)
+        monkeypatch.setattr(hadoop_listing, "_mapper_of", lambda _: mapper)
+        return list_folder(None, SYSTEM, None)
+
+    return say
 
 
-def test_plain_statuses_and_those_of_a_view() -> None:
+def test_plain_statuses_and_those_of_a_view(listed: Listed) -> None:
     """The path is the address without its escapes; a view has its own address and the facts of what it shows."""
     assert listed(json.dumps([FOLDER, PLAIN, VIEW])) == [
         Entry("hdfs://lake/d/a%20b%3F[1].xml", "/d/a b?[1].xml", is_folder=False, size=3, modified=7),
@@ -43,10 +52,15 @@ def test_plain_statuses_and_those_of_a_view() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "{}x", '[{"path": null}]', '[{"path": {"uri": "a:/b"}, "isdir": true}]'])
-def test_statuses_that_cannot_be_written_are_asked(text: str | None) -> None:
+def test_statuses_that_cannot_be_written_are_asked(text: str | None, listed: Listed) -> None:
     """A file system of another kind, or a Spark without the library, is listed all the same."""
     asked = [Entry(f"odd://{name}", f"/{name}", is_folder=False, size=5, modified=6) for name in "ab"]
 
     assert listed(text) == asked
-    lister = FolderLister(SimpleNamespace(com=None))
-    assert lister.list_folder(SYSTEM, None) == asked
+
+
+def test_a_spark_without_the_library_asks_each() -> None:
+    """Then there is no such class."""
+    found = list_folder(SimpleNamespace(com=None), SYSTEM, None)
+
+    assert [(entry.name, entry.size) for entry in found] == [("a", 5), ("b", 5)]
