@@ -1,0 +1,44 @@
+"""Where a server of Spark Connect has no MLlib the pivot miner mines everything, which is said."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nddup.errors import ConfigError
+from nddup.run.on_spark import clustering
+from nddup.run.on_spark.clustering import _choose_miner
+from nddup.settings.load import build_config
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], *, is_connect: bool, can_fit: bool) -> str:
+    """The miner of a job whose session is of this kind."""
+    monkeypatch.setattr(clustering, "is_connect", lambda _: is_connect)
+    monkeypatch.setattr(clustering.mine_components, "can_fit", lambda _: can_fit)
+    job: Any = SimpleNamespace(spark=None, config=build_config({"clusters": settings}, origin="test"))
+    return _choose_miner(job)
+
+
+def test_a_classic_session_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has MLlib; asking would cost a fit."""
+    assert choose(monkeypatch, {}, is_connect=False, can_fit=False) == "auto"
+    assert choose(monkeypatch, {"miner": "fpgrowth"}, is_connect=False, can_fit=False) == "fpgrowth"
+
+
+def test_the_settings_hold_where_mllib_is(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Modes that mine no sets, and `pivot`, ask for none."""
+    assert choose(monkeypatch, {}, is_connect=True, can_fit=True) == "auto"
+    assert choose(monkeypatch, {"mode": "partition"}, is_connect=True, can_fit=False) == "pivot"
+    assert choose(monkeypatch, {"miner": "pivot"}, is_connect=True, can_fit=False) == "pivot"
+    assert caplog.text == ""
+
+
+def test_the_other_miner_is_taken_and_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Not silently where FP-Growth was left to be chosen, and not at all where it was asked for."""
+    with caplog.at_level(logging.WARNING, logger="nddup"):
+        assert choose(monkeypatch, {}, is_connect=True, can_fit=False) == "pivot"
+    assert "no MLlib: the pivot miner" in caplog.text
+
+    with pytest.raises(ConfigError, match=r"clusters\.miner: fpgrowth: this Spark server has no MLlib"):
+        choose(monkeypatch, {"miner": "fpgrowth"}, is_connect=True, can_fit=False)
