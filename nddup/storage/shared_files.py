@@ -16,7 +16,6 @@ from nddup.redaction import drop_login
 from nddup.scanning.input_files import InputFile, Listing
 from nddup.scanning.local_paths import local_path, uri_of
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.machine import is_local
 
 WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
 
@@ -43,14 +42,18 @@ class SharedStorage(LocalStorage):
             self._require_same(min(seen, key=lambda file: file.size))
         return Listing(files, listing.skipped, listing.repeated)
 
+    def exists(self, path: str) -> bool:
+        """As `LocalStorage.exists`. ConfigError: for a path of another file system."""
+        _require_local(path, path)
+        return super().exists(path)
+
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; of the first that is made, ask the server for a file in it. One small action.
 
         Raises:
-            ConfigError: if it is no path of this machine.
+            ConfigError: for a path of another file system.
             OutputError: if it cannot be made or written, or the server does not see what lies there.
         """
-        _require_local(path, path)
         is_new = not self.exists(path)
         super().make_folder(path)
         if self._is_seen:
@@ -84,5 +87,7 @@ class SharedStorage(LocalStorage):
 
 
 def _require_local(what: str, path: str) -> None:
-    if not is_local(path):
-        raise ConfigError(f"{drop_login(what)}: {WHERE}")
+    try:
+        local_path(path)
+    except ConfigError as error:
+        raise ConfigError(f"{drop_login(what)}: {WHERE}") from error

@@ -10,12 +10,13 @@ from nddup.errors import ConfigError
 from nddup.run.on_spark import clustering
 from nddup.run.on_spark.clustering import _choose_miner
 from nddup.settings.load import build_config
+from nddup.spark.clustering import mine_components
 
 
 def choose(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], *, is_connect: bool, can_fit: bool) -> str:
     """The miner of a job whose session is of this kind."""
     monkeypatch.setattr(clustering, "is_connect", lambda _: is_connect)
-    monkeypatch.setattr(clustering.mine_components, "can_fit", lambda _: can_fit)
+    monkeypatch.setattr(mine_components, "can_fit", lambda _: can_fit)
     job: Any = SimpleNamespace(spark=None, config=build_config({"clusters": settings}, origin="test"))
     return _choose_miner(job)
 
