@@ -15,11 +15,12 @@ from nddup.errors import ConfigError, first_line
 from nddup.redaction import IN_PLANS, follow
 from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
 from nddup.run.java import class_archive
+from nddup.run.java.hadoop_settings import drop_unused_defaults
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
 from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
 from nddup.run.reach_master import require_reachable
-from nddup.spark.reach import reach
+from nddup.spark.reach import is_connect, reach
 from nddup.storage.machine import is_submitted
 
 RUNTIME = {
@@ -100,7 +101,8 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
         require_client()
     options = {**START, **settings_for(settings)}
     java = find_java()
-    if not is_submitted() and SparkSession.getActiveSession() is None:
+    is_new = not is_submitted() and SparkSession.getActiveSession() is None
+    if is_new:
         options = _options_of_new(master or "local[*]", options, java, is_small=is_small)
         require_reachable(options["spark.master"])
     elif is_submitted() and master:
@@ -118,6 +120,8 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     for key, value in settings_for(settings).items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
+    if is_new and is_small and options["spark.master"].startswith("local") and not is_connect(spark):
+        drop_unused_defaults(spark)
     follow(reach(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
 
