@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled
-from nddup.matching.threshold import Threshold
 from nddup.sketching.permutations import GOLDEN, ONE, mix_id
 
 COMMON = 4
@@ -85,7 +84,12 @@ def _order(
     return ordered
 
 
-def prefix_lengths(sizes: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int32]:
-    """How many of its first features each sketch needs to meet every near-duplicate, (n,); 0 where it can have none."""
-    lengths: NDArray[np.int32] = np.maximum(sizes - threshold.bounds(sizes) + 1, 0).astype(np.int32)
+def prefix_lengths(sizes: NDArray[np.int32], bounds: NDArray[np.int32]) -> NDArray[np.int32]:
+    """How many of its first features each sketch needs to meet every near-duplicate, (n,); 0 where it can have none.
+
+    Args:
+        sizes: (n,), of the sketches.
+        bounds: (n,), the least overlap of each with a near-duplicate (`Threshold.bounds`).
+    """
+    lengths: NDArray[np.int32] = np.maximum(sizes - bounds + 1, 0).astype(np.int32)
     return lengths

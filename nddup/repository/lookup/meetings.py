@@ -95,7 +95,8 @@ def build_postings(rows: Rows, matching: Matching) -> Postings:
     common, counts = np.empty(0, np.uint32), np.empty(0, np.int32)
     if matching.finder is None:
         common, counts = count_common(rows.sketches)
-    offsets, features, lengths = _probe(rows.sketches, common, counts, matching)
+    bounds = matching.threshold.bounds(np.diff(rows.sketches.offsets).astype(np.int32))
+    offsets, features, lengths = _probe(rows.sketches, bounds, common, counts, matching)
     sizes = np.diff(offsets)
     posted = np.where(lengths > 0, sizes, 0) if matching.threshold.is_containment else lengths
     places = (np.arange(len(features)) - np.repeat(offsets[:-1], sizes)).astype(np.int32)
@@ -107,15 +108,14 @@ def build_postings(rows: Rows, matching: Matching) -> Postings:
 
 
 def _probe(
-    sketches: Ragged, common: Features, counts: NDArray[np.int32], matching: Matching
+    sketches: Ragged, bounds: NDArray[np.int32], common: Features, counts: NDArray[np.int32], matching: Matching
 ) -> tuple[NDArray[np.int64], Features, NDArray[np.int32]]:
     """The features of each sketch in order, as offsets and hashes; and how many of the first make its prefix."""
     sizes = np.diff(sketches.offsets).astype(np.int32)
     if matching.finder is None:
-        return *order_features(sketches, common, counts), prefix_lengths(sizes, matching.threshold)
+        return *order_features(sketches, common, counts), prefix_lengths(sizes, bounds)
     keys = matching.finder.keys(sketches)
-    is_possible = matching.threshold.bounds(sizes) <= sizes
-    lengths = np.where(is_possible, np.diff(keys.offsets), 0).astype(np.int32)
+    lengths = np.where(bounds <= sizes, np.diff(keys.offsets), 0).astype(np.int32)
     return keys.offsets, hash_ids(keys.values), lengths
 
 
@@ -129,12 +129,13 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
 
     Cost: of each given sketch a look-up of its prefix features, a sort of who holds them, and a comparison with each.
     """
-    probe_offsets, features, lengths = _probe(given.sketches, postings.common, postings.common_holders, matching)
     threshold = matching.threshold
     sizes = np.diff(given.sketches.offsets).astype(np.int32)
+    bounds = threshold.bounds(sizes)
+    common = (postings.common, postings.common_holders)
+    probe_offsets, features, lengths = _probe(given.sketches, bounds, *common, matching)
     is_containment = threshold.is_containment
     probed = np.diff(probe_offsets).astype(np.int32) if is_containment else lengths
-    bounds = threshold.bounds(sizes)
 
     first, last = _find_lists(postings.features, probe_offsets, features, probed)
     stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets)
