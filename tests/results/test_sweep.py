@@ -188,7 +188,7 @@ def test_inputs_may_lie_elsewhere_than_the_output(tmp_path: Path, monkeypatch: p
             listed.append(inputs)
             return Listing((), (), ())
 
-    monkeypatch.setattr("nddup.storage.files.Storage", Hadoop)
+    monkeypatch.setattr("nddup.storage.session_files.Storage", Hadoop)
     monkeypatch.setattr(Engines, "spark", None)
 
     engines = Engines(["hdfs:///pages"], str(tmp_path / "sweep"), load_config(), master=None, truth=None)

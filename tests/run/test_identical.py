@@ -116,7 +116,7 @@ def test_the_collection_has_something_of_everything(first: Run) -> None:
 @pytest.mark.parametrize(
     "other",
     [("1", 64 << 10, (2, 0, 1)), ("7", 1 << 20, (1, 2, 0))],
-    ids=["one partition", "three partitions"],
+    ids=["one partition", "seven partitions"],
 )
 def test_another_machine_and_another_order_change_nothing(
     spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, other: tuple[str, int, Order]
