@@ -249,7 +249,11 @@ def test_only_these_rooms_run_spark_jobs() -> None:
 
 @pytest.mark.parametrize(
     ("name", "owners"),
-    [("_jvm", {"files.py"}), ("_jsc", {"files.py", "reach.py"}), ("sparkContext", {"reach.py"})],
+    [
+        ("_jvm", {"files.py", "hadoop_settings.py"}),
+        ("_jsc", {"files.py", "hadoop_settings.py", "reach.py"}),
+        ("sparkContext", {"hadoop_settings.py", "reach.py"}),
+    ],
 )
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
     """Storage reaches Hadoop's FileSystem, `reach` its context: Spark Connect has neither."""
