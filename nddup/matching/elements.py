@@ -158,11 +158,9 @@ def pack_classes(classes: NDArray[np.uint8], lengths: NDArray[np.int64]) -> tupl
         >>> packed.tolist(), sizes.tolist(), unpack_classes(packed, np.array([3, 1])).tolist()
         ([33, 3, 15], [2, 1], [1, 2, 3, 15])
     """
-    sizes, place, is_upper = _halves(lengths)
-    packed = np.zeros(int(sizes.sum()), np.uint8)
-    lowered = np.minimum(classes, LAST_CLASS)
-    packed[place[~is_upper]] = lowered[~is_upper]
-    packed[place[is_upper]] |= lowered[is_upper] << 4
+    sizes = (lengths + 1) // 2
+    packed = np.empty(int(sizes.sum()), np.uint8)
+    _pack_runs(classes, lengths, packed)
     return packed, sizes
 
 
@@ -172,18 +170,39 @@ def unpack_classes(packed: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDA
     Raises:
         ValueError: if there are not as many bytes as such runs have.
     """
-    sizes, place, is_upper = _halves(lengths)
-    if sizes.sum() != len(packed):
-        raise ValueError(f"expected {sizes.sum()} bytes of classes, got {len(packed)}")
-    both = packed[place]
-    return np.where(is_upper, both >> 4, both & LAST_CLASS).astype(np.uint8)
+    expected = int(((lengths + 1) // 2).sum())
+    if expected != len(packed):
+        raise ValueError(f"expected {expected} bytes of classes, got {len(packed)}")
+    classes = np.empty(int(lengths.sum()), np.uint8)
+    _unpack_runs(packed, lengths, classes)
+    return classes
 
 
-def _halves(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """The bytes of each run, and of each class its byte and whether it is in the upper half of that."""
-    sizes = (lengths + 1) // 2
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return sizes, np.repeat(np.cumsum(sizes) - sizes, lengths) + within // 2, within % 2 == 1
+@compiled
+def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
+    """Two classes to a byte, the first in its lower half; a run begins with a byte of its own."""
+    at = byte = 0
+    for run in range(len(lengths)):
+        for place in range(lengths[run]):
+            lowered = min(classes[at + place], LAST_CLASS)
+            if place & 1:
+                packed[byte + (place >> 1)] |= lowered << 4
+            else:
+                packed[byte + (place >> 1)] = lowered
+        at += lengths[run]
+        byte += (lengths[run] + 1) >> 1
+
+
+@compiled
+def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes: NDArray[np.uint8]) -> None:
+    """The reverse of `_pack_runs`."""
+    at = byte = 0
+    for run in range(len(lengths)):
+        for place in range(lengths[run]):
+            both = packed[byte + (place >> 1)]
+            classes[at + place] = both >> 4 if place & 1 else both & LAST_CLASS
+        at += lengths[run]
+        byte += (lengths[run] + 1) >> 1
 
 
 @compiled
