@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ class Measured:
 
 def run(options: argparse.Namespace) -> None:
     """Write the texts once, run the systems in turn, print and keep the table."""
-    names = options.systems.split(",") if options.systems else [*OURS, *PEERS]
+    names = re.split(r",(?! )", options.systems) if options.systems else [*OURS, *PEERS]  # one has a comma and a blank
     unknown = sorted(set(names) - {*OURS, *PEERS})
     if unknown:
         raise SystemExit(f"peers: no system {', '.join(unknown)}; there are {', '.join([*OURS, *PEERS])}")
