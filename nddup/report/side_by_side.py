@@ -1,24 +1,25 @@
 """Two texts side by side as HTML, the words that only one of them has marked."""
 
-from difflib import SequenceMatcher
 from html import escape
 from itertools import pairwise
 
+from rapidfuzz.distance import LCSseq
+
 MOST_WORDS = 1_000
-"""Words of each text that are compared: the comparison takes the square of it at worst, some tenths of a second."""
+"""Words of each text that are shown and compared, in a millisecond: more is not read."""
 
 _BOX = "flex:1;min-width:16em;max-height:24em;overflow:auto;border:1px solid;padding:6px;white-space:normal"
 
 
 def side_by_side(names: tuple[str, str], texts: tuple[str, str]) -> str:
-    """Both texts, their words in order; what is not in the longest common parts is marked. Case is not compared.
+    """Both texts, their words in order; those outside the longest common subsequence are marked. Case is not compared.
 
     Texts longer than `MOST_WORDS` words are cut there, and it is said.
     """
     words = [text.split() for text in texts]
     cut = [row[:MOST_WORDS] for row in words]
     first, second = ([word.casefold() for word in row] for row in cut)
-    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    blocks = LCSseq.opcodes(first, second).as_matching_blocks()
     columns = []
     for side, name in enumerate(names):
         common = [(block[side], block[side] + block.size) for block in blocks]
