@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nddup.report.data_documents import DOCUMENTS_EACH, StoredTexts, document_chunks, state_of
 from nddup.report.data_families import FAMILIES_EACH, family_chunks
@@ -114,21 +115,29 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
 
 def _weakest(shown: Content, cells: list[int]) -> list[tuple[int, int]]:
     """Of each cluster the lowest resemblance in 1/1000 or -1, and of which pairs it is that."""
-    resemblance = shown.cells["resemblance"].to_numpy(zero_copy_only=False)
+    listed, known, lowest = _lowest(shown.cells["resemblance"].to_numpy(zero_copy_only=False), np.array(cells))
     larger = {row["rank"]: row for row in shown.weakest.to_pylist()}
     found = []
-    for rank, (size, (low, high)) in enumerate(zip(shown.clusters["size"].to_pylist(), pairwise(cells), strict=True)):
+    for rank, size in enumerate(shown.clusters["size"].to_pylist()):
         if rank in larger:
             pairs, estimated, least = (larger[rank][name] for name in ("pairs", "estimated", "least"))
-        elif size <= shown.matrix_each:
-            values = resemblance[low:high]
-            pairs, estimated = high - low, int(np.count_nonzero(~np.isnan(values)))
-            least = float(np.nanmin(values)) if estimated else None
+        elif size <= shown.matrix_each and known[rank]:
+            pairs, estimated, least = listed[rank], known[rank], lowest[rank]
         else:
             pairs, estimated, least = 0, 0, None
         of = UNKNOWN if least is None else ALL if pairs == estimated == size * (size - 1) // 2 else LISTED_ONLY
         found.append((-1 if least is None else int(least * 1_000 + 1e-6), of))
     return found
+
+
+def _lowest(resemblance: NDArray[np.float64], cells: NDArray[np.int64]) -> tuple[list[int], list[int], list[float]]:
+    """Of the rows of each cluster how many there are, how many have a resemblance, and the lowest; 0 without rows."""
+    listed = np.diff(cells)
+    known = np.diff(np.concatenate([[0], np.cumsum(~np.isnan(resemblance))])[cells])
+    lowest = np.zeros(len(listed))
+    if listed.any():
+        lowest[listed > 0] = np.fmin.reduceat(resemblance[: cells[-1]], cells[:-1][listed > 0])
+    return listed.tolist(), known.tolist(), lowest.tolist()
 
 
 def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, list[int]]:
