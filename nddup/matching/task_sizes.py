@@ -1,15 +1,23 @@
 """How many tasks the pairs stage needs, and how many ids one takes: from the memory of a task, by one formula.
 
-A task of memory M keeps M / 32 ids of sketches, 8 bytes each: they are there as they came, in the order of their nodes,
-and once more on their way out. It takes M / 8 bytes of postings; while candidates are found they are some three times
-that. How long the prefixes are is known only when they have been cut: half their greatest length is expected, more than
-was ever seen (`docs/operations.md`).
+Of the memory of a task, `BASE_BYTES` are taken before it has a row. With M bytes besides it keeps M / 32 ids of
+sketches, 8 bytes each: they are there as they came, in the order of their nodes, and once more on their way out. It
+takes M / 8 bytes of postings; while candidates are found they are some three times that. How long the prefixes are is
+known only when they have been cut: half their greatest length is expected, more than was ever seen
+(`docs/operations.md`).
 """
 
 import math
 from typing import NamedTuple
 
 from nddup.matching.threshold import Threshold
+
+BASE_BYTES = 800 << 20
+"""Memory of a task before it has a row: what Python, Arrow and the compiled kernels take of its addresses. Spark limits
+these, not the pages that are used."""
+
+LEAST_SHARE = 8
+"""Of a memory hardly larger than that, the part 1/LEAST_SHARE counts, so that the number of tasks has a bound."""
 
 BYTES_OF_ID = 32
 """Memory of a task for each id it keeps."""
@@ -59,8 +67,9 @@ def tasks_needed(volume: Volume, memory: int) -> int:
 
     Example:
         >>> tasks_needed(Volume(ids=2 * 10**11, prefix_share=0.2), memory=2 << 30)
-        5812
+        9537
     """
-    by_ids = volume.ids * BYTES_OF_ID / memory
-    by_postings = volume.posting_bytes * BYTES_OF_POSTING_BYTE / memory
+    free = max(memory - BASE_BYTES, memory // LEAST_SHARE)
+    by_ids = volume.ids * BYTES_OF_ID / free
+    by_postings = volume.posting_bytes * BYTES_OF_POSTING_BYTE / free
     return max(1, math.ceil(max(by_ids, by_postings)))

@@ -1,6 +1,7 @@
 """Elements, their owners and their classes, against counting and against exact integers."""
 
 from collections import Counter
+from math import ceil
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from nddup.matching.elements import (
     rarity_classes,
     unpack_classes,
 )
-from nddup.matching.task_sizes import Volume, tasks_needed, volume_of
+from nddup.matching.task_sizes import BASE_BYTES, LEAST_SHARE, Volume, tasks_needed, volume_of
 from nddup.matching.threshold import Threshold
 
 IDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=60, unique=True)
@@ -111,6 +112,8 @@ def test_more_memory_is_fewer_tasks() -> None:
         volume_of(10**10, 10**8, Threshold("resemblance", share, 10, is_count=False, size=100)) for share in (9, 5)
     )
 
-    assert tasks_needed(close, 2 << 30) == 2 * tasks_needed(close, 4 << 30) == 150
+    for memory in (2 << 30, 4 << 30):
+        assert tasks_needed(close, memory) == ceil(32 * 10**10 / (memory - BASE_BYTES))
     assert tasks_needed(loose, 2 << 30) > 3 * tasks_needed(close, 2 << 30)
+    assert tasks_needed(close, BASE_BYTES) == ceil(32 * 10**10 / (BASE_BYTES // LEAST_SHARE))
     assert tasks_needed(Volume(0, 0.0), 1 << 30) == 1

@@ -40,8 +40,8 @@ from nddup.spark.pairing.plan import SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
 
 Batches = Iterator[pa.RecordBatch]
 
-LEAST_PIECE = 1 << 22
-"""Ids that a home takes at a time, more where there are many tasks: some 40 bytes of memory each."""
+LEAST_PIECE = 1 << 20
+"""Ids that a home takes at a time, more where there are over a hundred tasks: some 80 bytes of memory each."""
 
 BLOCK_BYTES = 32 << 10
 """What a task gathers for each other one before it packs, as far as it has so much."""
