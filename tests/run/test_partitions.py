@@ -6,15 +6,18 @@ from typing import Any, cast
 import pytest
 
 from nddup.errors import ConfigError
+from nddup.matching.task_sizes import BASE_BYTES
 from nddup.matching.threshold import Threshold
 from nddup.run.on_spark.partitions import choose_partitions
 from nddup.run.on_spark.state import Job
 
 NEEDED = 1_000
-"""Tasks of 1 MB that 32,768,000 ids need, with prefixes of nearly no length."""
+"""Tasks with 1 GB to spare that IDS need, with prefixes of nearly no length."""
+
+IDS = NEEDED << 25
 
 
-def choose(given: str | None, *, cores: int = 4, memory: int = 1 << 20, ids: int = 32_768_000) -> int:
+def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 << 30), ids: int = IDS) -> int:
     """Choose for a job of these cores and this memory."""
     job: Any = SimpleNamespace(
         threshold=Threshold("resemblance", 1, 1, is_count=False, size=200),
@@ -26,9 +29,9 @@ def choose(given: str | None, *, cores: int = 4, memory: int = 1 << 20, ids: int
 
 
 def test_the_memory_or_the_cores_decide() -> None:
-    """As many tasks as the ids need, or as there are cores; twice the memory is half the tasks."""
+    """As many tasks as the ids need, or as there are cores; twice the memory to spare is half the tasks."""
     assert choose(None) == NEEDED
-    assert choose(None, memory=2 << 20) == NEEDED // 2
+    assert choose(None, memory=BASE_BYTES + (2 << 30)) == NEEDED // 2
     assert choose(None, cores=5_000) == 5_000
     assert choose(None, ids=0) == 4
 
@@ -37,7 +40,9 @@ def test_what_is_set_is_taken_or_refused() -> None:
     """A number that fits the memory is obeyed; a smaller one is an error that says what is needed."""
     assert choose("1000") == 1_000
     assert choose("7", ids=100) == 7
-    with pytest.raises(ConfigError, match=r"partitions=999: 32,768,000 ids .* need 1,000 tasks of 1 MB; set at least"):
+    with pytest.raises(
+        ConfigError, match=r"partitions=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"
+    ):
         choose("999")
     with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
-        choose(None, ids=200 * 32_768_000)
+        choose(None, ids=200 * IDS)
