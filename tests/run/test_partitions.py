@@ -41,7 +41,7 @@ def test_what_is_set_is_taken_or_refused() -> None:
     assert choose("1000") == 1_000
     assert choose("7", ids=100) == 7
     with pytest.raises(
-        ConfigError, match=r"partitions=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"
+        ConfigError, match=r"=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"
     ):
         choose("999")
     with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
