@@ -40,9 +40,7 @@ def test_what_is_set_is_taken_or_refused() -> None:
     """A number that fits the memory is obeyed; a smaller one is an error that says what is needed."""
     assert choose("1000") == 1_000
     assert choose("7", ids=100) == 7
-    with pytest.raises(
-        ConfigError, match=r"=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"
-    ):
+    with pytest.raises(ConfigError, match=r"=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"):
         choose("999")
     with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
         choose(None, ids=200 * IDS)
