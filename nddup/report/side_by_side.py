@@ -3,8 +3,6 @@
 from html import escape
 from itertools import pairwise
 
-from rapidfuzz.distance import LCSseq
-
 MOST_WORDS = 1_000
 """Words of each text that are shown and compared, in a millisecond: more is not read."""
 
@@ -16,6 +14,8 @@ def side_by_side(names: tuple[str, str], texts: tuple[str, str]) -> str:
 
     Texts longer than `MOST_WORDS` words are cut there, and it is said.
     """
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - most commands show no two texts
+
     words = [text.split() for text in texts]
     cut = [row[:MOST_WORDS] for row in words]
     first, second = ([word.casefold() for word in row] for row in cut)

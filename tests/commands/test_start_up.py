@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "help": (["--help"], set()),
     "show": (["show", "run"], RUN),
-    "report": (["report", "run"], RUN),
+    "report": (["report", "run"], RUN | {"rapidfuzz"}),
     "check": (["check", "run"], SETTINGS | RUN),
     "mine": (["mine", "context.fimi", "--support", "2"], KERNELS | {"scipy.linalg"}),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
