@@ -11,7 +11,9 @@ from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
+from nddup.spark.clustering import component_tasks
 from nddup.spark.clustering.cluster_names import Naming, list_clusters, name_sets
+from nddup.spark.clustering.component_tasks import Scale
 from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.mine_components import (
     keep_clusters,
@@ -87,7 +89,7 @@ def mine(
     matches = spark.createDataFrame(near, MATCHES)
     given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], SKETCHES)
     graph = build_graph(matches, nodes, Assignment(miner, 8, max_sets, 100_000)).persist()
-    problems = gather_problems(graph, given, matches, partitions=3).persist()
+    problems = gather_problems(graph, given, matches, scale=Scale(len(names), len(names)), partitions=3).persist()
     sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
     transactions = list_transactions(problems, threshold=threshold, min_support=0).persist()
     fits = transactions.groupBy("fit").agg(F.count("*"), F.min("least")).sort("fit").collect()
@@ -116,6 +118,16 @@ def test_either_miner_gives_the_sets_of_the_definition(spark: SparkSession, thre
 
     assert len(expected) > 20
     assert clusters == sorted(expected)
+
+
+def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the nodes are many, no sketch is joined with them: the tasks of components are broadcast in chunks."""
+    sketches = draw_families(4)
+
+    monkeypatch.setattr(component_tasks, "CHUNKED_NODES", 1)
+    clusters = mine(spark, sketches, RESEMBLANCE, miner="auto")
+
+    assert listed(clusters) == sorted(define(sketches, RESEMBLANCE))
 
 
 @pytest.mark.parametrize("miner", ["pivot", "fpgrowth"])

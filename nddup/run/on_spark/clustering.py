@@ -21,6 +21,7 @@ from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.progress import say
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
+from nddup.spark.clustering.component_tasks import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
@@ -55,6 +56,11 @@ class _Mining:
     def sketches(self) -> DataFrame:
         """SKETCHES of the distinct sketches, lazily."""
         return collapse.distinct_sketches(self.documents.table)
+
+    @property
+    def scale(self) -> Scale:
+        """How many nodes there are to look up, among how many documents."""
+        return Scale(self.graph.rows, self.documents.rows)
 
 
 def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
@@ -138,7 +144,9 @@ def _mine(job: Job, mining: _Mining) -> Saved:
         return job.seal("sets", job.write("sets", local_table(job.spark, SETS)), fpgrowth_fits=0)
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
-    found = problems.gather_problems(whole, mining.sketches, mining.matches.table, partitions=partitions)
+    found = problems.gather_problems(
+        whole, mining.sketches, mining.matches.table, scale=mining.scale, partitions=partitions
+    )
     with persisted(found) as gathered:
         sets = mine_components.mine_by_pivot(
             gathered, threshold=job.threshold, mode=job.config.clusters.mode, budget=mining.budget
@@ -200,7 +208,9 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
         waiting = waiting.join(over, "ordinal", "left_semi")
 
     around_leaders = waiting.withColumn("by_leaders", F.lit(True))
-    gathered = problems.gather_problems(around_leaders, sketches, matches, partitions=mining.matches.partitions)
+    gathered = problems.gather_problems(
+        around_leaders, sketches, matches, scale=mining.scale, partitions=mining.matches.partitions
+    )
     return _union([*done, mine_components.mine_by_pivot(gathered, mode="all", **how)])
 
 

@@ -1,6 +1,6 @@
 """Components as mining problems: the sketches and edges of each brought together, and its sets laid out as rows.
 
-graph, sketches, matches --gather_problems--> blocks, a component in one partition     1 shuffle
+graph, sketches, matches --gather_problems--> blocks, a component in one partition     1 shuffle, of blocks
 blocks of a task         --read_problems-->   Problems, arrays by component
 sets of components       --Sets-->            batches of SETS
 """
@@ -29,6 +29,7 @@ from nddup.spark.blocks import (
     ragged_column,
     unpack,
 )
+from nddup.spark.clustering.component_tasks import Scale, list_targets, send
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 MEMBERS_PER_BATCH = 1_000_000
@@ -38,63 +39,74 @@ VALUES_PER_BATCH = 1 << 26
 """Of a list column: a batch of lists is cut before it has more."""
 
 Batches = Iterator[pa.RecordBatch]
+SKETCH_LAYOUT: Layout = {"sketch_node": np.int64, "size": np.int32, "ids": np.uint64}
 NODE_LAYOUT: Layout = {
+    "node": np.int64,
     "ordinal": np.int64,
     "position": np.int32,
     "fit": np.int32,
     "rank": np.int32,
     "leader": np.int32,
     "by_leaders": np.int32,
-    "size": np.int32,
-    "ids": np.uint64,
 }
-EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_a": np.int32, "edge_b": np.int32}
-PROBLEM_LAYOUT: Layout = {**NODE_LAYOUT, **EDGE_LAYOUT}
+EDGE_LAYOUT: Layout = {"node_a": np.int64, "node_b": np.int64}
+PROBLEM_LAYOUT: Layout = {**SKETCH_LAYOUT, **NODE_LAYOUT, **EDGE_LAYOUT}
 
 PIVOT = -1
 """In the column `fit`: a component for the pivot miner."""
 
 
-def gather_problems(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:
-    """Bring the sketches and edges of each component together.
+def gather_problems(
+    graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, scale: Scale, partitions: int
+) -> DataFrame:
+    """Bring the nodes, sketches and edges of each component together. They meet there by the number of the node.
 
     Schema in:   GRAPH, SKETCHES, MATCHES
     Schema out:  blocks of PROBLEM_LAYOUT in the partition of their component
-    Shuffles:  joins of the sketches and of the edges with the graph (broadcast while it is small), one of blocks.
-    Actions:   none.
+    Shuffles:  one of blocks; those of `component_tasks`.    Actions:  none.
     """
     require(graph, GRAPH, stage="clusters")
     require(sketches, SKETCHES, stage="clusters")
     require(matches, MATCHES, stage="clusters")
-    fit, by_leaders = F.coalesce("batch", F.lit(PIVOT)).alias("fit"), F.col("by_leaders").cast("int")
-    place = graph.select("node", "ordinal", "position", fit, "rank", "leader", by_leaders.alias("by_leaders"))
-    nodes = (
-        sketches.join(place, "node")
-        .select("ordinal", "position", "fit", "rank", "leader", "by_leaders", "sketch")
-        .mapInArrow(partial(_post_nodes, partitions=partitions), block_schema(NODE_LAYOUT))
+    targets = list_targets(graph, scale, partitions=partitions)
+
+    nodes = graph.withColumns(
+        {
+            "target": (F.col("ordinal") % partitions).cast("int"),
+            "fit": F.coalesce("batch", F.lit(PIVOT)),
+            "by_leaders": F.col("by_leaders").cast("int"),
+        }
     )
+    with_target = {
+        "node": nodes,
+        "sketch": send(sketches.select(F.col("node").alias("sketch_node"), "sketch"), targets, "sketch_node"),
+        "edge": send(matches.select("node_a", "node_b"), targets, "node_a"),
+    }
+    blocks = [_post(rows, _POSTED[kind], partitions) for kind, rows in with_target.items()]
+    together = blocks[0]
+    for more in blocks[1:]:
+        together = together.unionByName(more, allowMissingColumns=True)
+    return exchange(together, partitions=partitions)
 
-    ends = place.select("node", "ordinal", "position")
-    edges = (
-        matches.join(ends.toDF("node_a", "edge_ordinal", "edge_a"), "node_a")
-        .join(ends.toDF("node_b", "same_ordinal", "edge_b"), "node_b")
-        .select(*EDGE_LAYOUT)
-        .mapInArrow(partial(_post_edges, partitions=partitions), block_schema(EDGE_LAYOUT))
-    )
-    return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
+
+_POSTED = {"node": NODE_LAYOUT, "sketch": SKETCH_LAYOUT, "edge": EDGE_LAYOUT}
 
 
-def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
+def _post(rows: DataFrame, layout: Layout, partitions: int) -> DataFrame:
+    """Rows with a target as blocks of the layout."""
+    columns = ["sketch_node", "sketch"] if "ids" in layout else list(layout)
+    task = partial(_post_batches, layout=layout, partitions=partitions)
+    return rows.select("target", *columns).mapInArrow(task, block_schema(layout))
+
+
+def _post_batches(batches: Batches, *, layout: Layout, partitions: int) -> Batches:
     for batch in batches:
-        targets = (np.asarray(batch.column("ordinal")) % partitions).astype(np.int32)
-        yield pack_sketches(NODE_LAYOUT, targets, batch, partitions=partitions)
-
-
-def _post_edges(batches: Batches, *, partitions: int) -> Batches:
-    for batch in batches:
-        columns: Columns = {name: np.asarray(batch.column(name)) for name in EDGE_LAYOUT}
-        targets = (columns["edge_ordinal"] % partitions).astype(np.int32)
-        yield pack(EDGE_LAYOUT, targets, columns, partitions=partitions)
+        targets = np.asarray(batch.column("target"))
+        if "ids" in layout:
+            yield pack_sketches(layout, targets, batch, partitions=partitions)
+        else:
+            columns: Columns = {name: np.asarray(batch.column(name)) for name in layout}
+            yield pack(layout, targets, columns, partitions=partitions)
 
 
 class Groups(NamedTuple):
@@ -154,22 +166,28 @@ class Problems(NamedTuple):
 
 def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
     """The components of a task from its blocks of PROBLEM_LAYOUT; arrays without rows where there are none."""
-    nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
-    groups = group_rows(nodes["ordinal"], nodes["position"], edges["edge_ordinal"])
+    nodes, posted, edges = (unpack(held, layout) for layout in (NODE_LAYOUT, SKETCH_LAYOUT, EDGE_LAYOUT))
 
+    # Sketches and edges name nodes by their numbers. Here these become places among the nodes that came.
+    by_number = np.argsort(nodes["node"])
+    numbers = nodes["node"][by_number]
+    ends = np.stack([by_number[np.searchsorted(numbers, edges[end])] for end in EDGE_LAYOUT], axis=1)
+    groups = group_rows(nodes["ordinal"], nodes["position"], nodes["ordinal"][ends[:, 0]])
+
+    by_node = np.argsort(posted["sketch_node"])
     order, first = groups.nodes, groups.nodes[groups.node_offsets[:-1]]
-    ends = np.stack([edges["edge_a"], edges["edge_b"]], axis=1)[groups.edges]
+    sketch_of = by_node[np.searchsorted(posted["sketch_node"][by_node], nodes["node"][order])]
     return Problems(
         nodes["ordinal"][first].astype(np.int64),
         groups.node_offsets,
         groups.edge_offsets,
         nodes["fit"][first].astype(np.int32),
         nodes["by_leaders"][first] != 0,
-        take_rows(ragged_column(nodes["size"], nodes["ids"]), order),
-        threshold.bounds(nodes["size"][order].astype(np.int32)),
+        take_rows(ragged_column(posted["size"], posted["ids"]), sketch_of),
+        threshold.bounds(posted["size"][sketch_of].astype(np.int32)),
         nodes["rank"][order].astype(np.int32),
         nodes["leader"][order].astype(np.int32),
-        np.sort(ends, axis=1).astype(np.int32),
+        np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
 
 

@@ -1,0 +1,85 @@
+"""To which task each component goes: its number modulo the partitions. Rows of a node, whatever they hold, follow it.
+
+    graph          --list_targets-->  node, target                        none
+    node, target   --list_chunks-->   the targets of 4,096 nodes a row    1 shuffle, of 12 bytes a node of the graph
+    rows, targets  --send-->          the rows with the target of their component
+
+Sketches are wide, and most are in no component. So they are never shuffled to find out: a graph of many nodes is
+broadcast as its targets alone, 2 bytes a document of the collection.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+CHUNKED_NODES = 1 << 18
+"""From so many nodes of the graph on their targets are sent in chunks. Spark broadcasts fewer as rows, some 60 bytes
+each, without the work of making chunks."""
+
+CHUNKED_DOCUMENTS = 200_000_000
+"""Up to so many documents: the chunks of more, over 400 MB, would not fit an executor of 1 GB beside its work. Then
+the sketches are shuffled on their nodes, once."""
+
+CHUNK_BITS = 12
+CHUNKS = "chunk long, targets array<smallint>"
+NO_TARGET = -1
+"""In a chunk: the document is no node of the graph."""
+
+
+class Scale(NamedTuple):
+    """What decides how targets are found: joined as rows, or looked up in chunks."""
+
+    nodes: int
+    """Of the graph."""
+    documents: int
+    """Of the collection: their keys are the numbers of nodes, so there is a chunk for 4,096 of them at most."""
+
+    def is_chunked(self, partitions: int) -> bool:
+        """Whether the targets, below `partitions`, are sent in chunks."""
+        fits = self.documents <= CHUNKED_DOCUMENTS and partitions <= np.iinfo(np.int16).max
+        return fits and self.nodes >= CHUNKED_NODES
+
+
+def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFrame:
+    """The target of each node, in the form that `send` looks up.
+
+    Schema in:   node long, ordinal long, …
+    Schema out:  node long, target int; or CHUNKS, to be broadcast
+    Shuffles:  none; of chunks one, of narrow rows.    Actions:  none.
+    """
+    targets = graph.select("node", (F.col("ordinal") % partitions).cast("int").alias("target"))
+    if not scale.is_chunked(partitions):
+        return targets
+    chunk = F.shiftright("node", CHUNK_BITS).alias("chunk")
+    return F.broadcast(targets.groupBy(chunk).applyInArrow(_fill_chunk, CHUNKS))
+
+
+def send(rows: DataFrame, targets: DataFrame, by: str) -> DataFrame:
+    """The rows whose node has a target, with it.
+
+    Schema in:   the column `by`, a node, and any others; as `list_targets` gives
+    Schema out:  the same and target int
+    Shuffles:  none where the targets are broadcast; else the rows once on their node.    Actions:  none.
+    """
+    if "chunk" not in targets.columns:
+        return rows.join(targets.withColumnRenamed("node", by), by)
+
+    place = F.col(by).bitwiseAND((1 << CHUNK_BITS) - 1).cast("int")
+    return (
+        rows.join(targets, F.shiftright(by, CHUNK_BITS) == F.col("chunk"))
+        .withColumn("target", F.get("targets", place).cast("int"))
+        .where(F.col("target") != NO_TARGET)
+        .drop("chunk", "targets")
+    )
+
+
+def _fill_chunk(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+    """The targets of one chunk, each at the place of its node."""
+    targets = np.full(1 << CHUNK_BITS, NO_TARGET, np.int16)
+    places = rows["node"].to_numpy() & ((1 << CHUNK_BITS) - 1)
+    targets[places] = rows["target"].to_numpy()
+    lists = pa.ListArray.from_arrays(pa.array([0, len(targets)], pa.int32()), pa.array(targets))
+    return pa.table({"chunk": pa.array([key[0].as_py()], pa.int64()), "targets": lists})

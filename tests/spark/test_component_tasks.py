@@ -1,0 +1,48 @@
+"""To which task each component goes, for nodes of the graph and for all others: as rows, and looked up in chunks."""
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.spark.clustering.component_tasks import CHUNKED_DOCUMENTS, CHUNKED_NODES, Scale, list_targets, send
+
+ROWS, CHUNKED = Scale(1, 1), Scale(CHUNKED_NODES, CHUNKED_DOCUMENTS)
+
+
+@pytest.mark.parametrize("scale", [ROWS, CHUNKED], ids=["rows", "chunks"])
+def test_every_row_of_a_node_follows_its_component(spark: SparkSession, scale: Scale) -> None:
+    """Nodes lie in several chunks, at both ends of one, and in a chunk far behind; rows of others are left out."""
+    random = np.random.default_rng(5)
+    drawn = random.choice(20_000, 3_000, replace=False).tolist()
+    nodes = sorted({0, 4_095, 4_096, 8_191, 10**12, *drawn})
+    ordinal = {node: int(random.integers(2**40)) for node in nodes}
+    graph = spark.createDataFrame(list(ordinal.items()), "node long, ordinal long")
+    asked = [*range(20_000), 10**12, 10**12 + 1, 10**12 + 5_000] * 2
+
+    targets = list_targets(graph, scale, partitions=7)
+    sent = send(spark.createDataFrame([(node, -node) for node in asked], "of long, value long"), targets, "of")
+
+    assert sent.columns == ["of", "value", "target"]
+    expected = [(node, -node, ordinal[node] % 7) for node in asked if node in ordinal]
+    assert sorted(map(tuple, sent.collect())) == sorted(expected)
+
+
+def test_no_row_is_shuffled_to_look_up_a_chunk(spark: SparkSession) -> None:
+    """Only the narrow rows of which chunks are made are moved, on the broadcast's side."""
+    graph, rows = spark.range(9).toDF("node").selectExpr("node", "node as ordinal"), spark.range(99).toDF("of")
+
+    plan = send(rows, list_targets(graph, CHUNKED, partitions=7), "of")._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+
+    assert "BroadcastHashJoin" in plan
+    assert plan.count("Exchange hashpartitioning") == 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "partitions"),
+    [(Scale(CHUNKED_NODES - 1, CHUNKED_NODES), 7), (Scale(CHUNKED_NODES, CHUNKED_DOCUMENTS + 1), 7), (CHUNKED, 2**15)],
+    ids=["few nodes", "very many documents", "very many partitions"],
+)
+def test_chunks_have_limits(scale: Scale, partitions: int) -> None:
+    """Few nodes need none; a chunk a task cannot hold, or numbers of more than 15 bits, are joined as rows."""
+    assert not scale.is_chunked(partitions)
+    assert CHUNKED.is_chunked(2**15 - 1)
