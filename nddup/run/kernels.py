@@ -59,10 +59,11 @@ __all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_
 def compile_kernels() -> None:
     """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk.
 
-    Each part is compiled by a process of its own, as many at a time as there are cores. Of two that add to one file of
-    numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
+    Each part is compiled by a process of its own, as many at a time as there are cores. The first two have few kernels
+    in common; a run of the embedded engine needs many of both, and finds them on the disk. Of two that add to one file
+    of numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
     """
-    parts = (_run_embedded, load_kernels, _call_rare_kernels, _compare_collections)
+    parts = (_mine_sketches, _sketch_and_pair, _run_embedded, _compare_collections, _check_results)
     with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
         for part in [processes.submit(part) for part in parts]:
             part.result()
@@ -70,10 +71,53 @@ def compile_kernels() -> None:
         call()
 
 
-def _call_rare_kernels() -> None:
-    """Kernels that only some settings and commands need."""
-    offsets, ids, ones = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64), np.ones(2, np.int32)
-    cover_component(offsets, ids.view(np.int64), ones, np.array([[0, 1]], np.int32))
+def load_kernels() -> None:
+    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
+    text = np.frombuffer(b"a rose is a rose", np.uint8)
+    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
+    take_rows(_sketches(), np.array([1, 0]))
+    _run_pairing()
+    edge = np.array([[0, 1]], np.int32)
+    label_components(edge, nodes=2)
+    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
+    markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
+    base64_text.decode_base64("YQ")
+    offsets, ids = _sketches()
+    mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
+
+
+def _sketches() -> Ragged:
+    """Two equal sketches of three ids."""
+    return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
+
+
+def _mine_sketches() -> None:
+    """Components, keep-list and clusters, by every miner and around leaders."""
+    sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
+    components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
+    mine_component(*components, max_sets=9, max_members=9)
+    cover_component(*components)
+    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
+        follow_leaders(sketches, ones, np.array([0, 1]), threshold)
+        pair_family(sketches, ones, np.array([0, 1]), threshold, Limits(0, 9))
+    choose_confirmed(rank_features(sketches, ones, threshold), np.array([0, 1]), lambda *_: True)
+    known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
+    follow_known(sketches, ones, known, threshold.rule)
+    streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
+    solving = numbered_graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
+    list(numbered_graph.solve_task(streamed, solving=solving))
+
+    with NamedTemporaryFile() as file:
+        file.write(b"1 2\n1 2\n")
+        file.flush()
+        context, _ = read_fimi(Path(file.name))
+    for closed in (False, True):
+        mine_context(context, 2, closed=closed)
+
+
+def _sketch_and_pair() -> None:
+    """The usual path, and what only some settings of reading, sketching and pairing need."""
+    load_kernels()
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
     for permutation in ("mix", "gf2", "affine", "datasketch"):
         recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))
@@ -83,45 +127,33 @@ def _call_rare_kernels() -> None:
         )
     rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
     TermCounts(rule).add(text, sizes)
-    WordSketcher(WordRule("i-match", rule), ids).sketch(text, sizes)
+    sketches = _sketches()
+    WordSketcher(WordRule("i-match", rule), sketches.values).sketch(text, sizes)
     bounded_parts.count_parts(b"<p>", is_xml=False)
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
-        finder.keys(Ragged(offsets, ids))
-    moduli.spread_levels(np.array([1]), np.array([0]), Ragged(offsets[:2], ids[:3]), 1)
-    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
-        follow_leaders(Ragged(offsets, ids), ones, np.array([0, 1]), threshold)
-        pair_family(Ragged(offsets, ids), ones, np.array([0, 1]), threshold, Limits(0, 9))
-    edge, twice = np.array([[0, 1]], np.int32), np.zeros(2, np.int32)
-    choose_confirmed(rank_features(Ragged(offsets, ids), ones, threshold), np.array([0, 1]), lambda *_: True)
-    follow_known(Ragged(offsets, ids), ones, Known(edge, np.arange(2, dtype=np.int32), twice), threshold.rule)
-    streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
-    solving = numbered_graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
-    list(numbered_graph.solve_task(streamed, solving=solving))
+        finder.keys(sketches)
+    moduli.spread_levels(np.array([1]), np.array([0]), Ragged(sketches.offsets[:2], sketches.values[:3]), 1)
+
+
+def _check_results() -> None:
+    """What `nddup check` compares sketches with, in memory and in Spark's tasks; those of a table are read-only."""
+    offsets, ids = _sketches()
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
-    sketches = pa.array([[1, 2], None], pa.list_(pa.int64()))
-    columns = {name: sketches if name.startswith("sketch") else pa.array([2, None], pa.int32()) for name in USED}
+    lists = pa.array([[1, 2], None], pa.list_(pa.int64()))
+    columns = {name: lists if name.startswith("sketch") else pa.array([2, None], pa.int32()) for name in USED}
     list(estimate_pairs(iter([pa.record_batch(columns)]), sample=Sample(3), levelled=0))
-    with NamedTemporaryFile() as file:
-        file.write(b"1 2\n1 2\n")
-        file.flush()
-        context, _ = read_fimi(Path(file.name))
-    for closed in (False, True):
-        mine_context(context, 2, closed=closed)
-    _run_checks(Rows(offsets, ids))
 
-
-def _run_checks(rows: Rows) -> None:
-    """What `nddup check` compares sketches with; those of a table are read-only."""
-    read_only = Rows(rows.offsets, rows.ids.copy())
-    read_only.ids.flags.writeable = False
+    read_only = _sketches()
+    read_only.values.flags.writeable = False
+    rows = Rows(*read_only)
     rule = Rule(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
     places = np.array([0, 1], np.int64)
-    find_near(read_only, Checked(read_only), rule, places)
+    find_near(rows, Checked(rows), rule, places)
     members = Members(np.array([0, 2], np.int64), places)
-    proved = prove_clusters(read_only, members, rule)
-    find_extensions(read_only, places, places, prepare_sets(read_only, members, proved.joints, proved.bounds), rule)
+    proved = prove_clusters(rows, members, rule)
+    find_extensions(rows, places, places, prepare_sets(rows, members, proved.joints, proved.bounds), rule)
     label_parts(places, places, 2)
 
 
@@ -163,20 +195,3 @@ def _run_pairing() -> None:
     wanted = list(meet.ask_sketches(postings, pairing=pairing))
     sent = list(homes.send_sketches(kept, wanted, pairing=pairing))
     list(meet.drop_repeats(meet.compare(postings, sent, pairing=pairing)))
-
-
-def load_kernels() -> None:
-    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
-    offsets, ids = np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64)
-    ones = np.ones(2, np.int32)
-    text = np.frombuffer(b"a rose is a rose", np.uint8)
-    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
-    sketches = Ragged(offsets, ids)
-    take_rows(sketches, np.array([1, 0]))
-    _run_pairing()
-    edge = np.array([[0, 1]], np.int32)
-    label_components(edge, nodes=2)
-    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
-    markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
-    base64_text.decode_base64("YQ")
-    mine_component(offsets, ids.view(np.int64), ones, edge, max_sets=9, max_members=9)
