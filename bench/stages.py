@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ proportion."""
 
 FOUND = ("candidates", "pairs", "components", "clusters", "kept")
 
-WORKER = "1536m"
-"""`spark.executor.pyspark.memory`, which Spark enforces as the address space of a worker."""
+PROFILE = Path(__file__).parents[1].absolute() / "conf" / "large.yaml"
+"""The settings of Spark. Spark enforces the memory of a Python worker as its address space."""
 
 
 def run(options: argparse.Namespace) -> None:
@@ -80,7 +81,7 @@ def _measure(count: int, options: argparse.Namespace) -> dict[str, Any]:
         table = pa.table(_make_documents(first, min(BLOCK, count - first)))
         pq.write_table(table, documents / f"part-{number:05}.parquet", compression="zstd", use_dictionary=False)
 
-    command = [sys.executable, "-m", "bench.stages_run", documents, tables, local, said, options.cores, WORKER]
+    command = [sys.executable, "-m", "bench.stages_run", documents, tables, local, said, options.cores, PROFILE]
     usage = run_measured(
         [str(part) for part in command], folders={"spark": local, "tables": tables}, every=1.0 if count > BLOCK else 0.2
     )

@@ -1,4 +1,4 @@
-"""What `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES MEMORY."""
+"""What `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES PROFILE."""
 
 import json
 import os
@@ -19,18 +19,14 @@ from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
-from nddup.settings.load import build_config
+from nddup.settings.load import load_config
 from nddup.spark.clustering import keep_list
 from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS
 from nddup.storage.checkpoint import CheckpointStore
 from nddup.tables import RESULTS
 
-PATIENT = {
-    "spark.network.timeout": "86400s",
-    "spark.executor.heartbeatInterval": "3600s",
-    "spark.sql.broadcastTimeout": "86400",
-}
+PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}
 """A run of hours that is stopped for a while goes on afterwards."""
 
 LEAST_SHARE = 0.01
@@ -64,10 +60,11 @@ class Measures:
 
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
     """Run the stages that follow sketching, by the functions of a run; leave what they took in the file `said`."""
-    cores, memory = limits
-    settings = {"spark.local.dir": local, "spark.executor.pyspark.memory": memory, **PATIENT}
+    cores, profile = limits
+    config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8"])
+    heap = {"spark.driver.memory": config.spark["spark.executor.memory"]}  # here the driver is the executor
+    settings = {**config.spark, **heap, "spark.local.dir": local, **PATIENT}
     spark = start_session(master=f"local[{cores}]", settings=settings)
-    config = build_config({"sketch": {"size": 64}, "pairs": {"threshold": 0.8}}, origin="bench")
     measures = Measures(spark)
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
         job = Job(spark, config, store, SparkProgress(spark, is_quiet=True))

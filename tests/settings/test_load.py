@@ -135,11 +135,13 @@ def test_romip_configuration_holds_the_published_settings() -> None:
     assert (config.pairs.measure, config.pairs.threshold) == ("overlap", 85)
 
 
-def test_cluster_configuration_reserves_memory_for_python() -> None:
-    """The Python workers of an executor get at least 1 GB."""
-    config = load_config(str(CONF / "cluster.yaml"))
+@pytest.mark.parametrize("name", ["cluster", "large"])
+def test_cluster_configurations_reserve_memory_for_python(name: str) -> None:
+    """The Python workers of an executor get at least 1 GB each."""
+    config = load_config(str(CONF / f"{name}.yaml"))
 
-    assert parse_size(config.spark["spark.executor.pyspark.memory"] + "b") >= 1 << 30
+    memory = parse_size(config.spark["spark.executor.pyspark.memory"] + "b")
+    assert memory // int(config.spark["spark.executor.cores"]) >= 1 << 30
 
 
 @pytest.mark.parametrize("text", ["0.55", "1.0", "0.8", "0.1", "0.000000001", "0.123456789"])
