@@ -187,7 +187,7 @@ def _run_embedded() -> None:
 def _run_pairing() -> None:
     """The tasks of the pairs stage on Spark, one after another, over two sketches."""
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
-    pairing = Pairing(threshold, divide(6, 16), LongLists(10, 10), links=True, most_ids=3)
+    pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
     lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
     kept = list(homes.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
     replies = list(homes.answer(homes.ask(kept, pairing=pairing), pairing=pairing))

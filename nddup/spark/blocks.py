@@ -28,8 +28,14 @@ from nddup.errors import SchemaError
 from nddup.spark.placement import place
 from nddup.spark.schemas import table
 
+WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
+"""What a session with `useLargeVarTypes` has in place of a type."""
+
 BATCH_BYTES = 256 << 20
 """Bytes of one column in a batch that a task makes of all it holds: Arrow counts the bytes of binary with 31 bits."""
+
+BLOCK_BYTES = 32 << 10
+"""What a task gathers for each other one before it packs, as far as it has so much."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
@@ -74,11 +80,10 @@ def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: p
     made = [batch.select(schema.names) for batch in task(left.to_batches(), right.to_batches())]
     rows = pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in made], schema)
 
-    # A session may set `useLargeVarTypes`: then blocks come as large_binary, and Spark expects them back so.
+    # A session may set `useLargeVarTypes`: then blocks come as large_binary, and Spark expects wide types back.
     if not any(pa.types.is_large_binary(kind) for kind in (*left.schema.types, *right.schema.types)):
         return rows
-    wide = [field.with_type(pa.large_binary()) if pa.types.is_binary(field.type) else field for field in schema]
-    return rows.cast(pa.schema(wide))
+    return rows.cast(pa.schema([field.with_type(WIDE.get(field.type, field.type)) for field in schema]))
 
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:

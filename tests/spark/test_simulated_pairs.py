@@ -4,6 +4,8 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,6 +161,30 @@ def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(homes, "BLOCK_BYTES", 8)
 
     assert found(sketches, Pairing(threshold, Division(36, 3), ALL))[0] == near_pairs(sketches, threshold)
+
+
+def test_a_reply_too_short_or_too_long_is_no_reply() -> None:
+    """Replies have no names: an owner gives as many bytes as its questions ask for, no more and no less."""
+    pairing = Pairing(threshold_of("resemblance", 12), Division(36, 3), ALL)
+    kept, _ = move(homes.gather_sketches(sketch_batches(ragged(draw_sketches(3, 20))), pairing=pairing))
+    requests, _ = move(batch for blocks in kept.values() for batch in homes.ask(blocks, pairing=pairing))
+    answered = {
+        owner: [batch.filter(pa.compute.equal(batch["target"], 0)) for batch in homes.answer(blocks, pairing=pairing)]
+        for owner, blocks in requests.items()
+    }
+
+    def read(lists: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+        replies = [batch for batches in lists for batch in batches]
+        return list(homes.post_prefixes(kept[0], replies, pairing=pairing))
+
+    assert read(list(answered.values()))
+    with pytest.raises(ValueError, match="task 2 was asked"):
+        read([answered[0], answered[1]])
+
+    [whole] = answered[2]
+    longer = whole.set_column(1, "classes", pa.array([whole["classes"][0].as_py() + b"\0"]))
+    with pytest.raises(ValueError, match="more counts than"):
+        read([answered[0], answered[1], [longer]])
 
 
 def test_a_frequent_element_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

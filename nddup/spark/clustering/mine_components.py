@@ -6,11 +6,12 @@ cluster is an intent (a set of documents) with a large extent (the features comm
     problems      --mine_by_pivot-->      sets             none
     problems      --list_transactions-->  transactions     none
     transactions  --list_frequent-->      frequent sets    those of MLlib's FP-Growth
-    frequent sets, problems  --keep_clusters-->  sets      1 shuffle, of blocks
+    frequent sets, problems  --keep_clusters-->  sets      1 shuffle, of blocks of frequent sets
 
 `problems` makes one mining problem of each component; `cluster_names` turns sets into clusters.
 """
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,7 @@ from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.maximality_filter import keep_maximal
-from nddup.spark.blocks import Layout, block_schema, exchange, pack, unpack, with_rows
+from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
 from nddup.spark.schemas import SETS, local_table, table
 
@@ -125,11 +126,11 @@ def keep_clusters(
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
     Schema out:  SETS
-    Shuffles:  one, of blocks.    Actions:  none.
+    Shuffles:  one, of blocks of frequent sets; the problems stay where they are.    Actions:  none.
     """
-    listed = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
-    whole = exchange(listed.unionByName(problems, allowMissingColumns=True), partitions=partitions)
-    return whole.mapInArrow(partial(_maximal_block, threshold=threshold, min_support=min_support), SETS)
+    blocks = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
+    listed = exchange(blocks, partitions=partitions)
+    return cogroup(listed, problems, partial(_maximal_block, threshold=threshold, min_support=min_support), SETS)
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
@@ -195,10 +196,11 @@ def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDA
     return ordinals << ITEM_BITS | positions
 
 
-def _maximal_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
+def _maximal_block(
+    frequent: Iterable[pa.RecordBatch], gathered: Iterable[pa.RecordBatch], *, threshold: Threshold, min_support: int
+) -> Batches:
     """SETS of one partition: of the frequent sets of each component those that are clusters."""
-    held = with_rows(batches)
-    problems, listed = read_problems(held, threshold), unpack(held, LISTED_LAYOUT)
+    problems, listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")

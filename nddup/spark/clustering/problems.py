@@ -19,10 +19,12 @@ from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Problem
 from nddup.spark.blocks import (
+    BLOCK_BYTES,
     Columns,
     Layout,
     block_schema,
     exchange,
+    merged,
     pack,
     pack_sketches,
     pieces,
@@ -100,7 +102,7 @@ def _post(rows: DataFrame, layout: Layout, partitions: int) -> DataFrame:
 
 
 def _post_batches(batches: Batches, *, layout: Layout, partitions: int) -> Batches:
-    for batch in batches:
+    for batch in merged(batches, BLOCK_BYTES * partitions):
         targets = np.asarray(batch.column("target"))
         if "ids" in layout:
             yield pack_sketches(layout, targets, batch, partitions=partitions)

@@ -24,6 +24,7 @@ from nddup.matching.element_prefixes import WORDS, Prefixes, cut_prefixes, post,
 from nddup.matching.elements import find_frequent, list_elements, pack_classes, rarity_classes, unpack_classes
 from nddup.matching.prefix_filter import partition_of
 from nddup.spark.blocks import (
+    BLOCK_BYTES,
     Columns,
     Layout,
     cell_lengths,
@@ -43,11 +44,8 @@ Batches = Iterator[pa.RecordBatch]
 LEAST_PIECE = 1 << 20
 """Ids that a home takes at a time, more where there are over a hundred tasks: some 80 bytes of memory each."""
 
-BLOCK_BYTES = 32 << 10
-"""What a task gathers for each other one before it packs, as far as it has so much."""
-
-
-NO_REPLIES = (np.empty(0, np.int32), np.empty(0, np.uint8))
+REPLY_LAYOUT: Layout = {"classes": np.uint8}
+"""The answers of a task to a home, question by question; the home knows how long each is."""
 
 
 class _Piece(NamedTuple):
@@ -112,42 +110,35 @@ def answer(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     rests = columns["rest"]
     classes = rarity_classes(rests, _weights(held, columns))
 
-    at = 0
-    for batch in held:
-        lengths = cell_lengths(batch.column("rest"), rests.dtype)
-        cells, sizes = pack_classes(classes[at : at + lengths.sum()], lengths)
-        at += int(lengths.sum())
-        offsets = pa.py_buffer(np.append(0, np.cumsum(sizes)).astype(np.int32))
-        yield pa.RecordBatch.from_pydict(
-            {
-                "target": batch.column("home"),
-                "owner": batch.column("target"),
-                "question": batch.column("question"),
-                "classes": pa.BinaryArray.from_buffers(pa.binary(), len(lengths), [None, offsets, pa.py_buffer(cells)]),
-            }
-        )
+    # All answers to a home are one block, in the order of its questions, in however many pieces it asks.
+    cells, sizes = pack_classes(classes, _request_lengths(held, rests.dtype))
+    home, question = (np.concatenate([np.asarray(batch.column(name)) for batch in held]) for name in _ASKED)
+    order = np.lexsort((question, home))
+    answers = take_rows(Ragged(np.append(0, np.cumsum(sizes)).astype(np.int64), cells), order)  # type: ignore[arg-type]
+    packed = pack(REPLY_LAYOUT, home[order], {}, {"classes": answers}, partitions=pairing.partitions)
+    yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(held), pa.int32()), packed.num_rows))
+
+
+_ASKED = ("home", "question")
 
 
 def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E4: the prefixes of the sketches that can be in a pair, to the owners of their elements.
 
     Raises:
-        ValueError: if an owner did not answer, or more than once.
+        ValueError: if an owner did not answer, or said more than it was asked.
     """
-    answered = _sort_replies(with_rows(replies))
-    for number, piece in enumerate(_pieces(with_rows(homes), pairing)):
+    replied = _Replies(with_rows(replies), pairing.partitions)
+    for piece in _pieces(with_rows(homes), pairing):
         classes = np.empty(len(piece.elements.values), np.uint8)
-        for which, question in enumerate(_questions(piece, pairing)):
-            owners, packed = answered.get(2 * number + which, NO_REPLIES)
-            asked = np.bincount(question.owners, minlength=pairing.partitions)
-            if not np.array_equal(owners, np.flatnonzero(asked)):
-                raise ValueError(f"pairs: {np.count_nonzero(asked)} tasks were asked for counts, not {len(owners)}")
-            classes[question.places] = unpack_classes(packed, asked[owners])[question.answers]
+        for question in _questions(piece, pairing):
+            classes[question.places] = replied.read(question.owners)[question.answers]
 
         sizes = np.diff(piece.sketches.offsets).astype(np.int32)
         bounds = pairing.threshold.bounds(sizes)
         whole = pairing.threshold.is_containment
         yield from _post(cut_prefixes(piece.elements, classes, sizes, bounds, whole=whole), piece, pairing)
+    replied.require_end()
 
 
 def post_keys(homes: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
@@ -222,29 +213,46 @@ def _questions(piece: _Piece, pairing: Pairing) -> tuple[_Question, _Question]:
 
 def _weights(held: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
     """How often each element counts that a task was asked for: `many` where that is told."""
-    lengths = np.concatenate([cell_lengths(batch.column("rest"), columns["rest"].dtype) for batch in held])
+    lengths = _request_lengths(held, columns["rest"].dtype)
     is_told = np.concatenate([np.asarray(batch.column("many").is_valid()) for batch in held])
     weights = np.ones(len(columns["rest"]), np.int64)
     weights[np.repeat(is_told, lengths)] = columns["many"]
     return weights
 
 
-def _sort_replies(replies: list[pa.RecordBatch]) -> dict[int, tuple[NDArray[np.int32], NDArray[np.uint8]]]:
-    """For each question the owners that answered, ascending, and the classes of all, packed: in its order."""
-    if not replies:
-        return {}
-    columns = [np.concatenate([np.asarray(batch.column(name)) for batch in replies]) for name in ("question", "owner")]
-    lengths = np.concatenate([cell_lengths(batch.column("classes"), np.dtype(np.uint8)) for batch in replies])
-    classes = unpack(replies, {"classes": np.uint8})["classes"]
-    cells = Ragged(np.append(0, np.cumsum(lengths)).astype(np.int64), classes)  # type: ignore[arg-type]
+def _request_lengths(held: list[pa.RecordBatch], dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
+    """How many elements each question asks for."""
+    return np.concatenate([cell_lengths(batch.column("rest"), dtype) for batch in held])
 
-    order = np.lexsort(columns[::-1])
-    questions, starts = np.unique(columns[0][order], return_index=True)
-    ends = np.append(starts[1:], len(order))
-    return {
-        int(question): (columns[1][order[low:high]], take_rows(cells, order[low:high]).values)  # type: ignore[misc]
-        for question, low, high in zip(questions, starts, ends, strict=True)
-    }
+
+class _Replies:
+    """What the owners answered to a home, read question by question."""
+
+    def __init__(self, replies: list[pa.RecordBatch], partitions: int) -> None:
+        self._packed = unpack(replies, REPLY_LAYOUT)["classes"].view(np.uint8)
+        self._next, self._ends = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
+        if replies:
+            owners = np.concatenate([np.asarray(batch.column("owner")) for batch in replies])
+            ends = np.cumsum(np.concatenate([cell_lengths(batch["classes"], self._packed.dtype) for batch in replies]))
+            self._next[owners], self._ends[owners] = np.append(0, ends[:-1]), ends
+
+    def read(self, owners: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """The classes of the elements of the next question, by the owner of each; owners ascend."""
+        asked = np.bincount(owners, minlength=len(self._next))
+        sizes = (asked + 1) // 2
+        starts, self._next = self._next, self._next + sizes
+        if (self._next > self._ends).any():
+            owner = int(np.argmax(self._next > self._ends))
+            raise ValueError(f"pairs: task {owner} was asked for {asked[owner]} counts more than it answered")
+
+        places = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        present = np.flatnonzero(asked)
+        return unpack_classes(self._packed[places], asked[present])
+
+    def require_end(self) -> None:
+        """Raise ValueError if an owner said more than it was asked."""
+        if (self._next != self._ends).any():
+            raise ValueError("pairs: a task answered more counts than it was asked for")
 
 
 def _post(prefixes: Prefixes, piece: _Piece, pairing: Pairing) -> Batches:

@@ -21,7 +21,7 @@ from nddup.spark.pairing.plan import PAIR_LAYOUT, SKETCH_LAYOUT, Pairing
 from nddup.spark.schemas import COMPARED, SKETCHES, require, table
 
 REQUESTS = table("target int, rest binary, many binary, home int, question int")
-REPLIES = table("target int, owner int, question int, classes binary")
+REPLIES = table("target int, classes binary, owner int")
 WANTED = table("target int, node binary, owner int")
 
 
