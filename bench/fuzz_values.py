@@ -27,7 +27,8 @@ from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.mining.fimi import read_fimi
 from nddup.reading.base64_text import decode_base64
-from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
+from nddup.reading.charset_labels import canonical_charset
+from nddup.reading.charsets import declared_charset, decode_content
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field

@@ -10,7 +10,6 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
@@ -18,13 +17,14 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.records import Record, content_fingerprint, parse_record, record_text
+from nddup.reading.records import Record, content_fingerprint, parse_record, read_encoded
 from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import HEAD_BYTES, find_files
 from nddup.scanning.sketch_records import SketchRecords
+from nddup.scanning.text_buffers import join_encoded
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, sketch_rule
 from nddup.sketching.min_s import sketch_texts
@@ -101,13 +101,13 @@ def _chunks(path: Path, head: FileHead) -> Iterator[bytes]:
 
 def _loop(path: Path, head: FileHead) -> int:
     """Read, cut, parse, strip, sketch and fingerprint in one process: the work itself, without Spark."""
-    texts: list[str] = []
+    texts: list[bytes] = []
     held = documents = 0
     for chunk in _chunks(path, head):
         found = parse_record(chunk, head, is_last=False)
         if isinstance(found, Record):
             content_fingerprint(found)
-            texts.append(record_text(found))
+            texts.append(read_encoded(found).text)
             held += len(chunk)
         if held >= BLOCK:
             documents += _sketch(texts)
@@ -115,10 +115,8 @@ def _loop(path: Path, head: FileHead) -> int:
     return documents + _sketch(texts)
 
 
-def _sketch(texts: list[str]) -> int:
-    array = pa.array(texts, pa.large_string())
-    _, offsets, data = array.buffers()
-    made = sketch_texts(np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1])
+def _sketch(texts: list[bytes]) -> int:
+    made = sketch_texts(*join_encoded(texts))
     ids = memoryview(made.ids.tobytes())
     for low, high in itertools.pairwise((made.offsets * 8).tolist()):
         blake2b(ids[low:high], digest_size=16).digest()

@@ -1,7 +1,7 @@
 """The bytes of one document -> text, whatever the encoding.
 
+    find_encoding      the encoding; the text only if it had to be decoded to tell whether the encoding fits
     decode_content     the text, the encoding, and how many byte sequences could not be decoded
-    canonical_charset  a label as people write it ("win-1251", "utf8") -> the codec used here
 
 The encoding is the first of these that fits: the byte order mark; the charset given by the caller; the charset that the
 document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; the detected one. A charset *fits* if it is known
@@ -12,66 +12,22 @@ Chardet detects, restricted to the encodings of the web. It is given only the wo
 Latin, the text), because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of the test
 collection, with declarations removed, every text came out right, at 1.5 ms per page. On samples of these, with whole
 pages and all encodings, chardet made 10 errors of 190 and charset-normalizer 20; restricted so, 0 and 1 of 321.
-
-Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, by Resiliparse; other names are Python's.
 """
 
 import codecs
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 import chardet
 from chardet import EncodingEra
-from resiliparse.parse.encoding import map_encoding_to_html5
+
+from nddup.reading.byte_tables import UTF_8, ByteTable, has_characters, table_of
+from nddup.reading.charset_labels import canonical_charset
 
 DECLARATION_BYTES = 4096  # where a declaration may stand; WHATWG looks at 1024, real pages put scripts first
 DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
 DETECTION_BYTES = 4096  # bytes of such words the detector sees; 1024 and 16384 were no better
 FALLBACK = "cp1252"  # what a browser takes when nothing is known
-
-# Labels found in documents that the encoding standard does not list.
-_UNLISTED_LABELS = {
-    "win-1251": "cp1251",
-    "win1251": "cp1251",
-    "windows1251": "cp1251",
-    "cp-1251": "cp1251",
-    "koi8r": "koi8-r",
-    "dos-866": "cp866",
-    "alt": "cp866",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-ukrainian": "mac-cyrillic",
-    "hz-gb-2312": "gb18030",
-    "utf-8-sig": "utf-8",
-}
-
-# The standard's decoders for these encodings read more characters than Python's codecs of the same name.
-_WIDER_CODECS = {
-    "big5": "big5hkscs",
-    "euc_kr": "cp949",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "iso8859-11": "cp874",
-    "shift_jis": "cp932",
-}
-
-# Codecs a document may ask for: no utf-7, no unicode_escape, nothing that is not a character encoding.
-_ALLOWED = frozenset(
-    {
-        "utf-8",
-        "utf-16-le",
-        "utf-16-be",
-        "koi8-r",
-        "koi8-u",
-        "mac-cyrillic",
-        "mac-roman",
-        "gb18030",
-        "big5hkscs",
-    }
-    | {"cp932", "cp949", "cp866", "cp874", "euc_jp", "iso2022_jp"}
-    | {f"cp125{digit}" for digit in range(9)}
-    | {f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)}
-)
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
@@ -94,40 +50,31 @@ class Decoded(NamedTuple):
     replaced: int
 
 
-@lru_cache(maxsize=1024)
-def canonical_charset(label: str) -> str | None:
-    """The codec for a charset label as found in documents and settings.
+class Encoded(NamedTuple):
+    """The bytes of a document without its byte order mark, and the codec that reads them.
 
-    Args:
-        label: in any spelling; blanks and quotes around it are ignored.
-
-    Returns:
-        The name of a Python codec; None if the label is empty or unknown, or not an encoding of documents. "utf-16"
-        without a byte order is little endian.
-
-    Example:
-        >>> canonical_charset(" Windows-1251 "), canonical_charset("win-1251"), canonical_charset("utf-7")
-        ('cp1251', 'cp1251', None)
+    `decoded` is None where it was not needed: every byte is a character of ASCII or of a charset of one byte each.
     """
-    key = label.strip(" \t\r\n\f\"'").lower()
-    name = _codec_of_label(key)
-    if name is None:  # one of Python's own spellings, such as cp932 or latin_1
-        try:
-            codec = codecs.lookup(key).name
-        except (LookupError, ValueError):
-            return None
-        name = _codec_of_label(codec) or codec
 
-    name = _WIDER_CODECS.get(name, name)
-    return name if name in _ALLOWED else None
+    data: bytes
+    encoding: str
+    decoded: Decoded | None
 
+    @property
+    def replaced(self) -> int:
+        """As of `Decoded`."""
+        return self.decoded.replaced if self.decoded is not None else 0
 
-def _codec_of_label(label: str) -> str | None:
-    """The codec of a label in the encoding standard's table or in ours; None for any other label."""
-    if label in _UNLISTED_LABELS or not label.isascii():
-        return _UNLISTED_LABELS.get(label)
-    name: str | None = map_encoding_to_html5(label, fallback_utf8=False)
-    return name
+    @property
+    def table(self) -> ByteTable | None:
+        """The table that gives the text in UTF-8; None for other encodings, and if a byte could not be decoded."""
+        if self.decoded is None and self.encoding != "ascii":
+            return table_of(self.encoding)
+        return UTF_8 if self.encoding in ("ascii", "utf-8") and self.replaced == 0 else None
+
+    def decode(self) -> Decoded:
+        """The text."""
+        return self.decoded or Decoded(self.data.decode(self.encoding), self.encoding, 0)
 
 
 def declared_charset(head: bytes) -> str | None:
@@ -165,39 +112,55 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
     """Decode the bytes of one document.
 
     Args:
-        raw: the document as stored; a byte order mark at its start is read and dropped.
-        charset: label from the user's setting or an HTTP header; None if nothing is known. A charset that does not fit
-            (see above) is skipped, like a wrong declaration.
+        raw: as of `find_encoding`.
+        charset: likewise.
 
     Returns:
         Text, codec, and the number of U+FFFD that stand for undecodable bytes, not counting those of the document
         itself. Empty bytes give empty text. Never raises, whatever the bytes and the label.
 
-    Cost: one `bytes.decode` for ASCII and UTF-8, plus a search of the first 4 KB if there are non-ASCII bytes;
-        detection takes about 1.4 ms more.
+    Cost: that of `find_encoding`, and at most one `bytes.decode` more.
 
     Example:
         >>> decode_content("Привет".encode("koi8-r"), "koi8-r")
         Decoded(text='Привет', encoding='koi8-r', replaced=0)
     """
+    return find_encoding(raw, charset).decode()
+
+
+def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
+    """Find the encoding of one document.
+
+    Args:
+        raw: the document as stored; a byte order mark at its start is read and dropped.
+        charset: label from the user's setting or an HTTP header; None if nothing is known. A charset that does not fit
+            (see above) is skipped, like a wrong declaration.
+
+    Returns:
+        The bytes without the mark, the codec, and the text if it was decoded. Never raises, whatever the bytes and the
+        label.
+
+    Cost: a search of the first 4 KB if there are non-ASCII bytes; one `bytes.decode` where characters have several
+        bytes, or some cannot be decoded; detection takes about 1.4 ms more.
+    """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            return decode_anyway(raw[len(mark) :], encoding)
+            return _read_as(raw[len(mark) :], encoding)
     wide = _wide_without_mark(raw)
     if wide is not None:
-        return decode_anyway(raw, wide)
+        return _read_as(raw, wide)
 
     given = canonical_charset(charset) if charset else None
     if given in _WIDE and b"\0" not in raw:
         given = None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte
     if given not in _WIDE and raw.isascii() and b"\x1b" not in raw:  # an escape may begin ISO-2022-JP
-        return Decoded(raw.decode("ascii"), "ascii", 0)
+        return Encoded(raw, "ascii", None)
 
     for candidate in (given, declared_charset(raw), "utf-8"):
-        decoded = _decode_if_it_fits(raw, candidate) if candidate else None
-        if decoded is not None:
-            return decoded
-    return decode_anyway(raw, _detect(raw))
+        found = _read_if_it_fits(raw, candidate) if candidate else None
+        if found is not None:
+            return found
+    return _read_as(raw, _detect(raw))
 
 
 def _wide_without_mark(raw: bytes) -> str | None:
@@ -207,15 +170,24 @@ def _wide_without_mark(raw: bytes) -> str | None:
     return "utf-16-be" if raw.startswith(b"\0<") else None
 
 
-def _decode_if_it_fits(raw: bytes, encoding: str) -> Decoded | None:
-    """Decode; None if more than one in ten non-ASCII bytes cannot be decoded, except at a cut end."""
+def _read_as(data: bytes, encoding: str) -> Encoded:
+    """The bytes in an encoding, whether it fits or not."""
+    return Encoded(data, encoding, None if has_characters(data, encoding) else decode_anyway(data, encoding))
+
+
+def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
+    """As `_read_as`; None if more than one in ten non-ASCII bytes cannot be decoded, except at a cut end."""
+    if has_characters(raw, encoding):
+        return Encoded(raw, encoding, None)
+
     try:
-        return Decoded(raw.decode(encoding), encoding, 0)
+        return Encoded(raw, encoding, Decoded(raw.decode(encoding), encoding, 0))
     except UnicodeDecodeError as error:
         is_cut_at_end = error.reason == "unexpected end of data"
     decoded = decode_anyway(raw, encoding)
     non_ascii = len(raw.translate(None, _ASCII))
-    return decoded if is_cut_at_end or decoded.replaced * 10 <= non_ascii else None
+    fits = is_cut_at_end or decoded.replaced * 10 <= non_ascii
+    return Encoded(raw, encoding, decoded) if fits else None
 
 
 def decode_anyway(raw: bytes, encoding: str) -> Decoded:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from nddup.reading.charsets import canonical_charset, decode_content
+from nddup.reading.charset_labels import canonical_charset
+from nddup.reading.charsets import decode_content
 from nddup.reading.csv_rows import dialect_of, read_csv, separator_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject

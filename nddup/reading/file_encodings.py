@@ -2,7 +2,7 @@
 
 import re
 
-from nddup.reading.charsets import canonical_charset
+from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.formats import FormatError
 
 _ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")

@@ -2,6 +2,7 @@
 
     parse_record         chunk -> Record | Reject | None
     read_text            Record -> plain text, and how much of it could not be decoded
+    read_encoded         likewise, in UTF-8
     record_text          Record -> plain text
     content_fingerprint  Record -> 16 bytes, equal for equal content
 
@@ -23,11 +24,11 @@ from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from nddup.reading.base64_text import decode_base64
-from nddup.reading.charsets import decode_anyway, decode_content
+from nddup.reading.charsets import decode_anyway, decode_content, find_encoding
 from nddup.reading.formats import FileHead
 from nddup.reading.json_records import parse_json
 from nddup.reading.outcomes import Record, Reject, Value, excerpt
-from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
+from nddup.reading.pages.markup import looks_like_markup, main_text, strip_encoded, strip_markup
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_parsing import wrapper_of
 from nddup.reading.xml_records import parse_xml
@@ -39,6 +40,7 @@ __all__ = [
     "decode_base64",
     "fingerprint_bytes",
     "parse_record",
+    "read_encoded",
     "read_text",
     "record_text",
 ]
@@ -52,6 +54,14 @@ class PlainText(NamedTuple):
 
     text: str
     replaced: int
+
+
+class EncodedText(NamedTuple):
+    """The text of a record in UTF-8, as of `PlainText`, and whether it is the content as it stands, unchanged."""
+
+    text: bytes
+    replaced: int
+    is_content: bool
 
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
@@ -144,6 +154,37 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
 
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
+    found = _read_fields(record, charset, markup, part)
+    texts = [text if isinstance(text, str) else text.decode() for text in found.texts]
+    return PlainText(texts[0] if len(texts) == 1 else "\n".join(texts), found.replaced)
+
+
+def read_encoded(
+    record: Record, charset: str | None = None, markup: Markup = "auto", part: Part = "all"
+) -> EncodedText:
+    """The plain text of a record as of `read_text`, in UTF-8: a page whose bytes are all characters of ASCII, UTF-8 or
+    a charset of one byte a character is read as it is stored, and no `str` is made of it.
+
+    Raises:
+        ValueError: for another value of `markup`; `UnicodeEncodeError`, for a text with a lone surrogate.
+
+    Cost: that of `read_text`, without decoding.
+    """
+    found = _read_fields(record, charset, markup, part)
+    texts = [text.encode() if isinstance(text, str) else text for text in found.texts]
+    is_content = len(texts) == 1 and found.texts[0] is record.fields[0]
+    return EncodedText(texts[0] if len(texts) == 1 else b"\n".join(texts), found.replaced, is_content)
+
+
+class _Fields(NamedTuple):
+    """The texts of the fields of a record, each as `str` or in UTF-8, as it was found; and as of `PlainText`."""
+
+    texts: list[Value]
+    replaced: int
+
+
+def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> _Fields:
+    """The text of each field, as of `read_text`."""
     if markup not in ("auto", "html", "text"):
         raise ValueError(f"markup: expected auto, html or text, got {markup!r}")
 
@@ -155,18 +196,23 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
         charset = _charset_of_longest(record.fields)
 
     strip = main_text if part == "main" else strip_markup
-    texts, replaced = [], record.replaced
+    texts: list[Value] = []
+    replaced = record.replaced
     for field, is_markup in zip(record.fields, kinds, strict=True):
-        if is_markup and charset is None and isinstance(field, bytes) and _is_plain_ascii(field):
-            texts.append(strip(field))  # the parser takes UTF-8: nothing to decode
+        if isinstance(field, str):
+            is_page = looks_like_markup(field) if is_markup is None else is_markup
+            texts.append(strip(field) if is_page else field)
             continue
 
-        decoded = decode_content(field, charset) if isinstance(field, bytes) else None
-        text = decoded.text if decoded is not None else str(field)
-        replaced += decoded.replaced if decoded is not None else 0
+        found = find_encoding(field, charset)
+        replaced += found.replaced
+        if is_markup and part == "all" and found.table is not None:
+            texts.append(strip_encoded(found.data, found.table))
+            continue
+        text = found.decode().text
         is_page = looks_like_markup(text) if is_markup is None else is_markup
         texts.append(strip(text) if is_page else text)
-    return PlainText(texts[0] if len(texts) == 1 else "\n".join(texts), replaced)
+    return _Fields(texts, replaced)
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:
@@ -198,7 +244,3 @@ def fingerprint_bytes(content: bytes) -> bytes:
 
 def _as_utf8(data: bytes, encoding: str) -> bytes:
     return data if data.isascii() else data.decode(encoding).encode()
-
-
-def _is_plain_ascii(field: bytes) -> bool:
-    return field.isascii() and b"\x1b" not in field and b"\0" not in field

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.charsets import canonical_charset
+from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.containers import CONTAINERS, container_head, is_binary, is_page, is_text_name, name_binary
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError

@@ -11,7 +11,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import TextRule
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.text_buffers import join_encoded
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.table_types import Table
 from nddup.working_tables import TERMS
@@ -38,8 +38,8 @@ class WordCounter:
         del head
         counts = TermCounts(self.words, least_tokens=self.min_tokens)
         for some in found:
-            texts = [self.text.read(one.record).text for one in some if isinstance(one.record, Record)]
-            counts.add(*text_buffers(texts))
+            texts = [self.text.read_encoded(one.record).text for one in some if isinstance(one.record, Record)]
+            counts.add(*join_encoded(texts))
 
         for part in counts.drain():
             columns = {

@@ -17,7 +17,7 @@ from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.scanning.found import Batches, Found
 from nddup.scanning.rules import TextRule
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.text_buffers import join_encoded
 from nddup.sketching.token_rows import fingerprint_rows, hash_rows
 from nddup.table_types import Table
 from nddup.working_tables import CONTENTS, FOUND_TEXTS, TOKENS
@@ -105,11 +105,11 @@ class Tokens:
         del head
         for some in found:
             texts = [
-                self.rule.read(one.record).text
+                self.rule.read_encoded(one.record).text
                 for one in some
                 if isinstance(one.record, Record)
                 and (self.contents is None or content_fingerprint(one.record) in self.contents)
             ]
-            rows = hash_rows(*text_buffers(texts))
+            rows = hash_rows(*join_encoded(texts))
             lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
             yield TOKENS.batch([pa.array(fingerprint_rows(rows), pa.binary()), lists])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nddup.reading.records import Markup, Part, PlainText, Record, read_text
+from nddup.reading.records import EncodedText, Markup, Part, PlainText, Record, read_encoded, read_text
 
 if TYPE_CHECKING:  # `inspect` reads texts and makes no sketches
     from nddup.sketching.recipe import Recipe
@@ -20,6 +20,10 @@ class TextRule:
     def read(self, record: Record) -> PlainText:
         """The plain text of a record, and how much of it could not be decoded."""
         return read_text(record, self.charset, self.markup, self.part)
+
+    def read_encoded(self, record: Record) -> EncodedText:
+        """Likewise, in UTF-8."""
+        return read_encoded(record, self.charset, self.markup, self.part)
 
 
 @dataclass(frozen=True)

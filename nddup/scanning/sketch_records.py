@@ -83,21 +83,19 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
     if isinstance(record, Reject):
         return _Row(*place, record.doc_id, None, None, 0, None, record.reason, record.detail, record.excerpt, b"")
 
-    text, replaced = rule.text.read(record)
-    encoded = text.encode()
-    # A plain text is its own content: it is encoded once for both.
-    is_content = len(record.fields) == 1 and record.fields[0] is text
+    text = rule.text.read_encoded(record)
     return _Row(
         *place,
         record.doc_id,
         record.url,
-        fingerprint_bytes(encoded) if is_content else content_fingerprint(record),
-        replaced,
+        # A plain text is its own content: it is encoded once for both.
+        fingerprint_bytes(text.text) if text.is_content else content_fingerprint(record),
+        text.replaced,
         record.policy or None,
         None,
         "",
         "",
-        encoded,
+        text.text,
     )
 
 

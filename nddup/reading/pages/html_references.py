@@ -28,6 +28,9 @@ _REFERENCES, _CHARACTERS = table_of(
 )
 """The character of every reference of at most 8 letters that ends with a semicolon; no blanks."""
 
+_OF_CP1252 = np.array([ord(bytes([byte]).decode("cp1252", "ignore") or chr(byte)) for byte in range(0x80, 0xA0)])
+"""The characters that numbers from 128 to 159 stand for, (32,)."""
+
 
 @compiled
 def character_of(name: int) -> int:
@@ -68,10 +71,13 @@ def _read_number(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
             break
         code, digits, at = code * base + digit, digits + 1, at + 1
 
-    # Controls, halves of a pair, and numbers that are no character become others.
+    # Of 128 to 159 many are taken for cp1252. Other controls, halves of a pair, and numbers that are no character
+    # become others.
+    if 0x80 <= code < 0xA0:
+        code = _OF_CP1252[code - 0x80]
     is_kept = (
         _BLANK < code < 0x7F
-        or 0xA0 <= code < 0xD800
+        or 0x80 <= code < 0xD800
         or 0xE000 <= code < 0xFDD0
         or code == 0xFFFD
         or 0x10000 <= code < 0x1FFFE

@@ -39,10 +39,10 @@ def _classes_of(*classes: str) -> NDArray[np.uint8]:
 
 
 _BLANKS = " \t\n\f\r"
-BYTE_CLASSES = _classes_of(_BLANKS, _BLANKS + "/>", _BLANKS + "/>=", _BLANKS + ">", "&<\r", _BLANKS + "/")
-IS_BLANK, _ENDS_TAG_NAME, _ENDS_NAME, _ENDS_VALUE, ENDS_COPY, _IS_BETWEEN = (np.uint8(1 << bit) for bit in range(6))
-"""Blanks; what ends the name of a tag, that of an attribute, and a value without quotes; what is not text as it
-stands; what may lie between attributes."""
+BYTE_CLASSES = _classes_of(_BLANKS, _BLANKS + "/>", _BLANKS + "/>=", _BLANKS + ">", _BLANKS + "/")
+IS_BLANK, _ENDS_TAG_NAME, _ENDS_NAME, _ENDS_VALUE, _IS_BETWEEN = (np.uint8(1 << bit) for bit in range(5))
+"""Blanks; what ends the name of a tag, that of an attribute, and a value without quotes; what may lie
+between attributes."""
 
 
 class Tag(NamedTuple):

@@ -1,0 +1,119 @@
+"""Pages read as they are stored: what Python's codecs decode, to the character."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nddup.reading.byte_tables import LENGTH_SHIFT, SINGLE_BYTE, UTF_8, has_characters, table_of
+from nddup.reading.charset_labels import canonical_charset
+from nddup.reading.charsets import Decoded, declared_charset, decode_content, find_encoding
+from nddup.reading.pages.markup import strip_encoded, strip_markup
+from nddup.reading.records import Record, read_encoded, read_text
+from tests.reading.test_plain_pages import NESTED, PAGES, SOUP
+
+CHARSETS = sorted(SINGLE_BYTE)
+LABELS = ["cp1251", "koi8-r", "cp1252", "iso8859-8", "utf-8", "gb18030", "iso2022_jp", "utf-16-le", None]
+_HEADS = "|<meta charset=koi8-r>|<meta charset=windows-1251>|<meta charset=utf-8>|<meta charset=utf-16>|\ufeff"
+_WORDS = "Съешь же ещё|«этих»|— мягких|<p>|</p>|<b class=мяч>|&nbsp;|&#151;|&mdash;|<br>| |булок\r\n|naïve|日本"
+
+TEXTS = st.builds(
+    lambda head, words: head + "".join(words),
+    st.sampled_from(_HEADS.split("|")),
+    st.lists(st.sampled_from(_WORDS.split("|")), max_size=30),
+)
+ENCODED = st.builds(
+    lambda text, charset: text.encode(charset, "ignore"), TEXTS, st.sampled_from(["cp1251", "koi8-r", "utf-8", "cp932"])
+)
+DAMAGED = st.builds(
+    lambda raw, bad, at: raw[: at % (len(raw) + 1)] + bad + raw[at % (len(raw) + 1) :],
+    ENCODED,
+    st.sampled_from([b"", b"\x98", b"\xff", b"\xd0", b"\x81\x8d", b"\0", b"\xed\xa0\x80", b"\x1b$B", b"\xef\xbf\xbd"]),
+    st.integers(0, 300),
+)
+
+
+def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
+    """The first charset that fits, by Python's codecs alone; None where it is detected, or told by a mark."""
+    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")):
+        return None
+    given_charset = canonical_charset(charset) if charset else None
+    is_wide = given_charset in ("utf-16-le", "utf-16-be")
+    if is_wide and 0 not in raw:
+        given_charset, is_wide = None, False
+    if not is_wide and raw.isascii() and b"\x1b" not in raw:
+        return Decoded(raw.decode("ascii"), "ascii", 0)
+
+    for encoding in filter(None, (given_charset, declared_charset(raw), "utf-8")):
+        text = raw.decode(encoding, "replace")
+        replaced = text.count("\ufffd")
+        if encoding in ("utf-8", "gb18030", "utf-16-le"):
+            replaced = max(replaced - raw.count("\ufffd".encode(encoding)), 0)
+        try:
+            raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            is_cut = error.reason == "unexpected end of data"
+        else:
+            return Decoded(text, encoding, 0)
+        if is_cut or replaced * 10 <= sum(byte >= 128 for byte in raw):
+            return Decoded(text, encoding, replaced)
+    return None
+
+
+@pytest.mark.parametrize("encoding", CHARSETS)
+def test_every_byte_is_what_python_decodes(encoding: str) -> None:
+    """Also those that are no characters."""
+    table = table_of(encoding)
+    for byte in set(range(256)) - set(b"&<\r"):
+        entry = int(table.characters[byte])
+        utf8 = entry.to_bytes(4, "little")[: entry >> int(LENGTH_SHIFT)]
+        assert utf8.decode() == bytes([byte]).decode(encoding, "replace")
+        assert (byte in table.missing) == (utf8 == "\ufffd".encode())
+        assert has_characters(bytes([byte]), encoding) == (byte not in table.missing)
+    assert not table.characters[list(b"&<\r")].any()
+
+
+@given(DAMAGED | st.binary(max_size=200), st.sampled_from(LABELS))
+@example(b"\x98" + "п".encode("cp1251") * 20, "cp1251")
+@example(b"\x98" + "п".encode("cp1251") * 5, "cp1251")
+@example("п".encode()[:1], None)
+@example(b"\xef\xbf\xbd\xd0 \xd0\xbf" * 12, "utf-8")
+def test_the_first_charset_that_fits(raw: bytes, charset: str | None) -> None:
+    """With its text, and the number of bytes that it cannot decode."""
+    expected = decode_by_definition(raw, charset)
+    found = find_encoding(raw, charset)
+
+    assert found.decode() == decode_content(raw, charset)
+    assert found.replaced == found.decode().replaced
+    if expected is not None:
+        assert decode_content(raw, charset) == expected
+
+
+@given(DAMAGED | st.binary(max_size=200), st.sampled_from(LABELS), st.sampled_from([True, False, None]))
+@example("\ufeff<p>да".encode(), None, True)  # noqa: FBT003
+@example(b"<p>\xcf\xf0\x98\xe8<p>" + "п".encode("cp1251") * 20, "cp1251", True)  # noqa: FBT003
+def test_a_page_read_as_stored_has_the_text_of_the_decoded_page(
+    raw: bytes,
+    charset: str | None,
+    is_markup: bool | None,  # noqa: FBT001
+) -> None:
+    """And as many bytes that could not be decoded; a text that is the content says so."""
+    record = Record(None, None, (raw,), is_markup, charset)
+    decoded = decode_content(raw, charset)
+    found = read_encoded(record)
+
+    assert (found.text.decode(), found.replaced) == read_text(record)
+    assert found.replaced == decoded.replaced
+    assert not found.is_content or found.text == raw
+    if is_markup is not None:
+        assert found.text.decode() == (strip_markup(decoded.text) if is_markup else decoded.text)
+
+
+@given(PAGES | SOUP | NESTED, st.sampled_from(CHARSETS))
+@example("<p>Да<b title='мяч'>нет</b>&nbsp;— «x»<мяч></p>", "cp1251")
+def test_a_page_in_any_charset_of_one_byte_a_character(page: str, encoding: str) -> None:
+    """Has the text of the same page in UTF-8."""
+    raw = page.encode(encoding, "ignore")
+    same = raw.decode(encoding)
+
+    assert strip_encoded(raw, table_of(encoding)).decode() == strip_markup(same)
+    assert strip_encoded(same.encode(), UTF_8).decode() == strip_markup(same)
