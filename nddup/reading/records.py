@@ -155,8 +155,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
     found = _read_fields(record, charset, markup, part)
-    texts = [text if isinstance(text, str) else text.decode() for text in found.texts]
-    return PlainText(texts[0] if len(texts) == 1 else "\n".join(texts), found.replaced)
+    return PlainText(_join(found.texts), found.replaced)
 
 
 def read_encoded(
@@ -171,9 +170,16 @@ def read_encoded(
     Cost: that of `read_text`, without decoding.
     """
     found = _read_fields(record, charset, markup, part)
-    texts = [text.encode() if isinstance(text, str) else text for text in found.texts]
-    is_content = len(texts) == 1 and found.texts[0] is record.fields[0]
-    return EncodedText(texts[0] if len(texts) == 1 else b"\n".join(texts), found.replaced, is_content)
+    one = found.texts[0] if len(found.texts) == 1 else None
+    text = one if isinstance(one, bytes) else _join(found.texts).encode()
+    return EncodedText(text, found.replaced, one is not None and one is record.fields[0])
+
+
+def _join(texts: list[Value]) -> str:
+    """The texts of the fields of a record, one a line. A record may have a million: no copy is made of each."""
+    if len(texts) == 1 and isinstance(texts[0], str):
+        return texts[0]
+    return "\n".join([text if isinstance(text, str) else text.decode() for text in texts])
 
 
 class _Fields(NamedTuple):

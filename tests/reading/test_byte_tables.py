@@ -108,6 +108,16 @@ def test_a_page_read_as_stored_has_the_text_of_the_decoded_page(
         assert found.text.decode() == (strip_markup(decoded.text) if is_markup else decoded.text)
 
 
+@given(st.lists(DAMAGED | TEXTS, max_size=3), st.sampled_from([True, False, None]))
+def test_several_fields(fields: list[bytes | str], is_markup: bool | None) -> None:  # noqa: FBT001
+    """Bytes and texts, one a line; no field is an empty text."""
+    record = Record(None, None, tuple(fields), is_markup, "cp1251", replaced=2)
+    texts = [read_text(Record(None, None, (field,), is_markup, "cp1251")) for field in fields]
+
+    assert read_text(record) == ("\n".join(one.text for one in texts), 2 + sum(one.replaced for one in texts))
+    assert read_encoded(record)[:2] == (read_text(record).text.encode(), read_text(record).replaced)
+
+
 @given(PAGES | SOUP | NESTED, st.sampled_from(CHARSETS))
 @example("<p>Да<b title='мяч'>нет</b>&nbsp;— «x»<мяч></p>", "cp1251")
 def test_a_page_in_any_charset_of_one_byte_a_character(page: str, encoding: str) -> None:
