@@ -22,7 +22,8 @@ from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.chunks import parse_chunks
-from nddup.scanning.collection import HEAD_BYTES, find_files
+from nddup.scanning.collection import find_files
+from nddup.scanning.file_heads import HEAD_BYTES
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.scanning.text_buffers import join_encoded
 from nddup.settings.load import build_config

@@ -28,7 +28,7 @@ PAGE_BYTES = 4096
 
 _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
-_PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
+PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
 """The start of JSON lines or XML, which no header of a table begins with: what a file holds counts, not its name."""
 
@@ -84,7 +84,7 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
         return "warc", "begins with WARC/"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"
-    if _PAGE_NAME.search(name):
+    if PAGE_NAME.search(name):
         return "html", "its name"
     return ("html", "begins as a page") if _begins_as_page(head[:PAGE_BYTES]) else ("", "")
 
@@ -110,7 +110,7 @@ def _past_blanks(head: bytes, at: int) -> int:
 
 def is_page(name: str) -> bool:
     """Whether the name of a file alone says that it is a page, so that its head need not be read."""
-    return _PAGE_NAME.search(name) is not None
+    return PAGE_NAME.search(name) is not None
 
 
 def is_text_name(name: str) -> bool:

@@ -15,9 +15,11 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
+from nddup.scanning.file_heads import Look, Seen
 from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
 from nddup.scanning.local_paths import local_path, uri_of
 from nddup.storage.hadoop_listing import Entry, entry_of, list_folder
+from nddup.storage.heads_in_tasks import LEAST_FILES, look_in_folders
 from nddup.storage.local_storage import LocalStorage
 
 LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
@@ -31,7 +33,7 @@ class Storage:
         jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
         self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
-        self._jvm = jvm
+        self._spark, self._jvm = spark, jvm
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths: literal, folders recursive.
@@ -60,6 +62,14 @@ class Storage:
         files.sort(key=lambda file: file.source.encode())
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
+    def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
+        """As `look_in_folders`, of files below INPUT folders that only Java opens."""
+        remote = [file for file in files if not self._opens_itself(file.path)]
+        if len(remote) < LEAST_FILES:
+            return {}
+        folders = [root.uri for root in map(self._status, inputs) if root.is_folder]
+        return look_in_folders(self._spark, folders, remote, look)
+
     def read_head(self, path: str, size: int) -> bytes:
         """The first `size` bytes of a file, as stored; errors as `read_part`."""
         return self.read_part(path, 0, size)
@@ -70,7 +80,7 @@ class Storage:
         Raises:
             NddupError: if it cannot be opened.
         """
-        if path.startswith("file:/") and self._reads_own:
+        if self._opens_itself(path):
             return LocalStorage().read_part(path, start, size)
         try:
             where = self._path(path)
@@ -226,6 +236,10 @@ class Storage:
         where = self._path(path)
         system = where.getFileSystem(self._hadoop)
         return list_folder(self._jvm, system, where) if system.exists(where) else []
+
+    def _opens_itself(self, path: str) -> bool:
+        """Whether Python opens a file, without a call to Java."""
+        return path.startswith("file:/") and self._reads_own
 
     @cached_property
     def _reads_own(self) -> bool:

@@ -5,7 +5,7 @@ import gzip
 import io
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import zstandard
 from nddup.errors import ConfigError, NddupError
 from nddup.scanning.collection import Collection, Group, find_files
 from nddup.scanning.count_words import WordCounter
+from nddup.scanning.file_heads import Look, Seen
 from nddup.scanning.found import Consumer, Found, Limits
 from nddup.scanning.given_texts import read_texts
 from nddup.scanning.input_files import InputFile, Listing, distinct_sources
@@ -53,6 +54,11 @@ class LocalFiles:
             for path in sorted(Path(folder).iterdir())
         ]
         return Listing(tuple(files), (), ())
+
+    def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
+        """None."""
+        del inputs, files, look
+        return {}
 
     def read_head(self, path: str, size: int) -> bytes:
         """As `Files`."""

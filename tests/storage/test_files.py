@@ -1,6 +1,7 @@
 """Files over Hadoop's FileSystem: literal names, folders, compressed heads, text."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.input_files import BESIDE_WHY
-from nddup.storage import hadoop_listing
+from nddup.scanning.file_heads import HeadReader, Unread
+from nddup.scanning.input_files import BESIDE_WHY, InputFile
+from nddup.storage import files, hadoop_listing, heads_in_tasks
 from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
 
@@ -216,7 +218,38 @@ def test_a_file_more_is_no_call_to_java_more(
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     if way == "hadoop":
         monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
-    storage, client = Storage(spark), spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
+    storage, calls = Storage(spark), count_calls(spark, monkeypatch)
+
+    found = storage.list_inputs([str(tmp_path)])
+
+    assert len(found.files) == 300
+    assert 0 < calls() <= 40
+
+
+def test_a_head_more_is_no_call_to_java_more(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where tasks look at the files of another file system: of 300 there are fewer calls than files."""
+    fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
+    monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+    for module in (files, heads_in_tasks):
+        monkeypatch.setattr(module, "LEAST_FILES", 300)
+    storage = Storage(spark)
+    listed = list(storage.list_inputs([str(tmp_path)]).files)
+    calls = count_calls(spark, monkeypatch)
+
+    def look(reader: HeadReader, file: InputFile) -> Unread:
+        return Unread(file.path, reader.read_head(file.path, 100).decode())
+
+    seen = storage.look_in_tasks([str(tmp_path)], listed, look)
+
+    assert seen == {file.path: Unread(file.path, file.source) for file in listed}
+    assert 0 < calls() <= 200
+
+
+def count_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many calls Java has got since, without what Python says it has forgotten."""
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
     calls, send = list[str](), client.send_command
 
     def count(command: str, *given: Any, **how: Any) -> Any:  # noqa: ANN401 - as py4j has it
@@ -224,9 +257,4 @@ def test_a_file_more_is_no_call_to_java_more(
         return send(command, *given, **how)
 
     monkeypatch.setattr(client, "send_command", count)
-
-    found = storage.list_inputs([str(tmp_path)])
-
-    assert len(found.files) == 300
-    asked = [call for call in calls if not call.startswith("m\nd\n")]  # without what Python says it has forgotten
-    assert 0 < len(asked) <= 40
+    return lambda: sum(not call.startswith("m\nd\n") for call in calls)

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from nddup.reading.split_records import Pieces
 from nddup.reading.streams import PIECE
-from nddup.scanning.collection import is_hidden
+from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.placement import place

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from nddup.reading.formats import FileHead
 from nddup.reading.split_records import MARK_BYTES
 from nddup.scanning.chunks import parse_chunks
-from nddup.scanning.collection import Collection, Files, Group, is_hidden
+from nddup.scanning.collection import Collection, Files, Group
+from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches, Consumer, Limits
 from nddup.scanning.given_texts import read_texts
 from nddup.scanning.whole_files import StoredFile, read_files

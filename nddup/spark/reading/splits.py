@@ -1,7 +1,7 @@
 """From collection files to chunks: the bytes between two separators, many tasks a file, in the JVM alone.
 
 Spark's text source cuts at the separator; its strings are cast to binary, so that any encoding is kept. Which separator
-a file has was told from its head (`nddup.scanning.collection`); files of equal heads are read together.
+a file has was told from its head (`nddup.scanning.file_heads`); files of equal heads are read together.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def read_chunks(
     Args:
         spark: the session.
         files: (path as Hadoop's URI, source, where it ends open: `streams.find_open_end`) of each; paths are literal,
-            and `nddup.scanning.collection.can_cut` holds for each.
+            and `nddup.scanning.file_heads.can_cut` holds for each.
         head: how to cut them.
         max_record: Spark passes over a chunk that is longer by more than a separator, and never holds it in memory. The
             sum of the lengths then falls short of the file's size.

@@ -1,0 +1,99 @@
+"""The heads of many small files, looked at by tasks of Spark: only what was found comes back to the driver.
+
+Spark's `binaryFile` source gives a small file as one row; a task looks at it as the driver would, holding all of it.
+Whatever no task has seen is left to the caller: a file that Spark passes over or cannot read, one that changed.
+"""
+
+import pickle
+import zlib
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import unquote
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.reading.containers import PAGE_NAME, is_page
+from nddup.reading.formats import FileHead
+from nddup.scanning.file_heads import RAW_HEAD_BYTES, Look, Looked, Seen, WholeContent
+from nddup.scanning.found import Batches
+from nddup.scanning.input_files import InputFile
+from nddup.spark.schemas import table
+
+MOST_BYTES = RAW_HEAD_BYTES
+"""A file that is longer is not read whole for its head: reading it takes longer than the driver's calls for it."""
+
+TASK_FILES = 256
+"""Files that one task looks at: a fraction of a second."""
+
+LEAST_FILES = 1000
+"""Of fewer files the driver reads the heads in the time that a Spark job takes."""
+
+
+def look_in_folders(
+    spark: SparkSession, folders: Sequence[str], files: Sequence[InputFile], look: Look
+) -> dict[str, Seen]:
+    """What `look` says of small files in folders, by path; nothing where they are fewer than `LEAST_FILES`.
+
+    Args:
+        spark: the session.
+        folders: URIs. All that is small below them is read, but pages where none is asked for. They are listed once
+            more, by the JVM alone.
+        files: those that are asked for.
+        look: how a file is looked at. Its first argument opens the file, its second tells the path and the size.
+
+    Returns:
+        Fewer files where Spark passes over some, cannot read some or finds another size; none of them where it cannot
+        list the folders.
+
+    Cost: one action, and one of Spark's own where it lists more than 32 folders. A few bytes a file come back.
+    """
+    sizes = {file.path: file.size for file in files if file.size <= MOST_BYTES}
+    if not folders or len(sizes) < LEAST_FILES:
+        return {}
+
+    found = {file.path: look(WholeContent(b""), file) for file in files if not file.size}  # Spark reads none of them
+    try:
+        rows = _looked(spark, folders, look, tasks=-(-len(sizes) // TASK_FILES), pages=any(map(is_page, sizes)))
+        for row in rows.collect():
+            told = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
+            found |= {path: seen for path, size, seen in told if sizes.get(path) == size}
+    except (PySparkException, Py4JJavaError):
+        return {}  # the caller opens the files itself, and says of each why it cannot be read
+    return found
+
+
+def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: int, pages: bool) -> DataFrame:
+    """What is told of the small files below some folders.
+
+    Schema out:  told binary: a compressed pickle of a list of (path, size, Seen), for each batch of files
+    """
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
+    for what in ("ignoreCorruptFiles", "ignoreMissingFiles"):  # such a file is left to the caller, who says why
+        reader = reader.option(what, "true")
+    rows = reader.load([unquote(folder) for folder in folders]).where(F.col("length") <= MOST_BYTES)
+    if not pages:
+        rows = rows.where(~F.col("_metadata.file_path").rlike(f"(?i){PAGE_NAME.pattern}"))
+
+    rows = rows.select(F.col("_metadata.file_path").alias("path"), "content").coalesce(tasks)
+    return rows.mapInArrow(partial(_look_at_rows, look=look), table("told binary"))
+
+
+# In a worker ---------------------------------------------------------------------------------------------------------
+
+
+def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
+    """What is told of the files of a task; equal heads are written once a batch."""
+    for batch in batches:
+        heads: dict[FileHead, FileHead] = {}
+        told = []
+        for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
+            data = content.as_py()
+            seen = look(WholeContent(data), InputFile(path, unquote(path), len(data), 0))
+            if isinstance(seen, Looked):
+                seen = seen._replace(head=heads.setdefault(seen.head, seen.head))
+            told.append((path, len(data), seen))
+        yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(told), 1)]})
