@@ -8,8 +8,13 @@ side is an aggregate on the key there is none on that side.
     rows, groups  --join_parted-->  joined           one shuffle of either side, on the key and the part
 """
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+T = TypeVar("T")
 
 HEAVY = 100_000
 """Rows of one key that a task takes: under 100 MB of narrow rows. A key with as many is heavy."""
@@ -21,6 +26,14 @@ MOST_BROADCAST = 1_000_000
 def beside(few: DataFrame, rows: int) -> DataFrame:
     """The small side of a join, `rows` in all: broadcast, unless it has outgrown that; then both sides are shuffled."""
     return F.broadcast(few) if rows <= MOST_BROADCAST else few.hint("merge")
+
+
+def in_parts(files: Sequence[T]) -> list[Sequence[T]]:
+    """Files that are broadcast, at most `MOST_BROADCAST` at a time; one empty part of none.
+
+    What Spark reads of them is too large to be shuffled, and its order would be lost.
+    """
+    return [files[at : at + MOST_BROADCAST] for at in range(0, max(len(files), 1), MOST_BROADCAST)]
 
 
 def count_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:

@@ -29,6 +29,7 @@ from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.spark import heavy_keys
 from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.scan import scan
@@ -171,12 +172,19 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 
-def test_files_of_another_file_system_are_read_as_local_ones(spark: SparkSession, tmp_path: Path, remote: str) -> None:
-    """Long and short, compressed, WARC, CSV, Parquet, a record too long, a wrong ending: every file is read."""
+@pytest.mark.parametrize("broadcast", [heavy_keys.MOST_BROADCAST, 2])
+def test_files_of_another_file_system_are_read_as_local_ones(
+    spark: SparkSession, tmp_path: Path, remote: str, monkeypatch: pytest.MonkeyPatch, broadcast: int
+) -> None:
+    """Long and short, compressed, WARC, CSV, Parquet, a record too long, a wrong ending: every file is read.
+
+    So they are where the files are too many for one broadcast.
+    """
     write_files(tmp_path / "in")
     (tmp_path / "in" / "_hidden").write_bytes(gzip.compress(b'{"id": "h", "text": "' + b"a b c " * 20 + b'"}'))
 
     here = records(spark, f"{tmp_path}/in", f"{tmp_path}/in/_hidden")
+    monkeypatch.setattr(heavy_keys, "MOST_BROADCAST", broadcast)
     there = records(spark, f"{remote}/in", f"{remote}/in/_hidden")
 
     assert there == here

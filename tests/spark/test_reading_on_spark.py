@@ -14,7 +14,8 @@ from nddup.scanning.collection import find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.scan_rules import limits_of, sketch_rule
-from nddup.spark.heavy_keys import MOST_BROADCAST
+from nddup.spark import heavy_keys
+from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import REJECTS
@@ -57,6 +58,22 @@ def test_splits_too_many_to_broadcast_give_the_same_numbers(spark: SparkSession,
     assert rows(shuffled.select("doc_key", "record", "doc_id")) == rows(numbered.select("doc_key", "record", "doc_id"))
     plans = [table._jdf.queryExecution().optimizedPlan().toString() for table in (numbered, shuffled)]  # noqa: SLF001
     assert ["strategy=merge" in plan for plan in plans] == [False, True]
+
+
+def test_files_too_many_for_one_broadcast_give_the_same_records(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the files are read in parts, each with a broadcast of its own."""
+    for name in "abcdefg":
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"id": "{name}", "text": "one"}}\n{{"text": "{name}"}}')
+    expected = rows(read(spark, tmp_path))
+    monkeypatch.setattr(heavy_keys, "MOST_BROADCAST", 3)
+
+    found = read(spark, tmp_path)
+
+    assert rows(found) == expected
+    assert len(expected) == 14
+    assert len(in_parts(range(7))) == 3
 
 
 def rows(table: DataFrame) -> list[Row]:

@@ -32,6 +32,7 @@ from nddup.reading.streams import PIECE
 from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
+from nddup.spark.heavy_keys import in_parts
 from nddup.spark.placement import place
 from nddup.spark.schemas import FILES, local_table, table
 
@@ -98,8 +99,8 @@ def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
             pieces.setdefault(_ending(file.path), []).append(file)
 
     parts = [pack_files(spark, packed)] if packed or not files else []
-    parts += [_fetch_files(spark, fetched)] if fetched else []
-    parts += [_fetch_pieces(spark, same, ending) for ending, same in pieces.items()]
+    parts += [_fetch_files(spark, part) for part in in_parts(fetched) if part]
+    parts += [_fetch_pieces(spark, part, ending) for ending, same in pieces.items() for part in in_parts(same)]
     return reduce(DataFrame.unionByName, parts)
 
 

@@ -5,12 +5,14 @@ a file has was told from its head (`nddup.scanning.file_heads`); files of equal 
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.reading.formats import FileHead
+from nddup.spark.heavy_keys import in_parts
 from nddup.spark.schemas import CHUNKS, local_table, table
 
 
@@ -28,8 +30,16 @@ def read_chunks(
             sum of the lengths then falls short of the file's size.
 
     Schema out:  CHUNKS, in file order within a split; the bytes after the last separator of a file are a chunk too.
-    Shuffles:  none; `files` is broadcast.    Actions:  none.
+    Shuffles:  none; `files` is broadcast, in parts where it is long (`heavy_keys`).    Actions:  none.
     """
+    parts = [_read_part(spark, part, head, max_record) for part in in_parts(files)]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _read_part(
+    spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, max_record: int
+) -> DataFrame:
+    """As `read_chunks`, of files that are broadcast together."""
     reader = (
         spark.read.format("text")
         .option("lineSep", head.separator_text)
