@@ -1,7 +1,7 @@
-"""The tasks over a whole graph on edges made here: `python -m tests.spark.graph_tasks KIND EDGES NODES [MEGABYTES]`.
+"""The tasks over a whole graph on edges made here: lines `KIND EDGES NODES [MEGABYTES]` name them on standard input.
 
-Prints the bytes that the process came to hold at most, more than it held before. With MEGABYTES the task runs as Spark
-runs it: in a fork of a process that has everything loaded, with so much address space.
+Each runs as Spark runs it, in a fork of a process that has everything loaded; with MEGABYTES in so much address space.
+A line of the answer holds the bytes that the fork came to hold at most, more than it held before, and the rows it made.
 """
 
 import os
@@ -102,20 +102,29 @@ def resident(key: str) -> int:
     return 1024 * int(next(line for line in lines if line.startswith(key)).split()[1])
 
 
-def main(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> int:
-    """Run one of them."""
-    daemon.load_kernels()
+def measure(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> None:
+    """Run one of them in this process."""
     if megabytes is not None:
-        if child := os.fork():
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # what the first batches load is loaded
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the greatest so far is forgotten
     before = resident("VmRSS")
     rows = sum(batch.num_rows for batch in TASKS[kind](edges, nodes))
     sys.stdout.write(f"{resident('VmHWM') - before} {rows}\n")
-    return 0
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Load everything, then fork for each line."""
+    daemon.load_kernels()
+    for line in sys.stdin:
+        kind, *numbers = line.split()
+        if not (child := os.fork()):
+            measure(kind, *map(int, numbers))
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{line.strip()} failed")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
+    main()

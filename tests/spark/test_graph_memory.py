@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -19,17 +20,28 @@ from nddup.spark.pairing import large_components
 from tests.places import ROOT
 
 GB = 1 << 30
+Measure = Callable[..., tuple[int, int]]
 
 
-def measure(*arguments: object) -> tuple[int, int]:
-    """Bytes that a task took, and the rows it gave."""
-    command = [sys.executable, "-m", "tests.spark.graph_tasks", *map(str, arguments)]
+@pytest.fixture(scope="module")
+def measure() -> Iterator[Measure]:
+    """What tells bytes that a task took, and the rows it gave: a fork of one process for each task."""
+    command = [sys.executable, "-m", "tests.spark.graph_tasks"]
     # Arrow is loaded there before the kernels are.
     env = {**os.environ, "MIMALLOC_ARENA_RESERVE": ARENA}
-    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    taken, rows = ended.stdout.split()
-    return int(taken), int(rows)
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(*arguments: object) -> tuple[int, int]:
+            print(*arguments, file=process.stdin, flush=True)
+            taken, rows = process.stdout.readline().split()
+            return int(taken), int(rows)
+
+        yield ask
+        process.stdin.close()
 
 
 def test_workers_are_forked_with_most_of_their_addresses() -> None:
@@ -47,7 +59,7 @@ def test_workers_are_forked_with_most_of_their_addresses() -> None:
     [("graph", graph.COST), ("families", large_components.FAMILIES_COST)],
 )
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
-def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edge: float) -> None:
+def test_a_task_takes_no_more_than_its_cost(measure: Measure, kind: str, cost: Cost, nodes_per_edge: float) -> None:
     """Of 400,000 edges in families, and of as many apart, each with two nodes of its own."""
     edges = 400_000
     nodes = int(edges * nodes_per_edge)
@@ -59,7 +71,7 @@ def test_a_task_takes_no_more_than_its_cost(kind: str, cost: Cost, nodes_per_edg
 
 
 @pytest.mark.parametrize("kind", ["solve", "rest"])
-def test_edges_that_stream_take_no_memory(kind: str) -> None:
+def test_edges_that_stream_take_no_memory(measure: Measure, kind: str) -> None:
     """Of a task of 4 million nodes 33 bits each, or one; beside them a batch of edges, and of rows to lay out."""
     nodes, batch = 4_000_000, 32 << 20
     bits = GRAPH_BITS if kind == "solve" else CHOICE_BITS
@@ -70,7 +82,7 @@ def test_edges_that_stream_take_no_memory(kind: str) -> None:
     assert many - few < 16 << 20
 
 
-def test_a_worker_of_the_cluster_settings_takes_a_small_graph_and_ten_million_edges() -> None:
+def test_a_worker_of_the_cluster_settings_takes_a_small_graph_and_ten_million_edges(measure: Measure) -> None:
     """What the limits say runs in the address space that `conf/cluster.yaml` gives a worker."""
     settings = yaml.safe_load((ROOT / "conf" / "cluster.yaml").read_text(encoding="utf-8"))["spark"]
     memory = task_memory({key: str(value) for key, value in settings.items()})
