@@ -120,10 +120,19 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     for key, value in settings_for(settings).items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
-    if is_new and is_small and options["spark.master"].startswith("local") and not is_connect(spark):
-        drop_unused_defaults(spark)
+    if not is_connect(spark):
+        _ask_less(spark, is_small=is_new and is_small and options["spark.master"].startswith("local"))
     follow(reach(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
+
+
+def _ask_less(spark: SparkSession, *, is_small: bool) -> None:
+    """Spare a classic session what is asked or sent again and again."""
+    from nddup.run.java.remembered_names import remember_names  # noqa: PLC0415 - a client of Spark Connect has no py4j
+
+    remember_names(spark)
+    if is_small:
+        drop_unused_defaults(spark)
 
 
 def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_small: bool) -> dict[str, str]:
