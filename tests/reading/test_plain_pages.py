@@ -22,11 +22,12 @@ _TEXTS = (
     "x|  |\n| y z|&amp;|&nbsp;|&#65;|&#xe9;|&copy|& |&bogus;|<|< a|>|é|<!-- c -->|<!-->|<!--a--!>|<![CDATA[x]]>|\r\n|\r"
     "|&#10;|&#32;|&Tab;|&#151;|&#0;|&#x1F600;|</>|</ a>|--!>|&rarr;|&lang;|&NewLine;|<!doctype html>|<?xml?>|\f|\0"
 )
+_REFERENCES = "&notin|&AT|&frac1|&frac12x|&sup1|&y|&ltx;|&#151|&amp|&nbsp|&COPYX|&acute|&amp;lt;"
 _PARTS = (
     "<tr>|<td>|</td>|</tr>| |\n|<th>|x|<tbody>|</tbody>|<col>|<colgroup>|</colgroup>|<caption>|</caption>|<p>|<b>"
     "|<script>a</script>|<!-- c -->|</p>|</b>|<table>|</table>|<form>|<thead>|<a>|</a>|<style></style>"
 )
-NAMES, TEXTS, PARTS = _NAMES.split(), _TEXTS.split("|"), _PARTS.split("|")
+NAMES, TEXTS, PARTS = _NAMES.split(), f"{_TEXTS}|{_REFERENCES}".split("|"), _PARTS.split("|")
 ATTRIBUTES = ["", "", " a", " a=b", " a='>'", ' a="</p>"', " a=b/", " /", "/", " =x", ' a="x"b', " a = b", "\n"]
 
 TAGS = st.builds("<{}{}>".format, st.sampled_from(NAMES), st.sampled_from(ATTRIBUTES))
@@ -54,6 +55,7 @@ PLAIN = [
     ("<svg><title>t</title><path d='' /></svg>x", "t x"),
     ("<iframe src=a>\n</iframe>", "\n"),
     ("a < b &amp;&lt; c", "a < b &< c"),
+    ("&copy 2020 AT&T &copyright &notit &nbspx&amp&lt", "© 2020 AT&T ©right ¬it \xa0x&<"),
     ("a &#151; b &#x93;c&#129;&#148;", "a — b “c\x81”"),
     ("", ""),
 ]
@@ -63,7 +65,6 @@ NOT_PLAIN = [
     "<table>a<tr><td>b</table>",
     "<p>a<table><tr><td>b</table>c",
     "<textarea>a</textarea>",
-    "&copy 2020",
     "<body>a</body>b",
     "<!-- a",
     "<p a='",

@@ -28,6 +28,12 @@ _REFERENCES, _CHARACTERS = table_of(
 )
 """The character of every reference of at most 8 letters that ends with a semicolon; no blanks."""
 
+_OLD_REFERENCES, _OLD_CHARACTERS = table_of(
+    {name: ord(character) for name, character in html5.items() if not name.endswith(";")}, _BITS
+)
+_OLD_LENGTH = max(len(name) for name in html5 if not name.endswith(";"))
+"""The character of every reference that needs no semicolon, and the letters of the longest."""
+
 _OF_CP1252 = np.array([ord(bytes([byte]).decode("cp1252", "ignore") or chr(byte)) for byte in range(0x80, 0xA0)])
 """The characters that numbers from 128 to 159 stand for, (32,)."""
 
@@ -42,7 +48,8 @@ def character_of(name: int) -> int:
 def read_reference(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     """The character of a reference whose `&` is before `at`, and where it ends; `&` itself if it is none.
 
-    NO_CHARACTER for those that are not in the table, that have no semicolon, or whose number the parser would change.
+    NO_CHARACTER for those with a semicolon that are not in the table, and for numbers without one, or that the parser
+    would change.
     """
     if at < end and page[at] == _HASH:
         return _read_number(page, at + 1, end)
@@ -54,8 +61,24 @@ def read_reference(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int
     length = at - start
     if length == 0:
         return _AMPERSAND, at
-    code = character_of(name) if length <= NAME_BYTES and at < end and page[at] == _SEMICOLON else 0
+    if at == end or page[at] != _SEMICOLON:
+        return _read_old(page, start, at)
+    code = character_of(name) if length <= NAME_BYTES else 0
     return (code, at + 1) if code else (NO_CHARACTER, at)
+
+
+@compiled
+def _read_old(page: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
+    """The character of the longest old name that letters without a semicolon begin with, and where it ends; `&` itself
+    if there is none.
+    """
+    name, code, stop = 0, _AMPERSAND, start
+    for at in range(start, min(start + _OLD_LENGTH, end)):
+        name = (name << 8) | page[at]
+        found = find(_OLD_REFERENCES, _OLD_CHARACTERS, name, 64 - _BITS)
+        if found:
+            code, stop = found, at + 1
+    return code, stop
 
 
 @compiled

@@ -7,8 +7,8 @@ Nearly all tags of real pages only open and close elements. For the text, the st
 the parser reads it.
 
 What is not plain: an ignored tag, text that a table would move, a formatting element closed by another, an element of
-`html_elements.REFUSED`, more than MAX_OPEN open elements, references without a semicolon, and whatever a file that was
-cut or damaged ends inside.
+`html_elements.REFUSED`, more than MAX_OPEN open elements, references that are not in a table, and whatever a file that
+was cut or damaged ends inside.
 
 Source: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
 """
