@@ -14,7 +14,7 @@ from typing import Self
 from nddup.errors import ConfigError
 from nddup.run.reach_master import require_reachable
 from nddup.run.session import SMALL
-from scripts.standalone import HOME, HOST, QUIET, ROOT, SHORT_LIVED, START_SECONDS, ClusterError, environment, free_port
+from scripts.standalone import HOME, HOST, QUIET, ROOT, START_SECONDS, ClusterError, environment, for_java, free_port
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -46,7 +46,7 @@ class ConnectServer:
             "spark.driver.host": HOST,
             "spark.driver.bindAddress": HOST,
             "spark.driver.memory": "2g",
-            "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {SHORT_LIVED}",
+            "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {for_java()}",
             "spark.ui.enabled": "false",
             **SMALL,
         }

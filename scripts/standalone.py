@@ -20,13 +20,14 @@ from urllib.request import urlopen
 
 import pyspark
 
-from nddup.run.java import java_options
+from nddup.run.java.class_archive import archiving
+from nddup.run.java.installed import find_java
+from nddup.run.java.java_options import SHORT_LIVED, join_options
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = Path(pyspark.__file__).parent
 QUIET = ROOT / "nddup" / "run" / "log4j2.properties"
 HOST = "127.0.0.1"
-SHORT_LIVED = " ".join(java_options.SHORT_LIVED)
 START_SECONDS, END_SECONDS = 180, 20
 BESIDE_HEAP_MB = 640
 """What Spark reserves for an executor beside its heap: at least 384 MB, and the part of it that Python may take."""
@@ -40,7 +41,18 @@ def environment() -> dict[str, str]:
     """What every process of the cluster gets: this Python, this Spark, loopback; nothing of an outer Spark."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
     python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
-    return {**outer, **python, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"}
+    spark = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"}
+    return {**outer, **python, **spark, "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
+
+
+def for_java() -> str:
+    """The options of a Java machine that ends soon: compiled once, and Spark's classes mapped where an archive fits.
+
+    The archive is that of nddup's own sessions; none is made here. It fits where Spark finds no folder of settings,
+    which would come first on the class path.
+    """
+    mapping = [option for option in archiving(find_java(), {}, "") if "ArchiveClassesAtExit" not in option]
+    return join_options([*mapping, *SHORT_LIVED])
 
 
 def free_port() -> int:
@@ -119,8 +131,8 @@ class Cluster:
             "spark.executor.memory": f"{self.memory - BESIDE_HEAP_MB}m",
             "spark.executor.cores": "1",
             "spark.sql.shuffle.partitions": "4",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {SHORT_LIVED}",
-            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {for_java()}",
+            "spark.executor.extraJavaOptions": for_java(),
             **conf,
         }
         options = [f"--conf={key}={value}" for key, value in settings.items()]
@@ -166,14 +178,14 @@ class Cluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         memory = {
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+            "SPARK_DAEMON_JAVA_OPTS": for_java(),
             "SPARK_WORKER_OPTS": "-Dspark.worker.cleanup.enabled=true",
         }
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *options]
         with (self.folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
                 command,
-                env={**environment(), **memory, "SPARK_CONF_DIR": str(self.folder), **(extra or {})},
+                env={**environment(), **memory, "SPARK_CONF_DIR": str(self.folder / "none"), **(extra or {})},
                 cwd=self.folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,

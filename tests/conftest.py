@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from nddup import steps
 from nddup.run.session import start_session
+from tests.java_archive import make_archive
 from tests.places import SHARED
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -24,7 +25,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Without the shared data skip what is marked `shared`, or fail it where NDDUP_REQUIRE_SHARED=1."""
+    """Without the shared data skip what is marked `shared`, or fail it where NDDUP_REQUIRE_SHARED=1.
+
+    What needs a JVM finds the archive of Spark's classes.
+    """
+    if any(item.get_closest_marker(name) for name in ("spark", "cluster", "airflow")):
+        make_archive()
     if item.get_closest_marker("shared") is None or SHARED.is_dir():
         return
     reason = f"no test data in {SHARED}; NDDUP_SHARED names another folder"

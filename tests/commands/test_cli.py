@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.run.java.java_options import SHORT_LIVED
 from nddup.run.local_job import run_locally
 from nddup.run.session import SMALL
 from nddup.settings.load import load_config
+from scripts.standalone import HOME, environment, for_java
 from tests.places import ROOT
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -267,18 +267,13 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
 @pytest.mark.spark
 def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished: Path, tmp_path: Path) -> None:
     """jobs/dedup.py takes the arguments of `nddup run`, and leaves the tables of the embedded engine."""
-    import pyspark  # noqa: PLC0415
-
-    home = Path(pyspark.__file__).parent
-    settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
-    python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
     options += ["--conf", "spark.driver.host=127.0.0.1", *(f"--conf={key}={value}" for key, value in SMALL.items())]
-    options += ["--driver-java-options", " ".join(SHORT_LIVED)]
+    options += ["--driver-java-options", for_java()]
 
     done = subprocess.run(
         [
-            home / "bin" / "spark-submit",
+            HOME / "bin" / "spark-submit",
             *options,
             ROOT / "jobs" / "dedup.py",
             pages,
@@ -286,7 +281,7 @@ def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished
             tmp_path / "out",
             *TABLES,
         ],
-        env={**settings, **python, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**environment(), "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from nddup.run.java.class_archive import archiving
+from nddup.run.java.installed import find_java
 from tests.places import ROOT
 
 SESSION = """
@@ -20,7 +24,7 @@ print("rows", rows, "mapped", is_mapped)
 """
 
 
-def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path) -> None:
+def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is made, of a size that holds Spark; a damaged one costs time only; nobody says a word of it."""
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
     environment = {**settings, "PYTHONPATH": str(ROOT), "NDDUP_CACHE_DIR": str(tmp_path / "cache")}
@@ -41,5 +45,12 @@ def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path) -> None
 
     archive.unlink()  # Java writes it without leave to write, so a new file
     archive.write_bytes(b"no archive" * 1000)
-    assert start() == ("rows None mapped False\n", "")
+    monkeypatch.setenv("NDDUP_CACHE_DIR", str(archive.parent))
+    java = find_java()
+    assert java is not None
+    options = archiving(java, {}, "")  # what a session would start Java with
+    done = subprocess.run([java.home / "bin" / "java", *options, "-version"], capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    assert f"-XX:SharedArchiveFile={archive}" in options
+    assert (done.stdout, archive.name in done.stderr) == ("", False)
     assert archive.stat().st_size == 10_000

@@ -1,6 +1,5 @@
 """The session: settings that are restored or refused, and where the workers' parent is one of ours."""
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -12,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
 from nddup.run.session import PINNED, RUNTIME, set_to, settings_for, workers_find_us
-from scripts.standalone import HOME, SHORT_LIVED
+from scripts.standalone import HOME, environment, for_java
 from tests.places import ROOT
 
 BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -95,18 +94,17 @@ def test_code_that_comes_as_py_files_breaks_no_task(tmp_path: Path) -> None:
         for path in [*(ROOT / "nddup").rglob("*.py"), *(ROOT / "nddup").rglob("*.txt")]:
             packed.write(path, path.relative_to(ROOT))
     (tmp_path / "job.py").write_text(JOB)
-    environment = {
-        **os.environ,
+    bare = {
+        **environment(),
         "PYTHONPATH": str(LIBRARIES),
-        "SPARK_HOME": str(HOME),
         "PYSPARK_PYTHON": str(BARE),
         "PYSPARK_DRIVER_PYTHON": str(BARE),
-        "SPARK_SUBMIT_OPTS": SHORT_LIVED,
+        "SPARK_SUBMIT_OPTS": for_java(),
     }
 
     submitted = subprocess.run(
         [HOME / "bin" / "spark-submit", "--master", "local[1]", "--py-files", "code.zip", "job.py"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
     assert "rows 4 4" in submitted.stdout, submitted.stderr[-3000:]

@@ -1,0 +1,50 @@
+"""The archive of Spark's classes for all Java machines of the tests: made before the first, where it is missing.
+
+Without it every process that starts a session would write one down at its end, and no machine would map it meanwhile.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nddup.run.java.class_archive import archiving
+from nddup.run.java.installed import find_java
+from nddup.run.java.java_options import users_options
+from nddup.storage.machine import cache_folder
+from tests.places import ROOT
+
+RUN = "import sys; from nddup.cli import main; sys.exit(main())"
+
+
+@cache
+def make_archive() -> None:
+    """Let a small run on Spark write the archive down, if there is none; of several processes the first does it.
+
+    Where none can be made, tests take longer and are the same.
+    """
+    if not _is_missing():
+        return
+    with (cache_folder() / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_missing():
+            _run()
+
+
+def _is_missing() -> bool:
+    options = archiving(find_java(), {}, users_options({}))  # it makes the folder, too
+    return any("ArchiveClassesAtExit" in option for option in options)
+
+
+def _run() -> None:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "pages.csv").write_text("id,text\n1,one and the same text\n2,one and the same text\n")
+        arguments = ["run", "pages.csv", "--output", "out", "--engine", "spark", "--set", "shingle.length=2"]
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
