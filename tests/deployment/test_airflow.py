@@ -20,9 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
+from nddup.run.java.java_options import join_options
 from nddup.run.local_job import run_locally
+from nddup.run.session import SMALL
 from nddup.settings.load import load_config
-from scripts.standalone import HOME, HOST, ROOT, SHORT_LIVED, Cluster
+from scripts.standalone import HOME, HOST, QUIET, ROOT, Cluster, for_java
 from tests.finished_runs import write_texts
 
 pytestmark = pytest.mark.airflow
@@ -32,7 +34,7 @@ VENV = ROOT / "build" / "airflow" / "venv"
 BATCHES, DOCUMENTS = ("2026-01-04", "2026-01-05"), 20
 PATIENCE = 900
 PROGRAM = """
-import json, sys
+import json, os, sys
 from airflow.__main__ import main
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
@@ -41,7 +43,8 @@ dag = bag.dags["nddup_daily"]
 print(sorted(dag.params), {t.task_id: sorted(t.downstream_task_ids) for t in dag.tasks}, dag.max_active_runs)
 print("ENDED 0", flush=True)
 for line in sys.stdin:
-    sys.argv[1:] = json.loads(line)
+    connection, *sys.argv[1:] = json.loads(line)
+    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = connection
     try:
         status = main()
     except SystemExit as end:
@@ -50,7 +53,7 @@ for line in sys.stdin:
         status = print(type(error).__name__, error) or 1
     print(f"\\nENDED {int(bool(status))}", flush=True)
 """
-"""What Airflow reads of the DAG, then its commands, one a line: a process of its own for each takes 10 s to load."""
+"""What Airflow reads of the DAG, then its commands, each a line behind a connection: a process takes 10 s to load."""
 
 
 class Ended(NamedTuple):
@@ -66,6 +69,7 @@ class Airflow:
 
     folder: Path
     process: "subprocess.Popen[str]"
+    connection: dict[str, object]
     read: str = ""
     """What it said of the DAG it had read."""
 
@@ -82,7 +86,7 @@ class Airflow:
     def run(self, *command: str) -> Ended:
         """Run a command of Airflow to its end."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.write(json.dumps([json.dumps(self.connection), *command]) + "\n")
         self.process.stdin.flush()
         return self.listen()
 
@@ -118,33 +122,25 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     nddup.repository.create(str(folder / "index"), local={"processes": 1})
     settings = "spark: {spark.executor.memory: 1g}\nclusters: {mode: none}\noutput: {texts: 0, report: false}\n"
     (folder / "settings.yaml").write_text(settings)
-    (folder / "conf").mkdir()
-    (folder / "conf" / "spark-defaults.conf").write_text(
-        f"spark.driver.host {HOST}\nspark.driver.bindAddress {HOST}\nspark.ui.enabled false\nspark.driver.memory 1g\n"
-        f"spark.executorEnv.PYTHONPATH {ROOT}\nspark.sql.shuffle.partitions 2\n"
-        f"spark.driver.extraJavaOptions {SHORT_LIVED}\nspark.executor.extraJavaOptions {SHORT_LIVED}\n"
-        "spark.sql.adaptive.enabled false\nspark.sql.codegen.wholeStage false\n"
-        "spark.sql.codegen.factoryMode NO_CODEGEN\nspark.python.daemon.module nddup.run.daemon\n"
-    )
     with Cluster(folder / "cluster", workers=1) as cluster:
         port = int(cluster.url.rpartition(":")[2])
         with subprocess.Popen(
             [str(VENV / "bin" / "python"), "-c", PROGRAM, str(DAG.parent)],
-            env=environment(folder, port),
+            env=environment(folder),
             cwd=folder,
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         ) as process:
-            made = Airflow(folder, process)
+            made = Airflow(folder, process, {"conn_type": "spark", "host": f"spark://{HOST}", "port": port})
             made.read = made.listen().said
             assert made.run("db", "migrate").is_good
             yield made
             process.kill()
 
 
-def environment(folder: Path, port: int) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """What docs/operations.md says to set, with nothing of Spark's that is set outside."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK", "AIRFLOW"))}
     return outer | {
@@ -152,10 +148,9 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAG.parent),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"spark://{HOST}", "port": port}),
         "PATH": f"{VENV}/bin:{HOME}/bin:{os.environ['PATH']}",
         "SPARK_HOME": str(HOME),
-        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_SUBMIT_OPTS": options_of_submit(),
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -165,6 +160,21 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "NDDUP_CONFIG": str(folder / "settings.yaml"),
         "NDDUP_INDEX": str(folder / "index"),
     }
+
+
+def options_of_submit() -> str:
+    """Settings for every spark-submit. A folder of them would be on the class path, and Java would map no archive."""
+    settings = {
+        "log4j2.configurationFile": QUIET.as_uri(),
+        "spark.driver.host": HOST,
+        "spark.driver.bindAddress": HOST,
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+        "spark.executor.extraJavaOptions": for_java(),
+        "spark.python.daemon.module": "nddup.run.daemon",
+        **SMALL,
+    }
+    return f"{for_java()} {join_options(f'-D{key}={value}' for key, value in settings.items())}"
 
 
 def test_the_dag_imports_neither_spark_nor_nddup() -> None:
@@ -194,12 +204,14 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
     A day is run, checked and added, a version of the repository; the next one, whose result is bad, fails.
 
-    That one's run is there before, as an earlier try may have left it: it is resumed, and a table of it was changed,
-    which `nddup check` finds, so that its day is not added. Mended, the task of its day adds it. A parameter out of its
-    range is refused. That a day added again changes nothing is proved in `test_daily_repository`.
+    The run of that next day is there before, as an earlier try may have left it: it is resumed, and a table of it was
+    changed, which `nddup check` finds, so that its day is not added. Mended, the task of its day adds it. A parameter
+    out of its range is refused. That a day added again changes nothing is proved in `test_daily_repository`. The first
+    day runs on the cluster, the rest where another connection says: in a driver without executors.
     """
     first, second = (airflow.runs / date for date in BATCHES)
     good = airflow.day("2026-01-05")
+    airflow.connection = {"conn_type": "spark", "host": "local[1]"}
     config = load_config(str(airflow.folder / "settings.yaml"))
     run_locally([(airflow.folder / "pages" / second.name).as_uri()], str(second), config)
     whole, written = shutil.copytree(second, airflow.folder / "whole"), (second / "metrics.json").stat().st_mtime_ns
