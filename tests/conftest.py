@@ -9,9 +9,12 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from nddup import steps
-from nddup.run.session import start_session
+from nddup.run.session import set_to, start_session
 from tests.java_archive import make_archive
 from tests.places import SHARED
+
+PROOFS = {"spark", "local", "test_large_clusters", "test_confirmed_on_spark"}
+"""Folders and modules that prove each stage on Spark, and that both engines agree."""
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("nddup")
@@ -54,8 +57,8 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session for all tests: two cores and two partitions, so that a wrong order can show."""
+def _session() -> Iterator[SparkSession]:
+    """One session for all tests, of two cores."""
     session = start_session(
         master="local[2]",
         settings={
@@ -66,6 +69,18 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(_session: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """
+    The session of all tests. It shuffles to two partitions where stages are proved, so that a wrong order can show.
+
+    Elsewhere to one, as each task costs some 10 ms: what reads, resumes, checks or prints a run asks for no more.
+    """
+    is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
+    with set_to(_session, {"spark.sql.shuffle.partitions": "2" if is_proof else "1"}):
+        yield _session
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
