@@ -5,11 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row, SparkSession
 
 from nddup.run.job import run_job
+from nddup.run.on_spark import pipeline
 from nddup.settings.load import build_config
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
 
 
@@ -32,8 +35,23 @@ def run_over(
     return run_job(spark, [str(path) for path in inputs], str(output), config, resume=resume)
 
 
-def sorted_tables(spark: SparkSession, output: Path) -> dict[str, list[str]]:
-    """The rows of each table of a finished run as text, sorted."""
-    folder = SparkFolder(spark, str(output))
-    folder.open()
-    return {name: sorted(map(repr, folder.table(name).collect())) for name in RESULTS}
+def run_until(
+    spark: SparkSession, inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], stage: str
+) -> None:
+    """Begin a run that ends before a stage, `find_pairs` or `mine_clusters`; a copy of it is resumed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, stage, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_over(spark, inputs, output, settings)
+
+
+def rows_of(output: Path, name: str, columns: Sequence[str] | None = None) -> list[str]:
+    """The rows of a table in a folder of this machine as Spark shows them, sorted."""
+    table = pq.read_table(output / name, columns=columns)
+    return sorted(repr(Row(**row)) for row in table.to_pylist())
+
+
+def sorted_tables(output: Path) -> dict[str, list[str]]:
+    """The rows of each table of a finished run on this machine as text, sorted."""
+    LocalFolder(str(output)).open()
+    return {name: rows_of(output, name) for name in RESULTS}

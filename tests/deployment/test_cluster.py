@@ -49,18 +49,18 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
+def rows(output: Path) -> dict[str, list[str]]:
     """The tables of a finished run, sorted, and the text beside them."""
     lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
-    return sorted_tables(spark, output) | {"duplicates": lines}
+    return sorted_tables(output) | {"duplicates": lines}
 
 
 @pytest.fixture(scope="module")
-def local(spark: SparkSession, sample: Path) -> dict[str, list[str]]:
+def local(sample: Path) -> dict[str, list[str]]:
     """What the embedded engine gives."""
     output = sample.parent / "local"
     run_locally([str(sample)], str(output), load_config(None, [NO_REPORT]))
-    return rows(spark, output)
+    return rows(output)
 
 
 def finish(cluster: Cluster, job: "subprocess.Popen[bytes]") -> None:
@@ -100,7 +100,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
 
 
 def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
-    spark: SparkSession, cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
+    cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
 ) -> None:
     """
     Executors that know only the archive, and paths `s3a://` of a file system that is not the local one.
@@ -137,7 +137,7 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     finally:
         finish(cluster, job)
 
-    assert rows(spark, root / "packed") == local
+    assert rows(root / "packed") == local
     assert cluster.alive() == 1
     assert_stages_are_logged(cluster.log())
     assert_jobs_are_described(next(events.glob("app-*")))

@@ -3,6 +3,7 @@
 Kinds, measures, modes and formats are in `test_matrix`.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import RESULTS
+from tests.finished_runs import run_until
 from tests.local.edited_texts import make_texts, write_lines
 
 CHOICES: dict[str, dict[str, Any]] = {
@@ -87,7 +89,11 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
     source = write_lines(tmp_path / "pages.jsonl", make_texts())
 
     tables, counted = make_tables(source, config)
-    run_job(spark, [str(source)], str(tmp_path / "run"), config)
+    is_compared_in_full = derive.limits_of(config) is None
+    if is_compared_in_full:
+        run_until(spark, [source], tmp_path / "run", settings, "find_pairs")
+        shutil.copytree(tmp_path / "run", tmp_path / "stopped")
+    run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=is_compared_in_full)
 
     for name, table in tables.items():
         theirs = pq.read_table(tmp_path / "run" / name)
@@ -99,21 +105,24 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
         told |= stage.model_dump()
     assert counted == {name: told[name] for name in counted} | {name: counted[name] for name in OF_SPARK & set(counted)}
     assert set(tables) == set(RESULTS) - {"texts"}
-    if derive.limits_of(config) is None:
+    if is_compared_in_full:
         whole = make_tables(source, _with(config, max_postings=10_000))[0]["pairs"]
         assert rows_of(tables["pairs"]) == rows_of(whole)
-        _require_stopped(spark, source, _with(config, max_comparisons=1))
+        _require_stopped(spark, source, _with(config, max_comparisons=1), tmp_path / "stopped")
 
 
 def _with(config: Config, **pairs: int) -> Config:
     return config.model_copy(update={"pairs": config.pairs.model_copy(update=pairs)})
 
 
-def _require_stopped(spark: SparkSession, source: Path, config: Config) -> None:
-    """Where there are no leaders a list is compared in full, or the run fails, with either engine."""
+def _require_stopped(spark: SparkSession, source: Path, config: Config, sketched: Path) -> None:
+    """Where there are no leaders a list is compared in full, or the run fails, with either engine.
+
+    `sketched` is the folder of a run on Spark that ended before its pairs.
+    """
     for run in (
         lambda: make_tables(source, config),
-        lambda: run_job(spark, [str(source)], str(source.parent / "stopped"), config),
+        lambda: run_job(spark, [str(source)], str(sketched), config, resume=True),
     ):
         with pytest.raises(CapacityError, match=r"more than pairs\.max_comparisons \(1\) comparisons"):
             run()

@@ -13,7 +13,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.run.local_job import run_locally
 from nddup.run.session import set_to
 from nddup.settings.load import build_config
-from tests.finished_runs import write_texts
+from tests.finished_runs import rows_of, write_texts
 
 TEXT = [f"word{number}" for number in range(60)]
 TEXTS = {
@@ -53,14 +53,14 @@ def shown(table: DataFrame, columns: list[str]) -> list[str]:
     return sorted(map(str, table.select(columns).collect()))
 
 
-def test_tables_are_those_of_a_run_over_files(spark: SparkSession, found: Run, tmp_path: Path) -> None:
+def test_tables_are_those_of_a_run_over_files(found: Run, tmp_path: Path) -> None:
     """The embedded engine makes the same of these documents as JSON lines, but for where each document stood."""
     output, pages = tmp_path / "out", write_texts(tmp_path / "a.jsonl", TEXTS)
 
     metrics = run_locally([str(pages)], str(output), build_config(SETTINGS, origin="test"))
 
     for name, columns in BY_ID.items():
-        assert shown(getattr(found, name), columns) == shown(spark.read.parquet(f"{output}/{name}"), columns)
+        assert shown(getattr(found, name), columns) == rows_of(output, name, columns)
     assert found.metrics["rows"] == {name: rows for name, rows in metrics["rows"].items() if name != "texts"}
     assert metrics["rows"]["pairs"] == 6
 

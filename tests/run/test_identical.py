@@ -73,13 +73,13 @@ def tables_and_counts(spark: SparkSession, inputs: list[Path], output: Path, **s
     """Run the whole job; its tables as sorted rows, and what it counted."""
     with set_to(spark, settings):
         metrics = run_over(spark, inputs, output, {**SETTINGS, "spark": settings})
-    return tables_of(spark, output), counts_of(metrics)
+    return tables_of(output), counts_of(metrics)
 
 
-def tables_of(spark: SparkSession, output: Path) -> Rows:
+def tables_of(output: Path) -> Rows:
     """The tables of a run as sorted rows, and the lines of the text beside them."""
     lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
-    return sorted_tables(spark, output) | {"duplicates.txt": lines}
+    return sorted_tables(output) | {"duplicates.txt": lines}
 
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -93,11 +93,11 @@ def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def first(spark: SparkSession, three_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
+def first(three_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What the runs on Spark are compared with, by the embedded engine."""
     output = tmp_path_factory.mktemp("first") / "run"
     metrics = run_locally([str(path) for path in three_files], str(output), build_config(SETTINGS, origin="test"))
-    return tables_of(spark, output), counts_of(metrics)
+    return tables_of(output), counts_of(metrics)
 
 
 def test_the_collection_has_something_of_everything(first: Run) -> None:

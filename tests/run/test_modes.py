@@ -5,6 +5,7 @@ Leaders are found on Spark; whole graphs and modes, which `local/test_matrix.py`
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,10 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
-from tests.finished_runs import run_over, write_texts
+from tests.finished_runs import run_over, run_until, write_texts
 
 SLOTS = 30
+PARTITIONS = "spark.sql.shuffle.partitions"
 PLAIN: dict[str, Any] = {"output": {"report": False, "texts": 0, "kept": "none"}}
 """Tables alone, as no other output is looked at here."""
 
@@ -58,7 +60,16 @@ TablesOf = Callable[..., dict[str, Rows]]
 
 @pytest.fixture(scope="module")
 def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
-    """The tables of a run that keeps every promise, by its settings and session; each made once."""
+    """The tables of a run that keeps every promise, by its settings and session; each made once.
+
+    All settings make the same documents: on Spark they are made once, and taken as `--resume` takes them.
+    """
+
+    @cache
+    def sketched(spark: SparkSession) -> Path:
+        output = tmp_path_factory.mktemp("sketched") / "out"
+        run_until(spark, [families], output, COUNT, "find_pairs")
+        return output
 
     @cache
     def tables(settings: str, spark: SparkSession | None) -> dict[str, Rows]:
@@ -66,7 +77,8 @@ def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> Table
         if spark is None:
             run_locally([str(families)], str(output), build_config(json.loads(settings), origin="test"))
         else:
-            run_over(spark, [families], output, json.loads(settings))
+            shutil.copytree(sketched(spark), output)
+            run_over(spark, [families], output, json.loads(settings), resume=True)
         report = check_run(DuckRun(str(output)))
         assert report.is_sound, report.text()
         return {name: pq.read_table(output / name).to_pylist() for name in RESULTS}
@@ -112,15 +124,15 @@ def test_leaders_are_what_the_whole_graph_keeps(
 
 
 def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf) -> None:
-    """Two partitions, as the session has, one, or three; lists that are heavy, or, in the embedded engine, none.
+    """Two partitions, one as the session has, or three; lists that are heavy, or, in the embedded engine, none.
 
     Families without heavy sketches are led on Spark in `spark/test_large_graph.py`.
     """
-    two = tables_of(around_leaders(COUNT, max_postings=20), spark)
+    two = tables_of({**around_leaders(COUNT, max_postings=20), "spark": {PARTITIONS: "2"}}, spark)
     for settings, session in (
         (around_leaders(COUNT), None),
-        ({**around_leaders(COUNT, max_postings=20), "spark": {"spark.sql.shuffle.partitions": "1"}}, spark),
-        ({**around_leaders(COUNT, max_postings=3), "spark": {"spark.sql.shuffle.partitions": "3"}}, spark),
+        (around_leaders(COUNT, max_postings=20), spark),
+        ({**around_leaders(COUNT, max_postings=3), "spark": {PARTITIONS: "3"}}, spark),
     ):
         divided = tables_of(settings, session)
         for name in ("pairs", "clusters", "members", "keep", "false_components"):

@@ -81,10 +81,10 @@ def settings_with(**changed: dict[str, Any]) -> dict[str, Any]:
     return SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
 
 
-def rows(spark: SparkSession, output: Path) -> dict[str, list[str]]:
+def rows(output: Path) -> dict[str, list[str]]:
     """The tables and texts of a finished run, sorted."""
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
-    return sorted_tables(spark, output) | {
+    return sorted_tables(output) | {
         "kept": kept,
         "duplicates": (output / "duplicates.txt").read_text().splitlines(),
     }
@@ -124,7 +124,7 @@ def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]],
     """What every other way must come to."""
     output = pages.parent / "undisturbed"
     metrics = begin_or_resume(spark, pages, output)
-    return rows(spark, output), counts(metrics)
+    return rows(output), counts(metrics)
 
 
 def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[str, list[str]], Any]) -> None:
@@ -139,24 +139,6 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     assert metrics["stages"]["clusters"]["fpgrowth_fits"] > 0
 
 
-def test_the_records_go_as_soon_as_the_documents_are_there(
-    spark: SparkSession,
-    pages: Path,
-    undisturbed: tuple[dict[str, list[str]], Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are as long as the documents; a run that is killed later does without them."""
-    with killed(monkeypatch, lambda name: name == "nodes"), pytest.raises(KilledError):
-        begin_or_resume(spark, pages, tmp_path / "run")
-    assert not (tmp_path / "run/_stages/records").exists()
-
-    metrics = begin_or_resume(spark, pages, tmp_path / "run")
-
-    assert rows(spark, tmp_path / "run") == undisturbed[0]
-    assert counts(metrics) == undisturbed[1]
-
-
 def test_killed_behind_each_table_in_turn(
     spark: SparkSession,
     pages: Path,
@@ -164,7 +146,10 @@ def test_killed_behind_each_table_in_turn(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every attempt makes one table more and is killed; in the end all is as undisturbed, nothing was made twice."""
+    """Every attempt makes one table more and is killed; in the end all is as undisturbed, nothing was made twice.
+
+    The records, as long as the documents, go as soon as these are there: who is killed later does without them.
+    """
     sealed: list[str] = []
     expected = made(pages.parent / "undisturbed")
     for _ in range(len(expected) + 2):
@@ -174,11 +159,12 @@ def test_killed_behind_each_table_in_turn(
                 break
             except KilledError:
                 assert not (tmp_path / "out" / "_COMPLETE").exists()
+                assert (tmp_path / "out/_stages/records").exists() == ("nodes" not in [*sealed, *names])
             finally:
                 sealed += names
 
     assert sorted(sealed) == expected
-    assert rows(spark, tmp_path / "out") == undisturbed[0]
+    assert rows(tmp_path / "out") == undisturbed[0]
     assert counts(metrics) == undisturbed[1]
     assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == metrics
 
@@ -197,7 +183,7 @@ def test_what_changed_is_made_again_and_nothing_else(
         metrics = begin_or_resume(spark, pages, tmp_path / "out", pairs={"threshold": 0.7})
     config = settings_with(pairs={"threshold": 0.7})
     anew = run_locally([str(pages)], str(tmp_path / "anew"), build_config(config, origin="test"))
-    tables, tables_anew = rows(spark, tmp_path / "out"), rows(spark, tmp_path / "anew")
+    tables, tables_anew = rows(tmp_path / "out"), rows(tmp_path / "anew")
     (pages / "c.jsonl").write_text(json.dumps({"id": "new", "text": "another page"}) + "\n")
     try:
         with killed(monkeypatch, lambda _: True) as other, pytest.raises(KilledError):
@@ -278,6 +264,6 @@ def test_a_result_that_lost_anything_is_finished_again(
 
     metrics = begin_or_resume(spark, pages, output)
 
-    assert rows(spark, output) == undisturbed[0]
+    assert rows(output) == undisturbed[0]
     assert counts(metrics) == undisturbed[1]
     assert json.loads((output / "metrics.json").read_text()) == metrics

@@ -9,7 +9,7 @@ from nddup.cli import main
 from nddup.errors import ConfigError
 from nddup.run.on_spark.saved_tables import require_place
 from nddup.tables import RESULTS
-from tests.finished_runs import write_texts
+from tests.finished_runs import rows_of, write_texts
 
 WORDS = [f"word{number}" for number in range(60)]
 TEXTS = {"a": " ".join(WORDS), "b": " ".join([*WORDS, "more"]), "far": " ".join(WORDS[::-1])}
@@ -35,8 +35,8 @@ def test_tables_are_saved_with_comments(
 
     for name, table in RESULTS.items():
         if (tmp_path / "run" / name).is_dir():
-            rows = spark.read.parquet(str(tmp_path / "run" / name))
-            assert sorted(map(str, spark.table(f"saved.{name}").collect())) == sorted(map(str, rows.collect()))
+            saved = spark.table(f"saved.{name}").collect()
+            assert sorted(map(repr, saved)) == rows_of(tmp_path / "run", name)
             told = {column.name: column.description for column in spark.catalog.listColumns(f"saved.{name}")}
             assert told == {column.name: column.meaning for column in table.columns}
             assert spark.catalog.getTable(f"saved.{name}").description == table.meaning

@@ -17,12 +17,12 @@ from nddup.mining.streamed_graph import GRAPH_BITS
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark import clustering, pipeline, rounds
+from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph, large_graph, numbered_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
-from tests.finished_runs import run_over, sorted_tables, write_texts
+from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
@@ -51,10 +51,7 @@ def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
     pages = write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "mine_clusters", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run_over(spark, [pages], pages.parent / "begun", SETTINGS)
+    run_until(spark, [pages], pages.parent / "begun", SETTINGS, "mine_clusters")
     return pages
 
 
@@ -63,15 +60,15 @@ def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters
     shutil.copytree(pages.parent / "begun", output)
     metrics = run_over(spark, [pages], output, {**SETTINGS, "clusters": clusters}, resume=True)
     assert {"documents", "pairs"} <= {name for stage in metrics["stages"].values() for name in stage["resumed"]}
-    return sorted_tables(spark, output), metrics["stages"]["clusters"]
+    return sorted_tables(output), metrics["stages"]["clusters"]
 
 
 @pytest.fixture(scope="module")
-def ordinary(spark: SparkSession, chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def ordinary(chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """The tables of the ordinary way, as the embedded engine has them."""
     output = tmp_path_factory.mktemp("ordinary") / "run"
     run_locally([str(chains_and_a_family)], str(output), build_config(SETTINGS, origin="test"))
-    return sorted_tables(spark, output)
+    return sorted_tables(output)
 
 
 @pytest.fixture
@@ -130,12 +127,14 @@ def test_a_containment_is_streamed_or_refused(
     run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
     monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
 
-    run_over(spark, [chains_and_a_family], tmp_path / "streamed", settings)
+    run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "mine_clusters")
+    shutil.copytree(tmp_path / "streamed", tmp_path / "refused")
+    run_over(spark, [chains_and_a_family], tmp_path / "streamed", settings, resume=True)
 
-    assert sorted_tables(spark, tmp_path / "streamed") == sorted_tables(spark, tmp_path / "at once")
+    assert sorted_tables(tmp_path / "streamed") == sorted_tables(tmp_path / "at once")
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 90)
     with pytest.raises(CapacityError, match=r"^9\d distinct sketches are in pairs, more than the 90 of a containment"):
-        run_over(spark, [chains_and_a_family], tmp_path / "refused", settings)
+        run_over(spark, [chains_and_a_family], tmp_path / "refused", settings, resume=True)
 
 
 @pytest.mark.parametrize("max_postings", [4, 10_000])
@@ -151,7 +150,7 @@ def test_families_in_rounds_are_the_same(
     shutil.copytree(chains_and_a_family.parent / "begun", tmp_path / "in rounds")
     in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings, resume=True)
 
-    assert sorted_tables(spark, tmp_path / "in rounds") == sorted_tables(spark, tmp_path / "at once")
+    assert sorted_tables(tmp_path / "in rounds") == sorted_tables(tmp_path / "at once")
     assert at_once["stages"]["clusters"]["led_components"] == in_rounds["stages"]["clusters"]["led_components"] > 0
     assert (at_once["stages"]["pairs"]["crowd"] > 0) == (max_postings == 4)
 
