@@ -32,16 +32,17 @@ def measure() -> Iterator[Measure]:
     with subprocess.Popen(
         command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        asked, told = process.stdin, process.stdout
+        assert asked is not None
+        assert told is not None
 
         def ask(*arguments: object) -> tuple[int, int]:
-            print(*arguments, file=process.stdin, flush=True)
-            taken, rows = process.stdout.readline().split()
+            print(*arguments, file=asked, flush=True)
+            taken, rows = told.readline().split()
             return int(taken), int(rows)
 
         yield ask
-        process.stdin.close()
+        asked.close()
 
 
 def test_workers_are_forked_with_most_of_their_addresses() -> None:
