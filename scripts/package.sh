@@ -28,6 +28,7 @@ cp -rp nddup "$work/deps/nddup"
 (cd "$work" && PYTHONPATH=deps ../../"$python" -c "
 import nddup.run.kernels
 assert '/build/package/deps/' in nddup.run.kernels.__file__, nddup.run.kernels.__file__
-nddup.run.kernels.compile_kernels()")
-tar -C "$work/deps" --format=pax -cf - . | gzip -1 >dist/nddup-deps.tar.gz
+nddup.run.kernels.call_kernels()")
+# isal packs nearly as tightly as `gzip -1`, in a fifth of its time.
+tar -C "$work/deps" --format=pax -cf - . | "$python" -m isal.igzip -1 >dist/nddup-deps.tar.gz
 echo "dist/nddup-deps.tar.gz: $(du -m dist/nddup-deps.tar.gz | cut -f 1) MB, unpacked $(du -sm "$work/deps" | cut -f 1) MB"

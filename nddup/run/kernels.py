@@ -1,6 +1,7 @@
 """Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,7 +54,16 @@ from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
 from nddup.verifying.pair_counts import count_pairs
 
-__all__ = ["compile_kernels", "graph", "load_kernels", "mine_components", "read_again", "scan", "sketch_records"]
+__all__ = [
+    "call_kernels",
+    "compile_kernels",
+    "graph",
+    "load_kernels",
+    "mine_components",
+    "read_again",
+    "scan",
+    "sketch_records",
+]
 
 
 def compile_kernels() -> None:
@@ -63,12 +73,21 @@ def compile_kernels() -> None:
     in common; a run of the embedded engine needs many of both, and finds them on the disk. Of two that add to one file
     of numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
     """
-    parts = (_mine_sketches, _sketch_and_pair, _run_embedded, _compare_collections, _check_results)
+    parts = _parts()
     with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
         for part in [processes.submit(part) for part in parts]:
             part.result()
-    for call in parts:
-        call()
+    call_kernels()
+
+
+def call_kernels() -> None:
+    """Call every kernel once, in this process: quick where they are compiled already."""
+    for part in _parts():
+        part()
+
+
+def _parts() -> tuple[Callable[[], None], ...]:
+    return _mine_sketches, _sketch_and_pair, _run_embedded, _compare_collections, _check_results
 
 
 def load_kernels() -> None:
