@@ -22,7 +22,7 @@ _TEXTS = (
     "x|  |\n| y z|&amp;|&nbsp;|&#65;|&#xe9;|&copy|& |&bogus;|<|< a|>|é|<!-- c -->|<!-->|<!--a--!>|<![CDATA[x]]>|\r\n|\r"
     "|&#10;|&#32;|&Tab;|&#151;|&#0;|&#x1F600;|</>|</ a>|--!>|&rarr;|&lang;|&NewLine;|<!doctype html>|<?xml?>|\f|\0"
 )
-_REFERENCES = "&notin|&AT|&frac1|&frac12x|&sup1|&y|&ltx;|&#151|&amp|&nbsp|&COPYX|&acute|&amp;lt;"
+_REFERENCES = "&not1|&AT|&frac1|&frac12x|&sup1|&y|&ltx;|&#151|&amp|&nbsp|&COPYX|&acute|&amp;lt;"
 _PARTS = (
     "<tr>|<td>|</td>|</tr>| |\n|<th>|x|<tbody>|</tbody>|<col>|<colgroup>|</colgroup>|<caption>|</caption>|<p>|<b>"
     "|<script>a</script>|<!-- c -->|</p>|</b>|<table>|</table>|<form>|<thead>|<a>|</a>|<style></style>"
