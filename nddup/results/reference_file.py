@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
 from nddup.reading.reference_lists.layouts import Kind, Layout, LayoutError, first_lines, guess_layout
 from nddup.reading.streams import compression_of, expand_head
-from nddup.scanning import collection
+from nddup.scanning.input_files import InputFile, Listing
 
 HEAD_BYTES = 1 << 18
 """Of the expanded file, from which its layout is told."""
@@ -16,11 +16,23 @@ RAW_BYTES = 4 * HEAD_BYTES
 """Of the stored file. A block of bzip2 is expanded only when it is whole, and holds up to 900 kB."""
 
 
-class Files(collection.Files, Protocol):
+class Files(Protocol):
     """What a command needs of a file system: this machine's or Hadoop's."""
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
+
+    def list_inputs(self, inputs: list[str]) -> Listing:
+        """The files of INPUT paths."""
+
+    def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Any) -> dict[str, Any]:  # noqa: ANN401 - its types come with all parsers
+        """As `nddup.scanning.collection` asks for it."""
+
+    def read_head(self, path: str, size: int) -> bytes:
+        """The first bytes of a file."""
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """Bytes of a file from a place on."""
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
         """Write a UTF-8 file, whole or piece by piece."""
