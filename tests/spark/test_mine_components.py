@@ -22,7 +22,7 @@ from nddup.spark.clustering.mine_components import (
     mine_by_pivot,
 )
 from nddup.spark.clustering.problems import gather_problems
-from nddup.spark.schemas import MATCHES, NODES, SKETCHES
+from nddup.spark.schemas import GRAPH, MATCHES, NODES, SKETCHES
 from tests.spark.mined_families import SIZE, Sketch, define, is_near, listed, resemblance
 
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
@@ -128,6 +128,22 @@ def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monke
     clusters = mine(spark, sketches, RESEMBLANCE, miner="auto")
 
     assert listed(clusters) == sorted(define(sketches, RESEMBLANCE))
+
+
+def test_problems_stay_where_they_are(spark: SparkSession) -> None:
+    """Frequent sets are sent to the tasks of their components; the persisted problems are not moved a second time."""
+    graph, sketches, matches = (spark.createDataFrame([], schema) for schema in (GRAPH, SKETCHES, MATCHES))
+    problems = gather_problems(graph, sketches, matches, scale=Scale(1, 1), partitions=3).persist()
+    frequent = spark.createDataFrame([(0, 3, 5)], "ordinal long, mask long, support long")
+
+    kept = keep_clusters(frequent, problems, threshold=SHARE, min_support=0, partitions=3)
+    plan = kept._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+    steps = [line.lstrip(" :-+").partition(" ")[0].lstrip("*(0123456789) ") for line in plan.splitlines()]
+
+    assert "InMemoryTableScan" in plan
+    assert next(steps[at + 1] for at, step in enumerate(steps) if step == "Exchange") == "MapInArrow"
+    assert steps[: steps.index("InMemoryTableScan")].count("Exchange") == 1
+    problems.unpersist()
 
 
 @pytest.mark.parametrize("miner", ["pivot", "fpgrowth"])
