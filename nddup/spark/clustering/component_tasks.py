@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 CHUNKED_NODES = 1 << 18
@@ -43,6 +43,11 @@ class Scale(NamedTuple):
         return fits and self.nodes >= CHUNKED_NODES
 
 
+def target_of_component(partitions: int) -> Column:
+    """The partition of a component, int, from the column `ordinal`."""
+    return (F.col("ordinal") % partitions).cast("int")
+
+
 def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFrame:
     """The target of each node, in the form that `send` looks up.
 
@@ -50,7 +55,7 @@ def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFram
     Schema out:  node long, target int; or CHUNKS, to be broadcast
     Shuffles:  none; of chunks one, of narrow rows.    Actions:  none.
     """
-    targets = graph.select("node", (F.col("ordinal") % partitions).cast("int").alias("target"))
+    targets = graph.select("node", target_of_component(partitions).alias("target"))
     if not scale.is_chunked(partitions):
         return targets
     chunk = F.shiftright("node", CHUNK_BITS).alias("chunk")

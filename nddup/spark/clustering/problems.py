@@ -31,7 +31,7 @@ from nddup.spark.blocks import (
     ragged_column,
     unpack,
 )
-from nddup.spark.clustering.component_tasks import Scale, list_targets, send
+from nddup.spark.clustering.component_tasks import Scale, list_targets, send, target_of_component
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 MEMBERS_PER_BATCH = 1_000_000
@@ -74,7 +74,7 @@ def gather_problems(
 
     nodes = graph.withColumns(
         {
-            "target": (F.col("ordinal") % partitions).cast("int"),
+            "target": target_of_component(partitions),
             "fit": F.coalesce("batch", F.lit(PIVOT)),
             "by_leaders": F.col("by_leaders").cast("int"),
         }
@@ -167,18 +167,25 @@ class Problems(NamedTuple):
 
 
 def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
-    """The components of a task from its blocks of PROBLEM_LAYOUT; arrays without rows where there are none."""
+    """The components of a task from its blocks of PROBLEM_LAYOUT; arrays without rows where there are none.
+
+    Raises:
+        ValueError: if the sketches that came are not those of the nodes.
+    """
     nodes, posted, edges = (unpack(held, layout) for layout in (NODE_LAYOUT, SKETCH_LAYOUT, EDGE_LAYOUT))
 
     # Sketches and edges name nodes by their numbers. Here these become places among the nodes that came.
-    by_number = np.argsort(nodes["node"])
+    by_number, by_node = np.argsort(nodes["node"]), np.argsort(posted["sketch_node"])
     numbers = nodes["node"][by_number]
+    if not np.array_equal(numbers, posted["sketch_node"][by_node]):
+        raise ValueError(f"clusters: a task has {len(numbers)} nodes, and {len(by_node)} sketches of others")
     ends = np.stack([by_number[np.searchsorted(numbers, edges[end])] for end in EDGE_LAYOUT], axis=1)
     groups = group_rows(nodes["ordinal"], nodes["position"], nodes["ordinal"][ends[:, 0]])
 
-    by_node = np.argsort(posted["sketch_node"])
     order, first = groups.nodes, groups.nodes[groups.node_offsets[:-1]]
-    sketch_of = by_node[np.searchsorted(posted["sketch_node"][by_node], nodes["node"][order])]
+    sketch_at = np.empty(len(by_number), np.int64)
+    sketch_at[by_number] = by_node
+    sketch_of = sketch_at[order]
     return Problems(
         nodes["ordinal"][first].astype(np.int64),
         groups.node_offsets,
