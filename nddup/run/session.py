@@ -15,7 +15,7 @@ from nddup.errors import ConfigError, first_line
 from nddup.redaction import IN_PLANS, follow
 from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
 from nddup.run.java import class_archive
-from nddup.run.java.hadoop_settings import drop_unused_defaults
+from nddup.run.java.hadoop_settings import drop_unused_defaults, write_no_checksums
 from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
 from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
@@ -55,6 +55,8 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "16",
+    # Hadoop's own: else the jars decide, by their order in a folder, between it and Hive's, which hands on to it.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     # Spark notes for each expression which line of Python made it: a fifth of the driver's time, told to nobody here.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
@@ -135,6 +137,7 @@ def _ask_less(spark: SparkSession, *, is_small: bool) -> None:
     remember_names(spark)
     if is_small:
         drop_unused_defaults(spark)
+        write_no_checksums(spark)
 
 
 def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_small: bool) -> dict[str, str]:

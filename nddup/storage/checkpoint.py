@@ -8,8 +8,8 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from nddup.storage.session_files import files_of
-from nddup.storage.session_tables import EarlierTable
+from nddup.storage.session_files import files_at
+from nddup.storage.session_tables import UNMARKED, EarlierTable
 
 
 class CheckpointStore:
@@ -23,7 +23,7 @@ class CheckpointStore:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._spark = spark
-        self._storage = files_of(spark)
+        self._storage = files_at(spark, folder)
         self.path = f"{folder.rstrip('/')}/nddup-{uuid4().hex}"
 
     @contextmanager
@@ -53,7 +53,7 @@ class CheckpointStore:
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """As `Store.write`. One action."""
         where = f"{self.path}/{name}"
-        table.select(*schema.fieldNames()).write.mode("overwrite").parquet(where)
+        table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(where)
         return self._spark.read.schema(schema).parquet(where)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Storage:
         Raises:
             ConfigError: if an input does not exist, cannot be listed, or has a name Spark does not read.
         """
-        if all(map(self._is_own, inputs)):
+        if all(map(self.is_own, inputs)):
             here = LocalStorage().list_inputs(inputs)
             return replace(here, files=tuple(replace(file, path=uri_of(file.path)) for file in here.files))
 
@@ -244,10 +244,10 @@ class Storage:
     @cached_property
     def _reads_own(self) -> bool:
         """Whether Hadoop knows no more of this machine's files than Python, which needs no call to Java for each."""
-        return self._is_own("file:/")
+        return self.is_own("file:/")
 
-    def _is_own(self, text: str) -> bool:
-        """Whether an INPUT is a path of this machine for Hadoop as well, and the same one."""
+    def is_own(self, text: str) -> bool:
+        """Whether a path is one of this machine for Hadoop as well, and the same one."""
         try:
             where = self._path(text)
             system = where.getFileSystem(self._hadoop)

@@ -8,6 +8,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+"""How a table is written: without Hadoop's file `_SUCCESS`. What is sealed is whole, and is asked of nothing else."""
+
 
 @dataclass(frozen=True)
 class EarlierTable:

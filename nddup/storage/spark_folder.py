@@ -10,8 +10,8 @@ from pyspark.sql import types as T
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import local_table, schema_of
 from nddup.storage.run_folder import STAGES, RunFolder
-from nddup.storage.session_files import files_of
-from nddup.storage.session_tables import EarlierTable
+from nddup.storage.session_files import files_at
+from nddup.storage.session_tables import UNMARKED, EarlierTable
 from nddup.tables import RESULTS
 
 ATTEMPT = "attempt-"
@@ -24,7 +24,7 @@ class SparkFolder(RunFolder):
     counts_in_passing = True
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        super().__init__(files_of(spark), path)
+        super().__init__(files_at(spark, path), path)
         self._spark = spark
         self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
 
@@ -80,11 +80,11 @@ class SparkFolder(RunFolder):
         """As `Store.write`: Parquet. One action."""
         where, rows = self.begin_table(name), table.select(*schema.fieldNames())
         if self._attempt:
-            rows.write.mode("overwrite").parquet(self.aside(name))
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(self.aside(name))
             self._storage.remove(where)
             self._storage.move(self.aside(name), where)
         else:
-            rows.write.mode("overwrite").parquet(where)
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(where)
         return self._read(where, schema)
 
     def table(self, name: str) -> DataFrame:

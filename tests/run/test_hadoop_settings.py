@@ -1,8 +1,12 @@
-"""Hadoop's settings of a session on one machine: without defaults nobody needs, with all that anyone has set."""
+"""Hadoop in a session on one machine: without defaults nobody needs, with all that anyone has set; and its files."""
 
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from nddup.run.java.hadoop_settings import drop_unused_defaults
+from nddup.run.java.hadoop_settings import drop_unused_defaults, write_no_checksums
 
 
 def test_only_unused_defaults_are_dropped(spark: SparkSession) -> None:
@@ -19,3 +23,23 @@ def test_only_unused_defaults_are_dropped(spark: SparkSession) -> None:
     assert settings.get("mapreduce.job.name") == "a name"
     assert settings.get("mapreduce.fileoutputcommitter.algorithm.version") == "1"  # Spark's, not Hadoop's
     assert {name: settings.get(name) for name in before} == before
+
+
+def test_no_checksums_are_written_and_those_there_are_compared(spark: SparkSession, tmp_path: Path) -> None:
+    """Of another session, or of an earlier version; a file that is written again loses its own."""
+    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+    place = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "file"))  # noqa: SLF001
+    checksum = tmp_path / ".file.crc"
+    try:
+        files.setWriteChecksum(True)  # noqa: FBT003
+        files.create(place).close()
+        assert checksum.exists()
+        (tmp_path / "file").write_text("other")
+        with pytest.raises(Py4JJavaError, match="ChecksumException"):
+            files.open(place).readAllBytes()
+    finally:
+        write_no_checksums(spark)
+
+    files.create(place).close()
+
+    assert not checksum.exists()

@@ -24,7 +24,7 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "local":
         return LocalStorage()
     if request.param != "spark":
-        monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+        monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     if request.param == "each":
         monkeypatch.setattr(hadoop_listing, "_of_fields", lambda row: row["none"])
     return Storage(request.getfixturevalue("spark"))
@@ -217,7 +217,7 @@ def test_a_file_more_is_no_call_to_java_more(
     """The calls grow with the folders: of 300 files in three, far fewer than files."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     if way == "hadoop":
-        monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+        monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     storage, calls = Storage(spark), count_calls(spark, monkeypatch)
 
     found = storage.list_inputs([str(tmp_path)])
@@ -231,7 +231,7 @@ def test_a_head_more_is_no_call_to_java_more(
 ) -> None:
     """Where tasks look at the files of another file system: of 300 there are fewer calls than files."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
-    monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+    monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     for module in (files, heads_in_tasks):
         monkeypatch.setattr(module, "LEAST_FILES", 300)
     storage = Storage(spark)

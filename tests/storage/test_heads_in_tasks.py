@@ -31,7 +31,7 @@ Find = Callable[..., tuple[Collection, set[str]]]
 @pytest.fixture
 def find(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Find:
     """Find files over Hadoop alone, by tasks from `least` small files on; with the names that the driver opened."""
-    monkeypatch.setattr(Storage, "_is_own", lambda *_: False)
+    monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     monkeypatch.setattr(heads_in_tasks, "MOST_BYTES", MOST)
     opened: set[str] = set()
     read_part = Storage.read_part

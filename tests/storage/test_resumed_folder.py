@@ -49,7 +49,6 @@ def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path:
     save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
     note = tmp_path / "out" / "_stages" / "keep.json"
     part = next((tmp_path / "out" / "keep").glob("part-*"))
-    (note.parent / ".keep.json.crc").unlink()  # a file system without checksums shows the half-written bytes
     assert "keep" not in remade(spark, tmp_path / "out")
 
     if harm.endswith("note"):

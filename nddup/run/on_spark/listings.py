@@ -1,6 +1,6 @@
 """The lists of a run as text: `duplicates.txt` and `context.fimi`, written by tasks, in order.
 
-Each task writes its part. Parts of at most `ONE_FILE` together become one file, which Java copies in the driver. More
+Each task writes its part. Parts of at most `ONE_FILE` together become one file, copied by the driver. More
 stay a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
 """
 
@@ -10,7 +10,8 @@ from nddup.run.on_spark.clustering import Clustered
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.state import persisted
 from nddup.spark import exports
-from nddup.storage.session_files import files_of
+from nddup.storage.session_files import files_at
+from nddup.storage.session_tables import UNMARKED
 from nddup.storage.spark_folder import SparkFolder
 
 ONE_FILE = 1 << 30
@@ -59,11 +60,11 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
     Raises:
         OutputError: if it cannot be written.
     """
-    storage = files_of(lines.sparkSession)
     target, work = folder.begin_output(name), folder.aside(name)
+    storage = files_at(lines.sparkSession, folder.path)
     for path in (target, work):
         storage.remove(path)
-    lines.write.options(lineSep=end, compression="none").option(*PLAIN_COMMIT).text(work)
+    lines.write.options(lineSep=end, compression="none", **UNMARKED).option(*PLAIN_COMMIT).text(work)
 
     sizes = {part: size for part, size in storage.sizes(work).items() if size}
     parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]
