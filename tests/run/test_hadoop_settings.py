@@ -1,6 +1,7 @@
 """Hadoop in a session on one machine: without defaults nobody needs, with all that anyone has set; and its files."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -27,11 +28,11 @@ def test_only_unused_defaults_are_dropped(spark: SparkSession) -> None:
 
 def test_no_checksums_are_written_and_those_there_are_compared(spark: SparkSession, tmp_path: Path) -> None:
     """Of another session, or of an earlier version; a file that is written again loses its own."""
-    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())  # noqa: SLF001
-    place = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "file"))  # noqa: SLF001
+    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001
+    files, place = hadoop.FileSystem.getLocal(spark._jsc.hadoopConfiguration()), hadoop.Path(str(tmp_path / "file"))  # noqa: SLF001
     checksum = tmp_path / ".file.crc"
     try:
-        files.setWriteChecksum(True)  # noqa: FBT003
+        files.setWriteChecksum(True)
         files.create(place).close()
         assert checksum.exists()
         (tmp_path / "file").write_text("other")

@@ -37,4 +37,4 @@ def write_no_checksums(spark: SparkSession) -> None:
     """
     java: Any = spark
     settings = java.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    java._jvm.org.apache.hadoop.fs.FileSystem.getLocal(settings).setWriteChecksum(False)  # noqa: FBT003, SLF001
+    java._jvm.org.apache.hadoop.fs.FileSystem.getLocal(settings).setWriteChecksum(False)  # noqa: SLF001

@@ -1,0 +1,53 @@
+"""The blocks of a task as problems: what came must fit together, or nothing is mined."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nddup.matching.threshold import Threshold
+from nddup.spark.blocks import Layout, one_block
+from nddup.spark.clustering.problems import EDGE_LAYOUT, NODE_LAYOUT, PROBLEM_LAYOUT, SKETCH_LAYOUT, read_problems
+
+THRESHOLD = Threshold("resemblance", 1, 2, is_count=False, size=3)
+
+
+def blocks(layout: Layout, columns: Mapping[str, Sequence[int]]) -> list[pa.RecordBatch]:
+    """Blocks of some columns, those of the others null, as a union of the three kinds has them."""
+    filled = {
+        name: np.array(columns.get(name, [0] * len(columns[next(iter(layout))])), layout[name]) for name in layout
+    }
+    return [
+        pa.RecordBatch.from_pydict(
+            {name: part.column(name) if name in layout else pa.nulls(1, pa.binary()) for name in PROBLEM_LAYOUT}
+        )
+        for part in one_block(layout, 0, filled)
+    ]
+
+
+def held(*, sketched: Sequence[int]) -> list[pa.RecordBatch]:
+    """Nodes 7 and 9, a pair in one component, and the sketches of other or the same nodes."""
+    nodes = blocks(NODE_LAYOUT, {"node": [9, 7], "position": [1, 0]})
+    edges = blocks(EDGE_LAYOUT, {"node_a": [7], "node_b": [9]})
+    ids = {7: [1, 2, 3], 9: [1, 2, 4], 8: [5, 6, 7]}
+    sizes = blocks({"sketch_node": np.int64, "size": np.int32}, {"sketch_node": sketched, "size": [3] * len(sketched)})
+    values = blocks({"ids": np.uint64}, {"ids": [value for node in sketched for value in ids[node]]})
+    assert set(SKETCH_LAYOUT) == {"sketch_node", "size", "ids"}
+    return [*nodes, *sizes, *values, *edges]
+
+
+@pytest.mark.parametrize("sketched", [[7, 9], [9, 7]])
+def test_each_node_has_its_sketch_in_whatever_order_they_came(sketched: list[int]) -> None:
+    """By the place in the component."""
+    problems = read_problems(held(sketched=sketched), THRESHOLD)
+
+    assert problems.sketches.values.tolist() == [1, 2, 3, 1, 2, 4]
+    assert problems.edges.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("sketched", [[7], [7, 8], [7, 9, 8], [7, 7]], ids=["missing", "other", "more", "twice"])
+def test_sketches_that_are_not_those_of_the_nodes_are_refused(sketched: list[int]) -> None:
+    """A wrong sketch taken for that of a node would give wrong clusters in silence."""
+    with pytest.raises(ValueError, match=r"2 nodes, and \d sketches that are not one of each"):
+        read_problems(held(sketched=sketched), THRESHOLD)
