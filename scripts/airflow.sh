@@ -9,10 +9,10 @@ wanted=$(sha256sum airflow-requirements.lock | cut -c 1-64)
 python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))')
 rm -rf "$home/venv" "$home/.installed"
 mkdir -p "$home"
-"$python" -m venv "$home/venv"
+"$python" -m venv --without-pip "$home/venv"
 echo "Installing airflow-requirements.lock into $home/venv"
-if ! "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps \
-    --require-hashes -r airflow-requirements.lock >"$home/pip.log" 2>&1; then
+if ! .venv/bin/python -m pip --python "$home/venv/bin/python" install --quiet --disable-pip-version-check --no-input \
+    --no-compile --no-deps --require-hashes -r airflow-requirements.lock >"$home/pip.log" 2>&1; then
     grep -v '^WARNING' "$home/pip.log" | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
     echo "Installing failed; the whole log is $home/pip.log." >&2
     exit 1

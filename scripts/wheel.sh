@@ -11,10 +11,11 @@ mkdir -p "$work" dist
 wheel=$(ls dist/nddup-*.whl)
 
 # From another folder, so that nothing of this one is imported; the versions are those of the lock.
-.venv/bin/python -m venv "$work/env"
+.venv/bin/python -m venv --without-pip "$work/env"
+pip=(.venv/bin/python -m pip --python "$work/env/bin/python" --disable-pip-version-check)
 sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' requirements.lock >"$work/constraints.txt"
-"$work/env/bin/pip" install -qq --disable-pip-version-check --no-input --no-compile --constraint "$work/constraints.txt" "$wheel"
-"$work/env/bin/pip" check
+"${pip[@]}" install -qq --no-input --no-compile --constraint "$work/constraints.txt" "$wheel"
+"${pip[@]}" check
 
 # Kernels that are compiled in this folder are taken along, with the times of the sources by which numba knows them.
 site=$PWD/$(echo "$work"/env/lib/python*/site-packages/nddup)

@@ -20,14 +20,10 @@ class SparkProgress(Progress):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
-        """As `Progress.stage`; afterwards the previous job description is restored."""
+        """As `Progress.stage`; afterwards Spark is told what it was told before."""
         self._stage = name
-        outside = self._reach.describe(self._spell(name))
-        try:
-            with super().stage(name) as shown:
-                yield shown
-        finally:
-            self._reach.describe(outside)
+        with self._reach.describing(), super().stage(name) as shown:
+            yield shown
 
     def describe(self, name: str) -> None:
         """Tell Spark's UI what the jobs that follow are for."""

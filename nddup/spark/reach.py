@@ -7,14 +7,15 @@ there is a server behind the session, and everything goes through DataFrames, se
 |---|---|---|
 | settings | those of the context | those of the session, into which Spark copies them |
 | tasks at a time | `defaultParallelism` | the partitions of a range, counted by a small job |
-| what a job is for | its description in Spark's UI | a tag of the operation |
+| what a job is for | its description in Spark's UI, and the name of its stages | a tag of the operation |
 | how far it is | the status tracker | what the server reports of the operation |
 | bytes of shuffles | counted by the context | not told: 0 |
 
 Files are another matter: `nddup.storage.files` over the JVM, `nddup.storage.client_files` without one.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 from weakref import finalize
 
@@ -22,7 +23,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-DESCRIPTION = "spark.job.description"
+SAID = ("spark.job.description", "callSite.short", "callSite.long")
+"""Where Spark is told what a job is for. It would make the last two of the Java stack, for each RDD of each plan."""
+
 PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 RANGE = 1 << 16
 """Numbers of the range whose partitions are counted: more than any cluster has cores to give one each."""
@@ -40,8 +43,11 @@ class Reach(Protocol):
     def shuffled_bytes(self) -> int:
         """Bytes written to shuffles since the session began; 0 where it is not told."""
 
-    def describe(self, text: str | None) -> str | None:
-        """Say what the operations that follow are for; gives back what was said before, None where nothing was."""
+    def describe(self, text: str) -> None:
+        """Say what the operations that follow are for."""
+
+    def describing(self) -> AbstractContextManager[None]:
+        """Afterwards what is said of operations is what was said before."""
 
     def tasks(self) -> tuple[int, int]:
         """The tasks that are done, and all, of the Spark stages that run."""
@@ -67,7 +73,8 @@ class _Classic:
         self._spark = spark
 
     def settings(self) -> dict[str, str]:
-        return dict(self._spark.sparkContext.getConf().getAll())
+        """Those of a copy, which `getConf` would make, are the same and cost two calls to Java more for each."""
+        return dict(self._spark.sparkContext._conf.getAll())  # noqa: SLF001
 
     def parallelism(self) -> int:
         return int(self._spark.sparkContext.defaultParallelism)
@@ -78,11 +85,19 @@ class _Classic:
         executors = store.executorList(False)  # noqa: FBT003 - the lost ones as well
         return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
 
-    def describe(self, text: str | None) -> str | None:
+    def describe(self, text: str) -> None:
+        for key in SAID:
+            self._spark.sparkContext.setLocalProperty(key, text)
+
+    @contextmanager
+    def describing(self) -> Iterator[None]:
         context = self._spark.sparkContext
-        before = context.getLocalProperty(DESCRIPTION)
-        context.setLocalProperty(DESCRIPTION, text)  # type: ignore[arg-type] # None: unset
-        return before
+        before = {key: context.getLocalProperty(key) for key in SAID}
+        try:
+            yield
+        finally:
+            for key, text in before.items():
+                context.setLocalProperty(key, text)  # type: ignore[arg-type] # None: unset
 
     def tasks(self) -> tuple[int, int]:
         tracker = self._spark.sparkContext.statusTracker()
@@ -118,14 +133,24 @@ class _Connect:
     def shuffled_bytes(self) -> int:
         return 0
 
-    def describe(self, text: str | None) -> str | None:
+    def describe(self, text: str) -> None:
         """A tag cannot hold a comma. Another session of the same user may see it, and stop the operation by it."""
-        before, self._said = self._said, text and text.replace(",", ";")
-        if before:
-            self._spark.removeTag(before)
+        self._say(text.replace(",", ";"))
+
+    @contextmanager
+    def describing(self) -> Iterator[None]:
+        before = self._said
+        try:
+            yield
+        finally:
+            self._say(before)
+
+    def _say(self, text: str | None) -> None:
         if self._said:
-            self._spark.addTag(self._said)
-        return before
+            self._spark.removeTag(self._said)
+        if text:
+            self._spark.addTag(text)
+        self._said = text
 
     def tasks(self) -> tuple[int, int]:
         if not self._is_heard:

@@ -1,0 +1,30 @@
+"""What Spark's UI says of the jobs of a run, and afterwards."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.run.spark_progress import SparkProgress
+from nddup.spark.reach import SAID
+
+
+def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:
+    """Also the stages, which Spark names by the Java line that made them; afterwards all is as it was, and failed."""
+    context = spark.sparkContext
+    tracker, before = context.statusTracker(), {key: f"mine: {key}" for key in SAID}
+    for key, text in {**before, "spark.jobGroup.id": "named"}.items():
+        context.setLocalProperty(key, text)
+    try:
+        with pytest.raises(ZeroDivisionError), SparkProgress(spark, is_quiet=True).stage("pairs"):
+            spark.range(3).repartition(2).count()
+            said = {context.getLocalProperty(key) for key in SAID}
+            raise ZeroDivisionError
+        after = {key: context.getLocalProperty(key) for key in SAID}
+    finally:
+        for key in (*SAID, "spark.jobGroup.id"):
+            context.setLocalProperty(key, None)  # type: ignore[arg-type] # unset
+
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("named")]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    assert said == {"nddup pairs: find the near-duplicates"}
+    assert {stage.name for stage in stages if stage is not None} == said
+    assert after == before
