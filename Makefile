@@ -20,11 +20,11 @@ setup-run:
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
-# Four on two cores: one that waits, for Spark or a command, leaves its core to another.
+# Three on two cores: one that waits, for Spark or a command, leaves its core to another.
 # Files in the order of their names: Airflow and the cluster, which take longest, are not left for the end.
-test: setup ## run the tests in four processes; PYTEST_ARGS="-k word" chooses
+test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
-	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks
 

@@ -15,14 +15,19 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
+# Before Python 3.11.5 a possessive group, `(…)*+`, may end behind its last match: where the group was tried once more
+# and failed in its middle. So what begins here with a quote, `<!--` or `<?` never fails: without its end it goes to the
+# end of the text, or to a `<`, where nothing that follows the group matches.
+_QUOTED = r"\"[^\"]*+\"?+|'[^']*+'?+"
+
 # Markup that may stand before a record: a tag inside it does not start one.
 SKIPPED = (
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
-    r"|<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*+"
-    r"(?:\[(?:<!--.*?-->|<\?.*?\?>|\"[^\"]*\"|'[^']*'|(?!<!--|<\?)[^\]\"'])*+\]\s*+)?>"
+    rf"|<!DOCTYPE(?:[^\[>\"']|{_QUOTED})*+"
+    rf"(?:\[(?:<!--(?:.*?-->|.*+)|<\?(?:.*?\?>|.*+)|{_QUOTED}|[^\]\"'])*+\]\s*+)?>"
 )
 UNFINISHED = r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE"
-ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*\"|'[^'<]*')*+"
+ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*+\"?+|'[^'<]*+'?+)*+"
 
 _PARSER = etree.XMLParser(
     resolve_entities=False,

@@ -18,7 +18,7 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from nddup.reading.formats import FileHead
-from nddup.reading.xml_parsing import wrapper_of
+from nddup.reading.xml_parsing import ATTRIBUTES, wrapper_of
 from nddup.rewriting.verdicts import NAMES, RewriteError, Tags
 
 NAMESPACE = "urn:nddup:tags"
@@ -83,12 +83,12 @@ def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
         raise RewriteError(AGAIN)
     fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
     inserted = f' xmlns:nddup="{NAMESPACE}"{fields}'.encode(head.encoding, "xmlcharrefreplace")
-    return record[: found.end(1)] + inserted + record[found.end(1) :]
+    end = found.end() - (2 if found[0].endswith(b"/>") else 1)
+    return record[:end] + inserted + record[end:]
 
 
 def _start_tag_of(tag: str) -> re.Pattern[bytes]:
-    name = re.escape(tag.encode())
-    return re.compile(rb"(<%s(?=[\s/>])(?:[^\"'<>/]|/(?!>)|\"[^\"<]*\"|'[^'<]*')*+)/?>" % name)
+    return re.compile(rb"<%s(?=[\s/>])%s>" % (re.escape(tag.encode()), ATTRIBUTES.encode()))
 
 
 def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:

@@ -1,0 +1,42 @@
+"""What is malformed is read alike by every Python: before 3.11.5 a possessive group may end behind its last match."""
+
+import re
+
+import pytest
+
+from nddup.reading.csv_rows import separator_of
+from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED
+
+TAG = re.compile(f"<a{ATTRIBUTES}>")
+
+
+@pytest.mark.parametrize("text", ["<a '><a\">'/<a'", "<a  '>'\"><a==", '<a "\'"">b>/>>', '<a b="c>', "<a b='/>"])
+def test_an_attribute_without_its_end_is_no_start_tag(text: str) -> None:
+    """Its quote is not passed over, so that the tag would end in its value."""
+    assert TAG.match(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("<a>", 3), ("<a/>", 4), ('<a b="/>" c=\'">\'/>d>', 18), ("<a b=''>\">", 8), ("<a / >", 6)],
+)
+def test_a_start_tag_ends_outside_of_quotes(text: str, length: int) -> None:
+    """With a slash before its end, or without."""
+    found = TAG.match(text)
+
+    assert found is not None
+    assert found.end() == length
+
+
+@pytest.mark.parametrize(
+    "text", ['<!DOCTYPE]">a->', "<!DOCTYPE a [<?]>'", "<!DOCTYPE a <'>?a", "<!DOCTYPE a [<!-- ]>", "<!DOCTYPE a ['']]>"]
+)
+def test_a_type_without_its_end_is_not_skipped(text: str) -> None:
+    """Neither a quote, a comment nor an instruction of it is passed over."""
+    assert re.compile(SKIPPED, re.DOTALL).match(text) is None
+
+
+@pytest.mark.parametrize("text", ["a,b\n1, 2,\n", 'a,b\n , "",\n,', 'a,b\n"c", "d",e\n', "a,b\n1, 2,3\n"])
+def test_a_field_without_a_blank_makes_no_wide_separator(text: str) -> None:
+    """Also the last field of a row, an empty one."""
+    assert separator_of(text, ",") == ","
