@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 SAID = ("spark.job.description", "callSite.short", "callSite.long")
-"""Where Spark is told what a job is for. It would make the last two of the Java stack, for each RDD of each plan."""
+"""Where Spark is told what a job and its stages are for; else it reads the stack for each RDD, to say the last two."""
 
 PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 RANGE = 1 << 16
@@ -47,7 +47,7 @@ class Reach(Protocol):
         """Say what the operations that follow are for."""
 
     def describing(self) -> AbstractContextManager[None]:
-        """Afterwards what is said of operations is what was said before."""
+        """A context after which, also after a failure, operations are said to be for what they were for before it."""
 
     def tasks(self) -> tuple[int, int]:
         """The tasks that are done, and all, of the Spark stages that run."""
@@ -73,7 +73,7 @@ class _Classic:
         self._spark = spark
 
     def settings(self) -> dict[str, str]:
-        """Those of a copy, which `getConf` would make, are the same and cost two calls to Java more for each."""
+        """Not by `getConf`, which copies each setting by a call to Java."""
         return dict(self._spark.sparkContext._conf.getAll())  # noqa: SLF001
 
     def parallelism(self) -> int:

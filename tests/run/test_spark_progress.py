@@ -1,6 +1,7 @@
 """What Spark's UI says of the jobs of a run, and afterwards."""
 
 from contextlib import suppress
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,21 @@ def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:
     assert said == {"nddup pairs: find the near-duplicates"}
     assert {stage.name for stage in stages if stage is not None} == said
     assert after == before
+
+
+def test_a_tag_of_spark_connect_is_taken_away() -> None:
+    """Each operation has the tag of its stage alone, without commas; nothing of it stays, nor takes a user's own."""
+    tags = {"mine"}
+    methods = {"addTag": lambda _, tag: tags.add(tag), "removeTag": lambda _, tag: tags.remove(tag)}
+    session: Any = type("Session", (), {"__module__": "pyspark.sql.connect.session", **methods})()
+
+    with suppress(ZeroDivisionError), SparkProgress(session, is_quiet=True).stage("keep"):
+        first = set(tags)
+        raise ZeroDivisionError
+
+    assert len(first) == 2
+    assert first > {"mine"}
+    assert tags == {"mine"}
 
 
 def said_while_failing(spark: SparkSession) -> set[str | None]:
