@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help reference setup setup-run demo package wheel soak test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
+# Packages are installed uncompiled: kept from writing what it compiles, each command would compile all it imports again.
+export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
 # A shell prefix that finds (or installs) Java and puts it into the environment of the command after it.
