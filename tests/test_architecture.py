@@ -16,7 +16,7 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "redaction", "metrics", "steps", "start_up"}
+GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"errors"},
     "kernel_cache": set(),
     "arrays": {"kernel_cache"},
+    "array_files": set(),
     "steps": set(),
     "start_up": set(),
     "reading": GROUND,
@@ -65,8 +66,9 @@ MAY_IMPORT: dict[str, set[str]] = {
 reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
 
 WITHOUT_SPARK = PURE | {
-    "kernel_cache", "errors", "redaction", "metrics", "arrays", "steps", "start_up", "table_types", "working_tables",
-    "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup", "against",
+    "kernel_cache", "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "table_types",
+    "working_tables", "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
+    "against",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

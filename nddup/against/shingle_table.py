@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.against.shingle_filter import make_filter
 from nddup.against.token_places import locate_tokens, same_tokens
+from nddup.array_files import map_array, write_array
 from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.errors import CapacityError
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
@@ -67,14 +68,13 @@ class Known(NamedTuple):
     def save(self, folder: Path) -> None:
         """Write the arrays into a folder that exists; `open_known` maps them."""
         for name, array in self._asdict().items():
-            np.save(folder / f"{name}.npy", array)
+            write_array(folder / name, array)
 
 
 @lru_cache(maxsize=2)
 def open_known(folder: str) -> Known:
     """The arrays that `Known.save` wrote, mapped and read-only: workers of one machine share them."""
-    arrays = (np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in Known._fields)
-    return Known(*map(np.asarray, arrays))
+    return Known(*(map_array(Path(folder) / name) for name in Known._fields))
 
 
 def read_only(array: Values) -> Values:

@@ -1,6 +1,6 @@
 """A segment as arrays and tables that the system maps into memory: only what is touched is read.
 
-They lie in `mapped-2/` beside the Parquet files and follow from these: where they are missing they are made again, in
+They lie in `mapped-3/` beside the Parquet files and follow from these: where they are missing they are made again, in
 memory if the folder cannot be written. They are never the only copy.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.array_files import map_array, write_array
 from nddup.arrays import Ragged, take_rows
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.lookup.keyed import Keyed, hash_strings, key_rows
@@ -24,7 +25,7 @@ from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.segment_files import read_table, require_file
 
-FOLDER = "mapped-2"
+FOLDER = "mapped-3"
 
 TABLES = ("documents", "state", "edges", "digests")
 """Tables of which rows are taken: uncompressed, in the order of their first column but `state`: by component."""
@@ -143,7 +144,7 @@ def _store(folder: Path, parts: _Parts) -> bool:
     try:
         draft.mkdir()
         for name, array in parts.arrays.items():
-            np.save(draft / f"{name}.npy", array)
+            write_array(draft / f"{name}.array", array)
         for name, table in parts.tables.items():
             with pa.OSFile(str(draft / f"{name}.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
@@ -163,17 +164,11 @@ def _map_parts(folder: Path) -> _Parts:
     tables: dict[str, pa.Table] = {}
     for entry in os.scandir(folder):
         name, _, kind = entry.name.rpartition(".")
-        if kind == "npy":
-            # An empty array cannot be mapped.
-            is_filled = entry.stat().st_size > _HEAD
-            arrays[name] = np.asarray(np.load(entry.path, mmap_mode="r")) if is_filled else np.load(entry.path)
+        if kind == "array":
+            arrays[name] = map_array(Path(entry.path))
         else:
             tables[name] = pa.ipc.open_file(pa.memory_map(entry.path)).read_all()
     return _Parts(arrays, tables)
-
-
-_HEAD = 128
-"""Bytes of the head of a file of an array."""
 
 
 def _as_segment(parts: _Parts, matching: Matching) -> MappedSegment:
