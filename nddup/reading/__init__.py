@@ -1,9 +1,9 @@
-"""From the bytes of a file to records, and from records to text. Touches no files and no Spark: it is given bytes.
+"""From the bytes of a file to records, and from records to text. Opens no files and uses no Spark: callers pass bytes.
 
-May import `nddup.arrays` and `nddup.errors` only. `formats` declares every format; `detect` recognises the format of a
-file, `records` parses a record and takes its text.
+May import only `nddup.arrays` and `nddup.errors`. `formats` declares every format, `detect` recognises the format of a
+file, and `records` parses a record and extracts its text.
 
-A new format that is another set of paths is one entry in `formats`; one that is read as a stream also gets a reader in
-`containers`; one that is cut at a separator a head in `detect` and a branch in `records`. Its name goes into
-`settings.schema`, and a golden file into tests/reading.
+To add a format: if only its paths are new, add an entry to `formats`. If it is read as a stream, also add a reader to
+`containers`. If it is cut at a separator, also add a head to `detect` and a branch to `records`. Then add its name to
+`settings.schema` and a golden file to tests/reading.
 """

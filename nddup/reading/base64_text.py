@@ -1,9 +1,8 @@
-"""Base64 in records: wrapped, indented, without its closing `=`.
+"""Base64 as found in records: possibly wrapped, indented, or without its closing `=`.
 
     decode_base64   text -> bytes, or None
 
-A compiled pass decodes the usual text and skips blanks. Python's own decoder, in its strict mode, has the last word on
-whatever is not usual.
+A compiled pass decodes well-formed text and skips blanks. Anything else goes to Python's decoder in its strict mode.
 """
 
 import binascii
@@ -21,7 +20,7 @@ _GROUP, _GROUP_BITS = 4, 24
 
 
 def _sextets() -> NDArray[np.uint8]:
-    """The value of each byte in base64, (256,); blanks, `=` and other bytes have values of their own."""
+    """Return the value of each byte in base64, (256,) uint8; blanks, `=` and other bytes have special values."""
     values = np.full(256, _FOREIGN, np.uint8)
     values[list(_ALPHABET)] = np.arange(len(_ALPHABET))
     values[list(_BLANKS)] = _BLANK
@@ -34,7 +33,7 @@ _UNUSUAL: Final = np.uint32(1 << _GROUP_BITS)
 
 
 def _shifted(bits: int) -> NDArray[np.uint32]:
-    """The value of each byte at its place in a group, (256,); _UNUSUAL for what is no character of base64."""
+    """Return the value of each byte shifted by `bits`, (256,) uint32; _UNUSUAL for a byte that is not base64."""
     values = _sextets().astype(np.uint32)
     return np.where(values < _BLANK, values << np.uint32(bits), _UNUSUAL).astype(np.uint32)
 
@@ -45,10 +44,11 @@ _BYTE, _TWO_BYTES, _LOW_BYTE = np.uint32(8), np.uint32(16), np.uint32(255)
 
 
 def decode_base64(text: str) -> bytes | None:
-    r"""Decode base64, which may be wrapped, indented, and without its closing `=`.
+    r"""Decode base64 that may be wrapped, indented, or without its closing `=`.
 
     Returns:
-        The bytes; None for anything that is not base64: foreign characters, data after the padding, a cut group.
+        The bytes, empty for blank text; None for text that is not base64: other characters, data after the padding, or
+        a cut group.
 
     Cost: linear, about 1 ns per character.
 
@@ -66,7 +66,7 @@ def decode_base64(text: str) -> bytes | None:
 
 
 def _decode_strictly(data: bytes) -> bytes | None:
-    """As Python decodes it."""
+    """Decode with Python's strict decoder, after removing blanks and completing the padding."""
     data = data.translate(None, _BLANKS)
     try:
         return binascii.a2b_base64(data + b"=" * (-len(data) % 4), strict_mode=True) if data else b""
@@ -76,7 +76,7 @@ def _decode_strictly(data: bytes) -> bytes | None:
 
 @compiled
 def _decode(data: NDArray[np.uint8], decoded: NDArray[np.uint8]) -> int:
-    """Decode groups, whole ones first, to the front of `decoded`; return the length, -1 for unusual text."""
+    """Decode base64 to the front of `decoded`; return the number of bytes, or -1 for unusual text."""
     at = size = held = bits = padding = 0
     while at < len(data):
         if bits == 0 and padding == 0:
@@ -106,8 +106,8 @@ def _decode(data: NDArray[np.uint8], decoded: NDArray[np.uint8]) -> int:
 
 @compiled
 def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8], size: int) -> tuple[int, int]:
-    """Decode whole groups, as far as they have no blank or padding; return where the rest begins, and the length."""
-    # Unsigned places: a signed one would be tested for counting from the end, and the loop took twice as long.
+    """Decode whole groups up to one with a blank or padding; return where the rest begins, and the new length."""
+    # The indices are unsigned: signed ones are checked for being negative, and the loop took twice as long.
     place, target = np.uint64(at), np.uint64(size)
     done, most = 0, (len(data) - at) // _GROUP
     while done < most:
@@ -126,7 +126,7 @@ def _decode_groups(data: NDArray[np.uint8], at: int, decoded: NDArray[np.uint8],
 
 @compiled
 def _put(decoded: NDArray[np.uint8], size: int, held: int, bits: int) -> int:
-    """Write so many bits, the highest byte first; return the new length."""
+    """Write the lowest `bits` bits of `held`, highest byte first; return the new length."""
     for shift in range(bits - 8, -1, -8):
         decoded[size] = held >> shift & 0xFF
         size += 1

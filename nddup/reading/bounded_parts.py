@@ -1,10 +1,10 @@
-"""How many nodes a parser would make of a record, counted before the record is parsed.
+"""Bound the number of nodes that a parser would make of a record, by a count before the record is parsed.
 
     count_parts   the number of tags and attributes in HTML or XML
     has_too_many  whether there are more than MAX_PARTS
 
-The tree of a parser takes a fixed space for each element, attribute and text between them, however short: 9 MB of `<p>`
-took 560 MB. Measured (docs/operations.md): up to 360 bytes per part, including its text and its Python object.
+A parser's tree takes a fixed space for each element, attribute and text node, however short: 9 MB of `<p>` took 560 MB.
+Measured (docs/operations.md): up to 360 bytes per part, including its text and its Python object.
 """
 
 import numpy as np
@@ -20,7 +20,9 @@ _QUOTE, _APOSTROPHE, _BLANK, _DASH, _OPENING, _CLOSING = (ord(sign) for sign in 
 
 
 def has_too_many(data: bytes, *, is_xml: bool) -> bool:
-    """Whether a record has more than MAX_PARTS tags and attributes; each has two bytes, so short records are not read.
+    """Return whether a record has more than MAX_PARTS tags and attributes.
+
+    Each takes at least two bytes, so records of at most 2 MAX_PARTS bytes are not scanned.
 
     Example:
         >>> has_too_many(b"<p>" * 2_000_000, is_xml=False), has_too_many(b"<p>" * 1_000, is_xml=False)
@@ -38,8 +40,8 @@ def count_parts(data: bytes, *, is_xml: bool) -> int:
             sections. In HTML all of these count, because they may become nodes; so do tags inside scripts.
 
     Returns:
-        At least the number of elements, attributes and comments that a parser would make, without the formatting
-        elements of HTML that it opens again: these `page_limits` counts.
+        An upper bound on the elements, attributes and comments that a parser would make, not counting the HTML
+        formatting elements that it opens again: `page_limits` counts those.
 
     Cost: one pass, 3 to 6 ns per byte.
 
@@ -71,8 +73,8 @@ def _count(data: NDArray[np.uint8], is_xml: bool) -> int:  # noqa: FBT001 - a ke
 
 @compiled
 def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The number of attributes of a tag whose name starts at `at`, and where the tag ends."""
-    attributes, is_apart, last = 0, False, 0  # whether a blank came before, and the last byte that is not one
+    """Count the attributes of a tag whose name starts at `at`; return the count and where the tag ends."""
+    attributes, is_apart, last = 0, False, 0  # whether a blank came before; the last byte that is not blank
     while at < len(data) and data[at] != _GREATER:
         byte = data[at]
         if last == _EQUALS and byte in (_QUOTE, _APOSTROPHE):  # a quoted value, which may hold anything
@@ -91,14 +93,14 @@ def _count_attributes(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @compiled
 def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
-    """The place of the `>` that ends a comment, a CDATA section or an instruction of XML: after `--`, `]]` or `?`."""
+    """Find the `>` that ends an XML comment, CDATA section or instruction: the first after `--`, `]]` or `?`."""
     is_instruction = data[at] == _QUESTION
     sign = _QUESTION if is_instruction else data[at + 1] if at + 1 < len(data) else _DASH
     sign = _CLOSING if sign == _OPENING else sign
-    if sign not in (_QUESTION, _DASH, _CLOSING):  # a declaration, such as DOCTYPE: its text is read on
+    if sign not in (_QUESTION, _DASH, _CLOSING):  # a declaration, such as DOCTYPE: its inside is scanned for tags
         return at
 
-    run = 0  # how many of the sign stand before this byte
+    run = 0  # consecutive occurrences of the sign just before this byte
     for end in range(at + 1 + 2 * (sign == _DASH), len(data)):
         if data[end] == _GREATER and run >= 2 - is_instruction:
             return end

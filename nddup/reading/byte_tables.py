@@ -1,11 +1,10 @@
-"""What each byte of a page is in UTF-8: a table for each charset of one byte a character, and one for UTF-8 itself.
+"""Tables that convert a page to UTF-8 byte by byte: one for each single-byte charset, and one for UTF-8 itself.
 
     table_of         the table of a charset
     has_characters   whether every byte of a document is a character of a charset
-    UTF_8            the table that leaves every byte as it is
+    UTF_8            the table that leaves every byte unchanged
 
-A kernel that takes such a table reads pages as they are stored, and writes UTF-8. Below 128 all these charsets are
-ASCII.
+A kernel with such a table reads pages as stored, and writes UTF-8. Below 128 all these charsets are ASCII.
 """
 
 from functools import cache
@@ -19,10 +18,11 @@ SINGLE_BYTE: Final = frozenset(
     | {f"cp125{digit}" for digit in range(9)}
     | {f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)}
 )
-"""Python's codecs of one byte a character that documents may have."""
+"""Python's single-byte codecs that are accepted for documents."""
 
 WRITTEN: Final = 4
-"""Bytes of an entry, that of its length included: a kernel writes all of them and keeps the first."""
+"""Bytes per entry, its length byte included. Kernels write past a short character, so text buffers need as many spare.
+"""
 
 LENGTH_SHIFT: Final = np.uint32(24)
 _MARKS: Final = b"&<\r"
@@ -32,14 +32,14 @@ Characters = NDArray[np.uint32]
 
 
 class ByteTable(NamedTuple):
-    """What the bytes of a page are in UTF-8.
+    """The UTF-8 of each byte of a charset.
 
     Attributes:
         encoding: the codec.
-        characters: (256,), read-only: of each byte the bytes in UTF-8, the first lowest, and their number in the
-            highest byte; 0 for `&`, `<` and the carriage return, which may not be text as they stand.
-        missing: the bytes that are no characters.
-        longest: the largest of the numbers.
+        characters: (256,) uint32, read-only: for each byte its UTF-8, the first byte lowest, and the number of these
+            bytes in the highest byte; 0 for `&`, `<` and the carriage return, which need special treatment in text.
+        missing: the bytes that are not characters of the charset.
+        longest: the most UTF-8 bytes of any byte.
     """
 
     encoding: str
@@ -49,7 +49,7 @@ class ByteTable(NamedTuple):
 
 
 def _make_table(encoding: str, written: list[bytes]) -> ByteTable:
-    """The table that writes these, one for each byte."""
+    """Make the table that writes `written[byte]` for each byte."""
     packed = [int.from_bytes(utf8, "little") | len(utf8) << int(LENGTH_SHIFT) for utf8 in written]
     characters = np.array(packed, np.uint32)
     characters[list(_MARKS)] = 0
@@ -59,12 +59,12 @@ def _make_table(encoding: str, written: list[bytes]) -> ByteTable:
 
 
 UTF_8: Final = _make_table("utf-8", [bytes([byte]) for byte in range(256)])
-"""For pages that are UTF-8: each byte is written as it is."""
+"""The table for pages in UTF-8: each byte is written unchanged."""
 
 
 @cache
 def table_of(encoding: str) -> ByteTable:
-    r"""The table of a charset of SINGLE_BYTE. A byte without a character is written as U+FFFD.
+    r"""Return the table of a charset in SINGLE_BYTE. A byte without a character is written as U+FFFD.
 
     Example:
         >>> table = table_of("cp1251")
@@ -75,9 +75,9 @@ def table_of(encoding: str) -> ByteTable:
 
 
 def has_characters(data: bytes, encoding: str) -> bool:
-    r"""Whether a charset is one of SINGLE_BYTE, and every byte one of its characters.
+    r"""Return whether a charset is one of SINGLE_BYTE and every byte of `data` is one of its characters.
 
-    Cost: one search, as fast as memory, for each byte that is none; cp1251 has one of these.
+    Cost: one search, at the speed of memory, for each byte that is not a character; cp1251 has one such byte.
 
     Example:
         >>> has_characters(b"\x98", "cp1251"), has_characters(b"\x98", "koi8-r"), has_characters(b"a", "utf-8")

@@ -1,6 +1,6 @@
-"""A charset label as people write it ("win-1251", "utf8") -> the codec used here.
+"""A charset label as written in documents and settings ("win-1251", "utf8") -> the Python codec.
 
-Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, by Resiliparse; other names are Python's.
+Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, from Resiliparse; other names are Python's.
 """
 
 import codecs
@@ -25,7 +25,7 @@ _UNLISTED_LABELS = {
     "utf-8-sig": "utf-8",
 }
 
-# The standard's decoders for these encodings read more characters than Python's codecs of the same name.
+# The standard's decoders for these encodings cover more characters than Python's codecs of the same name.
 _WIDER_CODECS = {
     "big5": "big5hkscs",
     "euc_kr": "cp949",
@@ -35,7 +35,7 @@ _WIDER_CODECS = {
     "shift_jis": "cp932",
 }
 
-# Codecs a document may ask for: no utf-7, no unicode_escape, nothing that is not a character encoding.
+# Codecs that a document may declare: not utf-7 or unicode_escape, and nothing that is not a character encoding.
 _ALLOWED = SINGLE_BYTE | {
     "utf-8",
     "utf-16-le",
@@ -51,14 +51,14 @@ _ALLOWED = SINGLE_BYTE | {
 
 @lru_cache(maxsize=1024)
 def canonical_charset(label: str) -> str | None:
-    """The codec for a charset label as found in documents and settings.
+    """Return the codec for a charset label as found in documents and settings.
 
     Args:
         label: in any spelling; blanks and quotes around it are ignored.
 
     Returns:
-        The name of a Python codec; None if the label is empty or unknown, or not an encoding of documents. "utf-16"
-        without a byte order is little endian.
+        The name of a Python codec; None if the label is empty, unknown, or not an encoding accepted for documents.
+        "utf-16" without a byte order is little-endian.
 
     Example:
         >>> canonical_charset(" Windows-1251 "), canonical_charset("win-1251"), canonical_charset("utf-7")
@@ -78,7 +78,7 @@ def canonical_charset(label: str) -> str | None:
 
 
 def _codec_of_label(label: str) -> str | None:
-    """The codec of a label in the encoding standard's table or in ours; None for any other label."""
+    """Look a label up in the encoding standard's table and in `_UNLISTED_LABELS`; None for any other label."""
     if label in _UNLISTED_LABELS or not label.isascii():
         return _UNLISTED_LABELS.get(label)
     name: str | None = map_encoding_to_html5(label, fallback_utf8=False)

@@ -1,17 +1,18 @@
 """The bytes of one document -> text, whatever the encoding.
 
-    find_encoding      the encoding; the text only if it had to be decoded to tell whether the encoding fits
+    find_encoding      the encoding; the text only if it had to be decoded to see whether the encoding fits
     decode_content     the text, the encoding, and how many byte sequences could not be decoded
 
-The encoding is the first of these that fits: the byte order mark; the charset given by the caller; the charset that the
-document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; the detected one. A charset *fits* if it is known
-and at most one in ten non-ASCII bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few
-damaged bytes is read as declared.
+The encoding is the first of these that fits: that of the byte order mark; UTF-16 by zero bytes; the charset given by
+the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; the detected one.
+A charset *fits* if it is known and at most one in ten non-ASCII bytes cannot be decoded. So a wrong declaration is
+skipped, while a page with a few damaged bytes is read as declared.
 
-Chardet detects, restricted to the encodings of the web. It is given only the words with non-ASCII bytes (for accented
-Latin, the text), because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of the test
-collection, with declarations removed, every text came out right, at 1.5 ms per page. On samples of these, with whole
-pages and all encodings, chardet made 10 errors of 190 and charset-normalizer 20; restricted so, 0 and 1 of 321.
+Chardet detects the charset, restricted to the encodings of the web. It is given only the words with non-ASCII bytes
+(for accented Latin, all text), because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of
+the test collection, with declarations removed, every text was decoded correctly, at 1.5 ms per page. On samples of
+these pages, given whole pages and all encodings, chardet made 10 errors in 190 and charset-normalizer 20; restricted as
+above, they made 0 and 1 in 321.
 """
 
 import codecs
@@ -24,10 +25,10 @@ from chardet import EncodingEra
 from nddup.reading.byte_tables import UTF_8, ByteTable, has_characters, table_of
 from nddup.reading.charset_labels import canonical_charset
 
-DECLARATION_BYTES = 4096  # where a declaration may stand; WHATWG looks at 1024, real pages put scripts first
+DECLARATION_BYTES = 4096  # first bytes searched for a declaration; WHATWG says 1024, but real pages put scripts first
 DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
-DETECTION_BYTES = 4096  # bytes of such words the detector sees; 1024 and 16384 were no better
-FALLBACK = "cp1252"  # what a browser takes when nothing is known
+DETECTION_BYTES = 4096  # bytes of such words given to the detector; 1024 and 16384 were no better
+FALLBACK = "cp1252"  # what a browser assumes when nothing is known
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
@@ -43,7 +44,7 @@ _WIDE = ("utf-16-le", "utf-16-be")
 
 
 class Decoded(NamedTuple):
-    """Text, the Python codec that read it, and the number of U+FFFD put for undecodable bytes."""
+    """Text, the Python codec that decoded it, and the number of U+FFFD that stand for undecodable bytes."""
 
     text: str
     encoding: str
@@ -51,9 +52,9 @@ class Decoded(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """The bytes of a document without its byte order mark, and the codec that reads them.
+    """The bytes of a document without its byte order mark, and the codec that decodes them.
 
-    `decoded` is None where it was not needed: every byte is a character of ASCII or of a charset of one byte each.
+    `decoded` is None where it was not needed: every byte is a character of ASCII or of a single-byte charset.
     """
 
     data: bytes
@@ -62,26 +63,26 @@ class Encoded(NamedTuple):
 
     @property
     def replaced(self) -> int:
-        """As of `Decoded`."""
+        """The number of U+FFFD that stand for undecodable bytes."""
         return self.decoded.replaced if self.decoded is not None else 0
 
     @property
     def table(self) -> ByteTable | None:
-        """The table that gives the text in UTF-8; None for other encodings, and if a byte could not be decoded."""
+        """The table from bytes to UTF-8; None for other multi-byte encodings, and if a byte could not be decoded."""
         if self.decoded is None and self.encoding != "ascii":
             return table_of(self.encoding)
         return UTF_8 if self.encoding in ("ascii", "utf-8") and self.replaced == 0 else None
 
     def decode(self) -> Decoded:
-        """The text."""
+        """Return the text, decoding it now if it was not needed before."""
         return self.decoded or Decoded(self.data.decode(self.encoding), self.encoding, 0)
 
 
 def declared_charset(head: bytes) -> str | None:
-    """Find the charset a document declares in its first bytes.
+    """Find the charset that a document declares in its first bytes.
 
     Args:
-        head: the start of the document, readable as ASCII; only the first 4 KB are searched, without comments.
+        head: the start of the document, readable as ASCII; the first 4 KB are searched, outside comments.
 
     Returns:
         The name of a codec; None if nothing is declared or the label is unknown. A declaration of utf-16 that is
@@ -100,7 +101,7 @@ def declared_charset(head: bytes) -> str | None:
 
 
 def _without_comments(head: bytes) -> bytes:
-    """Remove comments. One that does not end is kept, with everything after it."""
+    """Remove comments. An unclosed comment is kept, with everything after it."""
     kept, at = [], 0
     while (start := head.find(b"<!--", at)) >= 0 and (end := head.find(b"-->", start + 4)) >= 0:
         kept.append(head[at:start])
@@ -112,11 +113,11 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
     """Decode the bytes of one document.
 
     Args:
-        raw: as of `find_encoding`.
-        charset: likewise.
+        raw: as for `find_encoding`.
+        charset: as for `find_encoding`.
 
     Returns:
-        Text, codec, and the number of U+FFFD that stand for undecodable bytes, not counting those of the document
+        Text, codec, and the number of U+FFFD that stand for undecodable bytes, not counting U+FFFD in the document
         itself. Empty bytes give empty text. Never raises, whatever the bytes and the label.
 
     Cost: that of `find_encoding`, and at most one `bytes.decode` more.
@@ -132,16 +133,16 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     """Find the encoding of one document.
 
     Args:
-        raw: the document as stored; a byte order mark at its start is read and dropped.
-        charset: label from the user's setting or an HTTP header; None if nothing is known. A charset that does not fit
-            (see above) is skipped, like a wrong declaration.
+        raw: the document as stored; a byte order mark at its start is used and removed.
+        charset: label from the user's setting or an HTTP header; None if there is none. A charset that does not fit
+            (see the module) is skipped, like a wrong declaration.
 
     Returns:
         The bytes without the mark, the codec, and the text if it was decoded. Never raises, whatever the bytes and the
         label.
 
-    Cost: a search of the first 4 KB if there are non-ASCII bytes; one `bytes.decode` where characters have several
-        bytes, or some cannot be decoded; detection takes about 1.4 ms more.
+    Cost: a search of the first 4 KB if there are non-ASCII bytes; a `bytes.decode` per multi-byte charset tried, or if
+        some bytes cannot be decoded; detection, if needed, takes about 1.4 ms more.
     """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
@@ -164,19 +165,19 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
 
 
 def _wide_without_mark(raw: bytes) -> str | None:
-    """The byte order of UTF-16 without a mark, from its first character: `<` with a zero byte before or after it."""
+    """Return the codec of UTF-16 without a mark, known by its first character, `<` with a zero byte; else None."""
     if raw.startswith(b"<\0"):
         return "utf-16-le"
     return "utf-16-be" if raw.startswith(b"\0<") else None
 
 
 def _read_as(data: bytes, encoding: str) -> Encoded:
-    """The bytes in an encoding, whether it fits or not."""
+    """Read the bytes in an encoding, whether it fits or not."""
     return Encoded(data, encoding, None if has_characters(data, encoding) else decode_anyway(data, encoding))
 
 
 def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
-    """As `_read_as`; None if more than one in ten non-ASCII bytes cannot be decoded, except at a cut end."""
+    """Do as `_read_as`, or return None if the encoding does not fit; a character cut by the end of the bytes fits."""
     if has_characters(raw, encoding):
         return Encoded(raw, encoding, None)
 
@@ -191,7 +192,7 @@ def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
 
 
 def decode_anyway(raw: bytes, encoding: str) -> Decoded:
-    """Decode with U+FFFD for undecodable bytes, and count these, not those of the document itself."""
+    """Decode with U+FFFD for undecodable bytes; count these, but not the U+FFFD in the document itself."""
     try:
         return Decoded(raw.decode(encoding), encoding, 0)
     except UnicodeDecodeError:
@@ -208,7 +209,7 @@ def _detect(raw: bytes) -> str:
     words = _NON_ASCII_WORD.findall(window) or _NON_ASCII_WORD.findall(raw, start, start + DETECTION_WINDOW)
     sample = b" ".join(words)
 
-    # Latin words have single accented letters: the words around them help.
+    # Words in Latin script have few accented letters: the words around them help.
     is_latin = len(sample.translate(None, _ASCII)) * 2 < len(sample) and not _FOREIGN_RUN.search(sample)
     if is_latin:
         sample = _BLANKS.sub(b" ", window)
@@ -216,5 +217,5 @@ def _detect(raw: bytes) -> str:
     guess = chardet.detect(sample[:DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB)["encoding"]
     charset = (canonical_charset(guess) if guess else None) or FALLBACK
 
-    # Both share most letters, but š, ť, ž, ś, ź and the quotation marks of cp1250 are controls in ISO 8859-2.
+    # cp1250 and ISO 8859-2 share most letters, but cp1250's š, ť, ž, ś, ź and quotation marks are controls there.
     return "iso8859-2" if charset == "cp1250" and not _CONTROL.search(window) else charset

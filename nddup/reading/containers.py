@@ -1,9 +1,9 @@
-"""Files that are not cut at a separator: WARC, CSV, Parquet, and pages and texts that are files of their own.
+"""Files that are not cut at a separator: WARC, CSV, Parquet, and files that are a single page or text.
 
     container_head    first bytes and name of a file -> its head, or None for any other format
     read_container    an open file -> its records, one by one
 
-A new format of this sort is declared in `formats`, recognised by `_detect`, and read by a branch of `read_container`.
+To add such a format, declare it in `formats`, recognise it in `_detect`, and read it in a branch of `read_container`.
 """
 
 import csv
@@ -24,13 +24,13 @@ from nddup.reading.xml_structure import table_format
 
 CONTAINERS = ("warc", "csv", "parquet", "html", "text")
 PAGE_BYTES = 4096
-"""Bytes of a file in which the root of a page is looked for."""
+"""Bytes of a file that are searched for the root element of a page."""
 
 _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
 PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
-"""The start of JSON lines or XML, which no header of a table begins with: what a file holds counts, not its name."""
+"""The start of JSON lines or XML, and never of a table's header. It overrides the name of the file."""
 
 _BINARY = {
     b"PK\3\4": "a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or CSV",
@@ -40,7 +40,7 @@ _BINARY = {
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
     b"Rar!": "a RAR archive; unpack it first",
 }
-"""The starts of files that are no collection but often hold one."""
+"""The first bytes of files that cannot be read but often hold a collection, and the advice for each."""
 
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _TEXT_NAME = re.compile(r"\.(txt|text|md|markdown|rst)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
@@ -48,13 +48,13 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?$")
 
 
 def container_head(head: bytes, name: str, format: str | None, options: Mapping[str, Any]) -> FileHead | None:  # noqa: A002
-    """Find out from the first expanded bytes of a file, and its name, whether it is a container and how to read it.
+    """Determine from a file's first expanded bytes and name whether it is a container, and how to read it.
 
     Args:
         head: the first bytes, expanded.
         name: the name of the file; only an ending such as `.csv`, `.tsv` or `.html` matters.
         format: `input.format`; None to detect.
-        options: `id`, `url`, `content` (paths) and `charset` as set by the user; None if not set.
+        options: the user's `id`, `url`, `content` (paths) and `charset`; None where not set.
 
     Returns:
         The head; None for a file of another format.
@@ -63,7 +63,7 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         NoRecordsError: if a table is empty.
         FormatError: if the columns of a table cannot be determined, or it is a tar archive.
     """
-    if format is None and is_tar(head):  # the pages or tables in it would be taken for its own
+    if format is None and is_tar(head):  # else it could be read as one page or table
         raise FormatError(name_binary(head))
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
@@ -90,7 +90,7 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
 
 
 def _begins_as_page(head: bytes) -> bool:
-    """Whether the root element is HTML's, after nothing but blanks, an XML declaration and whole comments. Linear."""
+    """Return whether only blanks, an XML declaration and whole comments precede the root of an HTML page. Linear."""
     at = _past_blanks(head, 0)
     if head[at : at + 5].lower() == b"<?xml" and (end := head.find(b">", at)) > 0:
         at = _past_blanks(head, end + 1)
@@ -109,22 +109,22 @@ def _past_blanks(head: bytes, at: int) -> int:
 
 
 def is_page(name: str) -> bool:
-    """Whether the name of a file alone says that it is a page, so that its head need not be read."""
+    """Return whether a file's name alone shows that it is a page, so that its head need not be read."""
     return PAGE_NAME.search(name) is not None
 
 
 def is_text_name(name: str) -> bool:
-    """Whether a file is named as a text is; such files are documents where a collection holds nothing else."""
+    """Return whether a file has a text's name. Such files are documents only if a collection holds nothing else."""
     return _TEXT_NAME.search(name) is not None
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file, expanded, are no text: a zero byte among them, and no mark of UTF-16 or 32."""
+    """Return whether a file's first expanded bytes hold a zero byte, and no byte order mark of UTF-16 or UTF-32."""
     return b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
 
 
 def name_binary(head: bytes) -> str:
-    """What a binary file is, and what to do with it, for the kinds that people have most."""
+    """Say what a binary file is and, for the most common kinds, what to do with it."""
     for start, said in _BINARY.items():
         if head.startswith(start):
             return f"binary: {said}"
@@ -132,12 +132,12 @@ def name_binary(head: bytes) -> str:
 
 
 def is_tar(head: bytes) -> bool:
-    """Whether a file, expanded, is a tar archive."""
+    """Return whether an expanded file is a tar archive."""
     return head[257:262] == b"ustar"
 
 
 def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:
-    """The head of a table: its encoding, delimiter and columns."""
+    """Return the head of a table: its encoding, delimiter and columns."""
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
@@ -147,7 +147,7 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
         encoding = "utf-16"
 
     text = decoded.text.lstrip("\r\n")
-    first = next(io.StringIO(text, newline=""), "")  # up to a return, a line feed, or both, as a row
+    first = next(io.StringIO(text, newline=""), "")  # up to a carriage return, a line feed, or both, as rows end
     delimiter = max(",;\t|", key=first.count)
     separator = separator_of(text, delimiter)
     try:
@@ -166,18 +166,19 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
 def read_container(
     raw: BinaryIO, head: FileHead, *, source: str, compression: str, limit: int | None, max_record: int
 ) -> Iterator[Record | Reject]:
-    """The records of one file, in its order.
+    """Yield the records of one file, in file order.
 
     Args:
         raw: the file as stored; seekable for Parquet.
         head: from `container_head`.
-        source: its name in the tables, which is also the id of a page.
-        compression: of the whole file.
+        source: name of the file in the tables; also the id of a page or text.
+        compression: compression of the whole file; empty for none.
         limit: the most bytes it may expand to; for Parquet, the most bytes of content.
         max_record: the longest record that is read.
 
     Returns:
-        Records and rejects. If reading stops early, the last reject says why. Never raises, whatever the file holds.
+        Records and rejects. If reading stops early, the last item is a reject with the reason. Never raises, whatever
+        the file holds.
     """
     kind = head.format.kind
     if kind == "parquet":
@@ -197,7 +198,7 @@ def read_container(
 
 
 def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:
-    """A page or a text. Its id is its path; the URL of a page is the address from which a mirror makes such a path."""
+    """Read a page or a text; its path is its id. A page has a URL if its path begins with a host, as in a mirror."""
     data = b""
     try:
         while len(data) <= max_record and (piece := stream.read(PIECE)):

@@ -1,9 +1,9 @@
 """Read the rows of a CSV file as records. A bad row is one reject; an unclosed quote loses no other rows.
 
-A quoted field may hold line ends, so a stray quote reaches to the next quote, or to the end of the file. Rows are read
-as RFC 4180 says, or else as Python's `csv` reads them. But if a quote is still open at the end of the file or after
+A quoted field may hold line ends, so a stray quote extends to the next quote, or to the end of the file. Rows are read
+by RFC 4180, or else as Python's `csv` reads them. But if a quote is still open at the end of the file or after
 `max_record` characters, or if it is closed inside a field and the second line is a row by itself, the first line is a
-reject and reading goes on with the second line.
+reject and reading continues with the second line.
 """
 
 import codecs
@@ -19,10 +19,10 @@ from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 MARK = "\udcff"
-"""Replaces bytes that cannot be decoded, until they are counted; no encoding decodes to it."""
+"""Stands for an undecodable byte sequence until it is counted; no encoding decodes to it."""
 
 MOST_AGAIN = 8
-"""How many times the characters of a file may be read again after bad quotes: a bound for hostile files."""
+"""Most times that the characters of a file are reread after bad quotes: a bound for hostile files."""
 
 
 def _mark(error: UnicodeError) -> tuple[str, int]:
@@ -35,7 +35,7 @@ codecs.register_error("nddup.mark", _mark)
 
 
 def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
-    """The rows after the header line; a row with another number of fields than the header is a reject.
+    """Yield the rows after the header line; a row whose number of fields differs from the header's is a reject.
 
     Args:
         stream: the bytes of the file.
@@ -44,10 +44,10 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
 
     Returns:
         Records and rejects. Bytes that cannot be decoded become U+FFFD and are counted. If the stream stops, the last
-        reject gives the reason.
+        item is a reject with the reason.
 
-    Cost: linear; every line is read at most MOST_AGAIN + 1 times. Memory: one row, up to 29 bytes per byte if its
-        fields are short.
+    Cost: linear; the file is read at most MOST_AGAIN + 1 times in all. Memory: one row, up to 29 bytes per byte if
+        its fields are short.
     """
     csv.field_size_limit(max_record)
     text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
@@ -85,9 +85,9 @@ class Lines:
     """The lines of a table. The lines of the current row are kept, so that they can be read again.
 
     Attributes:
-        row: the lines that were taken since `begin`, without those given back.
-        pass_over: is given these lines, and then what is passed over of a line that is too long; None: nobody is told.
-        is_ended: a line was requested after the last one.
+        row: the lines taken since `begin`, without those given back.
+        pass_over: called for each skipped part of a line that is too long, with the row's lines and that part; or None.
+        is_ended: whether a line was requested after the last one.
         stopped: why the stream ended early.
     """
 
@@ -101,11 +101,11 @@ class Lines:
         self.stopped: StoppedError | None = None
 
     def __iter__(self) -> "Lines":
-        """As an iterator of lines."""
+        """Return this iterator of lines."""
         return self
 
     def __next__(self) -> str:
-        """The next line, which belongs to the row."""
+        """Take the next line into the current row."""
         line = self._waiting.pop() if self._waiting else self._next_line()
         if not line:
             self.is_ended = True
@@ -121,7 +121,7 @@ class Lines:
         self.row, self._size, self.is_ended = [], 0, False
 
     def give_back(self, first: int) -> bool:
-        """Return the lines of the row from `first` on to the unread ones; False if too much was read again already."""
+        """Mark the row's lines from `first` on as unread; return False if too much has been reread already."""
         lines = self.row[first:]
         self._read_again += sum(map(len, lines))
         if self._read_again > MOST_AGAIN * self._read:
@@ -131,7 +131,7 @@ class Lines:
         return True
 
     def _next_line(self) -> str:
-        """The next line of the file; of a line longer than `max_record`, the first part, and the rest is skipped."""
+        """Return the next line of the file; of a line longer than `max_record`, the first part: the rest is skipped."""
         if self.stopped:
             return ""
 
@@ -149,16 +149,16 @@ class Lines:
 
 
 def separator_of(start: str, delimiter: str) -> str:
-    """What separates the fields of a table: its delimiter, with a blank where quoted values follow blanks.
+    """Determine what separates the fields of a table: its delimiter, or its delimiter and a blank.
 
     Args:
         start: the first characters of the table; they may end anywhere.
         delimiter: one character.
 
     Returns:
-        The delimiter and a blank, where in every row after the header a blank follows each delimiter, and somewhere
-        a value in quotes follows the blank. Else the delimiter: the blank is a part of the value, as RFC 4180
-        says, and so are the quotes.
+        The delimiter and a blank if, in every row after the header, a blank follows each delimiter, and at least one
+        quoted value follows such a blank. Else the delimiter alone: the blank and the quotes after it are part of the
+        value, as in RFC 4180.
 
     Cost: linear.
     """
@@ -178,12 +178,12 @@ def separator_of(start: str, delimiter: str) -> str:
 
 
 def read_rows(lines: Lines, separator: str, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
-    """The rows, including the header; of blank lines no row, or an empty one. `lines.row` is what it was read from.
+    """Yield the rows, including the header. `lines.row` holds the lines of the current row.
 
     Args:
-        lines: of the table.
-        separator: as `separator_of` tells it.
-        with_blank: whether a blank line is an empty row.
+        lines: lines of the table.
+        separator: as returned by `separator_of`.
+        with_blank: whether a blank line is an empty row; if not, blank lines are skipped.
     """
     rows = csv.reader(lines, strict=True, **dialect_of(separator))
     width = 0
@@ -206,7 +206,7 @@ def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> 
     if is_long and not others:
         return Reject("too large", "a line of more than input.max_record characters", _excerpt(first))
 
-    # A quote that swallowed whole rows, or the end of the file, is a stray one.
+    # A quote that swallowed whole rows, or is open at the end of the file, is a stray one.
     is_open = is_long or (lines.is_ended and bool(others))
     has_taken_rows = bool(others) and len(_read_line(others[0], separator) or "") == width
     if not others:
@@ -225,14 +225,14 @@ def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> 
 
 
 def _read_line(line: str, separator: str) -> list[str] | None:
-    """The row on a single line; None if a quote is open at its end."""
+    """Read the row on a single line; None if a quote is open at its end."""
     following = iter([line, ""])
     row = next(csv.reader(following, **dialect_of(separator)), [])
     return None if next(following, None) is None else row
 
 
 def _read_loosely(lines: Lines, separator: str) -> list[str] | None:
-    """The next row as `csv` reads it; None if a quote is still open at the end of the file or of the longest row."""
+    """Read the next row as `csv` does; None if a quote is still open at the end of the file or of the longest row."""
     lines.begin()
     try:
         row = next(csv.reader(lines, **dialect_of(separator)))
@@ -249,7 +249,7 @@ class Dialect(TypedDict):
 
 
 def dialect_of(separator: str) -> Dialect:
-    """How `csv` is told of what `separator_of` returns."""
+    """Return the arguments of `csv.reader` for a separator from `separator_of`."""
     return {"delimiter": separator[0], "skipinitialspace": len(separator) > 1}
 
 
@@ -258,7 +258,7 @@ def _counted_fields(row: list[str]) -> str:
 
 
 def _why_quoted(text: str, separator: str) -> str:
-    """The reason of a bad row that people do not see: a quote after a blank opens no quoted value."""
+    """Explain a bad row whose cause is easily overlooked: a quote after a blank does not open a quoted value."""
     is_passed_over = len(separator) == 1 and _opens_after_blank(text, separator)
     return "; a quote after a blank opens no quoted value" if is_passed_over else ""
 

@@ -1,8 +1,8 @@
-"""A stream cut at a separator: every byte of it comes out, in chunks, or in parts where a chunk is too long.
+"""A stream cut at a separator. No byte is lost: a chunk that is too long is returned in parts.
 
-    cut_pieces   stream -> chunks; parts of a chunk longer than `max_record`; where it stops, why
+    cut_pieces   stream -> chunks; parts of a chunk longer than `max_record`; a reject with the reason if it stops
 
-`streams.cut_stream` makes records of the chunks and rejects of the parts; `nddup.rewriting` writes both again.
+`streams.cut_stream` passes on the chunks and turns the parts into rejects; `nddup.rewriting` writes both again.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ PIECE = 1 << 20
 
 
 class StoppedError(Exception):
-    """Reading of a file cannot go on; `reason` is the reason of the reject for the rest of the file."""
+    """A file cannot be read further; `reason` is the reason of the reject for the rest of the file."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -23,14 +23,14 @@ class StoppedError(Exception):
 
 
 class Chunk(NamedTuple):
-    """Bytes between two separators, both removed; `is_last` if the file ended instead of a separator."""
+    """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator."""
 
     value: bytes
     is_last: bool
 
 
 class Part(NamedTuple):
-    """Bytes of a chunk that is too long, in order; `ends` with its last ones, `is_last` as of a chunk."""
+    """Some bytes of a chunk that is too long, in order; `ends` if they are its last, `is_last` as in `Chunk`."""
 
     value: bytes
     ends: bool
@@ -38,10 +38,10 @@ class Part(NamedTuple):
 
 
 class Stream(Protocol):
-    """What is cut."""
+    """The stream to be cut."""
 
     def read(self, size: int = PIECE) -> bytes:
-        """At most `size` bytes; none at the end. Raises StoppedError."""
+        """Return at most `size` bytes; none at the end. Raises StoppedError."""
 
 
 def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int = 1) -> Iterator[Chunk | Part | Reject]:
@@ -49,18 +49,19 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
 
     Args:
         stream: the bytes of a file.
-        separator: between two records, in the encoding of the file.
-        max_record: the longest chunk that is given whole, in bytes.
-        unit: bytes of a code unit, 2 in UTF-16; a separator begins at a multiple of it.
+        separator: the bytes between two records, in the encoding of the file.
+        max_record: the longest chunk that is returned whole, in bytes.
+        unit: bytes per code unit, 2 in UTF-16; separators begin at multiples of it.
 
     Returns:
         Chunks and parts in file order; the bytes after the last separator are the last chunk, if there are any. The
-        first part of a chunk has at least `max_record` bytes, or all of it. If the stream stops, a reject says why.
+        first part of a chunk has at least `max_record` bytes, or all of it. If the stream stops, the last item is a
+        reject with the reason.
 
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
-    held, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk that were given as parts
-    offset = 0  # of held[0] in the stream, for the units
+    held, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk already returned as parts
+    offset = 0  # place of held[0] in the stream, to align with code units
     while True:
         try:
             piece = stream.read(PIECE)
@@ -68,7 +69,7 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
             yield Reject(error.reason, str(error), excerpt_of(held))
             return
 
-        # Every separator in the bytes held ends a chunk.
+        # Every separator in `held` ends a chunk.
         held += piece
         start = 0
         while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
@@ -87,7 +88,7 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
                 yield Chunk(value, is_last=True)
             return
 
-        # Of a chunk that is too long, keep only a tail in which a separator may have begun.
+        # Of a chunk that is too long, keep only a tail in which a separator may begin.
         del held[:start]
         offset += start
         tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
@@ -101,7 +102,7 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
 
 
 def excerpt_of(data: bytes | bytearray) -> str:
-    """The first characters of some bytes, for people."""
+    """Return the first EXCERPT_LENGTH characters of some bytes, for display."""
     return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]
 
 

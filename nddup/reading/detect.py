@@ -2,11 +2,12 @@
 
     read_head   first bytes of a file -> FileHead
 
-If no format is given, these are tried in order: JSON lines by `{`; romip by its namespace; a declared format by the
-name of the root element, if it has records of the format; trec by a DOC with a DOCNO; romip by documents with a docID;
-else plain XML. In plain XML the record is the shallowest element, at most three levels below the root, that is repeated
-(or has a usual name: document, doc, item, ...) and has a text or an id; else the root itself. Its id, URL and content
-are the first children or attributes with usual names (`xml_structure`), in any case.
+If no format is given, these are tried in order: JSON lines, by `{`; romip, by its namespace; a declared format, by the
+name of the root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
+romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
+levels below the root, that is repeated (or has a usual name: document, doc, item, ...) and has a text (or, if
+`input.content` is set, an id); else the root itself. Its id, URL and content are the children or attributes whose names
+come first in the lists of usual names (`xml_structure`), in any case.
 """
 
 import json
@@ -33,7 +34,7 @@ _ARRAY = re.compile(r"\s*\[\s*(\{|\])")
 """The start of a JSON array of objects."""
 
 _SPREAD = re.compile(r"\s*\{[^\n]*(?<=[{\[,])[ \r]*\n")
-"""The first line of a JSON object of several lines."""
+"""The first line of a JSON object that spans several lines."""
 
 
 def read_head(
@@ -46,7 +47,7 @@ def read_head(
     content: str | tuple[str, ...] | None = None,
     charset: str | None = None,
 ) -> FileHead:
-    """Find out from the first bytes of a file how to cut and parse it.
+    """Determine from the first bytes of a file how to cut and parse it.
 
     Args:
         head: the start of the file, decompressed; it may end anywhere.
@@ -56,8 +57,8 @@ def read_head(
         url: path of the URL.
         content: one path, several as a tuple, or several separated by commas. If given, the title fields of the format
             are not used.
-        charset: the user's setting. It overrides the declaration of the file (not a byte order mark), unless the
-            content has an encoding of its own, as in romip.
+        charset: the user's setting. It overrides the declaration of the file (not a byte order mark). If the content
+            has its own encoding, as in romip, the setting applies to the content only and is not used here.
 
     Returns:
         The head. If the first record does not end inside `head`, the separator is a guess, `</tag>`: test
@@ -87,7 +88,7 @@ def read_head(
     if not shape.elements:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text takes each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
-    if given and FORMATS[name].has_own_charset:  # only now known: the setting is for the content, not for the file
+    if given and FORMATS[name].has_own_charset:  # in the format detected, the setting is for the content, not the file
         encoding, mark = file_encoding(head, None)
         text = head[mark:].decode(encoding, "replace")
         shape = scan(text)
@@ -101,7 +102,7 @@ def read_head(
 def _settings(
     record: str | None, id_: str | None, url: str | None, content: str | tuple[str, ...] | None
 ) -> dict[str, object]:
-    """The user's settings as fields of `Format`."""
+    """Return the user's settings as fields of `Format`."""
     paths = (content,) if isinstance(content, str) else content
     if isinstance(content, str) and not set("[(").intersection(content):
         paths = tuple(path.strip() for path in content.split(","))
@@ -111,7 +112,7 @@ def _settings(
 
 
 def _check_paths(declared: Format) -> None:
-    """Refuse wrong paths before any record is read; in SGML a path has one step.
+    """Reject invalid paths before any record is read; in SGML a path has one step.
 
     Raises:
         FormatError: naming the path.
@@ -126,7 +127,7 @@ def _check_paths(declared: Format) -> None:
 
 
 def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
-    """The name of the format, and the reason for it."""
+    """Return the name of the format, and why it was chosen."""
     if record is not None:
         return "xml", "input.record"
 
@@ -149,7 +150,7 @@ def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
 
 
 def _complete(declared: Format, shape: Shape) -> Format:
-    """Fill in what neither the format nor the user set: the record, then id, URL and content."""
+    """Fill in what neither the format nor the user has set: the record, then id, URL and content."""
     if declared.record:
         records = shape.records(declared.record)
         if not records:
@@ -176,7 +177,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
 
 
 def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
-    """The path of the record; if there is none, the error names the format that the root belongs to."""
+    """Find the path of the record; if there is none, the error names the format to which the root belongs."""
     try:
         return find_record(shape, needs_body=not declared.content)
     except FormatError as error:
@@ -189,7 +190,7 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
 
 
 def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHead:
-    """The head of an XML file whose format is complete."""
+    """Return the head of an XML file whose format is complete."""
     records: list[Element] = shape.records(declared.record)
     first = records[0]
 
@@ -219,7 +220,7 @@ def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHe
 
 
 def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead:
-    """The head of an SGML file: tags are found in any case, and kept as they are spelled."""
+    """Return the head of an SGML file: tags are found in any case, and kept as spelled in the file."""
     names = re.escape(declared.record) or "DOC|REUTERS"
     start = re.search(rf"<({names})(?=[\s>])", text, re.IGNORECASE)
     if start is None:
@@ -240,7 +241,7 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 
 
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
-    """The head of a JSON lines file; its keys are those of the first line that is an object."""
+    """Return the head of a JSON lines file; its keys are those of the first line that is an object."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     keys = keys_of(text.split("\n")[:100])
     if not keys and (not declared.content or _SPREAD.match(text)):
@@ -266,7 +267,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
 
 
 def keys_of(lines: list[str]) -> list[str]:
-    """The keys of the first line that is a JSON object; of an object in it, its own keys with a point."""
+    """Return the keys of the first line that is a JSON object; keys of a nested object are dotted (`meta.url`)."""
     for line in lines:
         try:
             row = json.loads(line, parse_int=str)

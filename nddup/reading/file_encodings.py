@@ -1,4 +1,4 @@
-"""The encoding of a whole file: from its byte order mark, zero bytes, the setting, the XML declaration; else UTF-8."""
+"""The encoding of a whole file: by byte order mark, zero bytes, the setting or the XML declaration; else UTF-8."""
 
 import re
 
@@ -9,11 +9,11 @@ _ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 
 
 def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
-    """The codec of a file and the length of its byte order mark.
+    """Return the codec of a file and the length of its byte order mark in bytes.
 
     Args:
         head: the first bytes of the file; an empty file is UTF-8.
-        charset: the user's setting. A mark, and the zero bytes of UTF-16 without a mark, take precedence.
+        charset: the user's setting. A byte order mark, or the zero bytes of UTF-16 without one, take precedence.
 
     Raises:
         FormatError: if the setting or the XML declaration names no known encoding.
@@ -42,5 +42,5 @@ def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
     if encoding_or_none is None:
         raise FormatError(f"unknown encoding {label!r} in {source}; set input.charset")
 
-    # Without a mark and zero bytes the file is readable as ASCII, so it is not UTF-16, whatever is declared.
+    # Without a mark or zero bytes the file is readable as ASCII, so it is not UTF-16, whatever it declares.
     return ("utf-8" if encoding_or_none.startswith("utf-16") else encoding_or_none), 0

@@ -1,10 +1,10 @@
-"""The formats of collection files, declared: where the id, the URL and the content stand in a record.
+"""Declarations of the formats of collection files: where the id, the URL and the content are in a record.
 
     Format      the declaration of one format, without code
-    FORMATS     all formats by name. A new format that only needs other paths is one more entry here
-    FileHead    a format, and what the head of one file tells: how to cut the file and parse its records
+    FORMATS     all formats by name. A new format that differs only in its paths is one more entry here
+    FileHead    a format, and what is found in the head of one file: how to cut the file and parse its records
 
-The language of paths. Names are local: a prefix may be written, and is ignored (`dc:title` is `title`).
+The path language. Names are local: a prefix is allowed, and ignored (`dc:title` is `title`).
 
     a/b                    children, by name; `*` is any child
     @Id    link/@href      an attribute; only as the last step
@@ -12,9 +12,9 @@ The language of paths. Names are local: a prefix may be written, and is ignored 
     field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
     title[1] a[last()]/b   the first, or the last, of these children of one parent
     encoded|description    the first of these that is present and not empty
-    html(encoded|summary)  what the field holds: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, as its
-                           attribute `type` says (Atom). Otherwise the field is base64 if its attribute `encoding` says
-                           so, and markup as the format says
+    html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given by
+                           its attribute `type` (Atom). Without a kind, the field is base64 if its attribute `encoding`
+                           says so, and markup if the format says so
 
 In JSON, a path is a key or dotted keys (`meta.url`). In `trec`, it is the name of an element at any depth, in any case,
 or an attribute of the record. Alternatives and `html(…)` mean the same everywhere.
@@ -44,7 +44,7 @@ class Step:
     Attributes:
         name: local name, or `*`.
         is_attribute: whether the step is an attribute.
-        where: an attribute and the value it must have.
+        where: an attribute and its required value; None for no condition.
         position: 0 for the first of these children of one parent, -1 for the last; None for all.
     """
 
@@ -64,7 +64,7 @@ _FIELD = re.compile(r"\s*(html|text|base64|typed)\(([^()]*(?:\(\)[^()]*)*)\)\s*"
 
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
-    """Parse one path of XML, without alternatives; `.` (the record) is the empty path.
+    """Parse one XML path without alternatives; `.` (the record) is the empty path.
 
     Raises:
         FormatError: if a step cannot be read, or an attribute is not the last step.
@@ -88,7 +88,7 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=1024)
 def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
-    """The kind of a field, and its alternative paths as text.
+    """Return the kind of a field, and its alternative paths as text.
 
     Example:
         >>> split_field("html(encoded|description)"), split_field("@Id")
@@ -100,7 +100,7 @@ def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
 
 
 def _split_outside_brackets(text: str, mark: str) -> list[str]:
-    """Split a text at marks outside brackets. A mark is inside if the next bracket after it closes."""
+    """Split a text at marks outside brackets. A mark is inside if the next bracket after it is a closing one."""
     parts, end, is_inside = [], len(text), False
     for at in range(len(text) - 1, -1, -1):
         if text[at] in "[]":
@@ -113,7 +113,7 @@ def _split_outside_brackets(text: str, mark: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The paths of a record's parts.
+    """The declaration of a format: the paths of a record's parts, and how they are read.
 
     Attributes:
         name: as in `input.format`.
@@ -125,9 +125,9 @@ class Format:
         content: paths of the content; a record in which none matches is rejected.
         is_markup: True for HTML, False for plain text, None to test each document.
         may_encode_url: whether the URL may be base64 without an attribute that says so.
-        has_own_charset: whether the encoding of the content is not that of the file.
-        policy: paths of the values that the keep policy orders documents by.
-        deleted: a record in which this path matches is rejected.
+        has_own_charset: whether the content may have a different encoding from the file.
+        policy: paths of the values by which the keep policy orders documents.
+        deleted: path that marks a deleted record: a record in which it matches is rejected.
         roots: names of root elements by which a file of such records is recognised.
     """
 
@@ -173,7 +173,7 @@ _DECLARED = (
         is_markup=True,
         has_own_charset=True,
     ),
-    Format(  # the id is that of the page, not of its revision; in a full history the last revision is the newest
+    Format(  # the id is the page's, not the revision's; in a full history the last revision is the newest
         name="mediawiki",
         record="page",
         id="id",
@@ -252,15 +252,15 @@ class FileHead:
     """All that is needed to read the records of a file. Files with equal heads are read together.
 
     Attributes:
-        format: with its paths complete.
-        encoding: of the file.
-        separator: the bytes at which the file is cut: the end tag of a record as spelled, or a newline. Of a
-            table, what separates its fields.
-        tag: the start tag of a record as spelled.
+        format: the format, with its paths complete.
+        encoding: codec of the file.
+        separator: the bytes at which the file is cut: the end tag of a record as spelled in the file, or a newline. For
+            a table, the bytes between its fields.
+        tag: the name in the start tag of a record, as spelled in the file.
         namespaces: the declarations in force around a record, (prefix, URI) sorted; the prefix "" is the default.
         is_root_record: whether the record is the root element.
-        is_by_line: whether a record is a line: JSON lines, or self-closing rows `<row .../>`.
-        why: how the format was chosen, for people; heads that differ only here are equal.
+        is_by_line: whether each record is a line: JSON lines, or self-closing rows `<row .../>`.
+        why: why the format was chosen, as a message; heads that differ only here are equal.
     """
 
     format: Format

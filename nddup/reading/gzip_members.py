@@ -1,7 +1,7 @@
 """Decode one gzip member with ISA-L, piece by piece: twice as fast as zlib.
 
-ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data comes first, so that
-everything that can be decoded of a damaged file is kept.
+ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data is returned first, so
+that everything that can be decoded of a damaged file is kept.
 
 Source: RFC 1952.
 """
@@ -10,19 +10,19 @@ from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 from isal.isal_zlib import crc32
 
 MAX_HEADER = 1 << 17
-"""Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than that."""
+"""Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64 KB."""
 
 TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
 
 
 class GzipMember:
-    """Decodes one member, with the interface of the standard library's decompressors.
+    """A decoder of one member, with the interface of the standard library's decompressors.
 
     Raises:
-        OSError: from `decompress`, if the header is not one of gzip; or if the checksum or the length is wrong, in the
-            call after the one that returns the last bytes.
-        isal.igzip_lib.error: if the compressed data is broken.
+        OSError: from `decompress`, if the header is not a gzip header; or if the checksum or the length is wrong, in
+            the call after the one that returns the last bytes.
+        isal.igzip_lib.error: if the compressed data is corrupt.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class GzipMember:
         return decoded
 
     def _end(self, rest: bytes) -> None:
-        """Compare the checksum and the length after the data with those of what was decoded."""
+        """Compare the checksum and the length in the trailer with those of the decoded bytes."""
         self._trailer = rest
         if len(rest) < TRAILER:
             return
@@ -72,7 +72,7 @@ class GzipMember:
 
 
 def _header_end(header: bytes) -> int:
-    """Where the compressed data begins; -1 as long as the header is incomplete."""
+    """Find where the compressed data begins; -1 while the header is incomplete. Raises OSError for another header."""
     if header and not b"\x1f\x8b\x08".startswith(header[:3]):
         raise OSError(f"not a gzip member: it begins with {header[:2].hex()}")
     if len(header) > MAX_HEADER:

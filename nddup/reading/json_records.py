@@ -1,4 +1,4 @@
-"""Parse one line of a JSON lines file: a record, or a reject."""
+"""Parse one line of a JSON lines file into a record or a reject."""
 
 import json
 import re
@@ -7,15 +7,16 @@ from typing import Any
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` makes one a call
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` would make one per call
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
-    """Read one line. Numbers are kept as written, so that an id 007.50 or 10^400 is not changed.
+    """Read one line. Numbers are kept as written, so that an id such as 7.50 or 10^400 is not changed.
 
     Returns:
-        The record; a reject; None for a blank line. Never raises.
+        The record; a reject `malformed`, `no content`, `bad base64` or `id too long`; None for a blank line. Never
+        raises.
     """
     if not chunk.strip(b" \t\r\n\0"):
         return None
@@ -45,23 +46,23 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
 
 def _decode(chunk: bytes, encoding: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """What stands in a line. Raises ValueError or RecursionError where that is no JSON."""
+    """Decode the JSON value in a line. Raises ValueError or RecursionError for anything else."""
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
-    may_be_half = "\\u" in line and ("\\ud" in line or "\\uD" in line)  # only an escape can be half a character
+    may_be_half = "\\u" in line and ("\\ud" in line or "\\uD" in line)  # a lone surrogate can only come from an escape
     return _without_surrogates(row) if may_be_half else row
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
-    """The first string at a path, stripped; None if there is none or it is empty."""
+    """Return the first string at a path, stripped; None if there is none or it is empty."""
     kind, texts = _texts(row, path) if path else ("auto", [])
     value = declared_value(texts[0], kind, None) if texts else None
     return (plain_text(value[0]).strip() or None) if value else None
 
 
 def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
-    """The kind of a field, and its strings (numbers as written) at the first alternative that is not empty."""
-    if path in row:  # a key that looks like a path is a key
+    """Return the kind of a field, and its strings (numbers as written) at the first alternative that is not empty."""
+    if path in row:  # an existing key is taken literally, even if it looks like a path
         return "auto", _strings(row[path])
 
     kind, alternatives = split_field(path)
@@ -70,7 +71,7 @@ def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
 
 
 def _reach(row: dict[str, Any], path: str) -> object:
-    """The value at a key or a dotted path."""
+    """Return the value at a key or a dotted path; None if there is none."""
     value: Any = row
     for key in [path] if path in row else path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
@@ -78,7 +79,7 @@ def _reach(row: dict[str, Any], path: str) -> object:
 
 
 def _scalar(value: object) -> str | None:
-    """A text, a number as written, true or false; None for anything else."""
+    """Return a string, a number as written, `true` or `false`; None for anything else."""
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
 
 
@@ -88,15 +89,15 @@ def _strings(value: object) -> list[str]:
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """The value; a lone surrogate in it becomes U+FFFD."""
+    """Return the value with each lone surrogate in it replaced by U+FFFD."""
     if isinstance(value, list):
         return [_without_surrogates(one) for one in value]
     if isinstance(value, dict):
         return {key: _without_surrogates(one) for key, one in value.items()}
-    if not isinstance(value, str) or value.isascii():  # a look is free
+    if not isinstance(value, str) or value.isascii():  # `isascii` costs nothing
         return value
     try:
-        value.encode()  # a fifth of the time that the expression takes to find nothing
+        value.encode()  # a fifth of the time of a regex search that finds nothing
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", value)
     return value

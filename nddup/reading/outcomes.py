@@ -1,10 +1,11 @@
 """The outcome of reading a chunk of a file: a record, or a reject that says why there is none.
 
     Record, Reject   the two outcomes
-    make_record      a record with an id and a URL on one line, or a reject
-    excerpt          the beginning of a record, for people
+    make_record      a record whose id and URL are each on one line, or a reject
+    excerpt          the beginning of a record, for display
 
-Reasons of rejects: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`.
+Reasons of rejects from parsing a chunk: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`,
+`too large`.
 """
 
 import re
@@ -17,7 +18,7 @@ from nddup.reading.formats import FieldKind
 
 EXCERPT_LENGTH = 200
 MAX_ID_LENGTH = 65_536
-"""Most characters of an id: every pair and cluster of a document holds a copy of its id."""
+"""Most characters of an id: every pair and cluster of a document stores a copy of its id."""
 
 Value = bytes | str
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
@@ -28,13 +29,13 @@ class Record:
     """A document as found in a file.
 
     Attributes:
-        doc_id: on one line; None if absent or empty.
-        url: likewise.
-        fields: the content, unchanged. A field is bytes if its charset is not yet known (it was base64, or it has an
-            encoding of its own), else text.
+        doc_id: the id, on one line; None if absent or empty.
+        url: the URL, likewise.
+        fields: the content, unchanged. A field is bytes if its charset is not yet known (it was base64, or it has its
+            own encoding), else text.
         is_markup: True for HTML, False for plain text, None if the text must be tested; one value for all fields, or
             one for each.
-        charset: of the fields that are bytes, from an HTTP header.
+        charset: charset of the fields that are bytes, from an HTTP header.
         policy: the values at the paths `policy` of the format, None where missing.
         replaced: number of U+FFFD in the record that stand for bytes that the file's encoding could not decode.
     """
@@ -50,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A record that could not be read: the reason, a detail in the parser's words, and its beginning."""
+    """A record that could not be read: the reason, details such as the parser's message, and the record's beginning."""
 
     reason: str
     detail: str
@@ -71,14 +72,14 @@ def make_record(
     r"""Make a record from its parts.
 
     Args:
-        doc_id: as in the file. Runs of control characters and line ends become one blank, because ids are written to
-            files with lines and tabs.
-        url: as in the file; control characters and line ends are removed, as browsers do.
+        doc_id: as in the file. Each run of control characters and line ends becomes one blank, because ids are written
+            to line-based and tab-separated files.
+        url: as in the file; control characters and line ends are removed, as in browsers.
         fields: each part of the content, and whether it is markup; at least one.
         charset: label from an HTTP header.
         start: excerpt for a reject.
         replaced: as in `Record`.
-        policy: likewise.
+        policy: as in `Record`.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.
@@ -99,12 +100,12 @@ def make_record(
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:
-    """The first characters of a record, for people; undecodable bytes become U+FFFD."""
+    """Return the first EXCERPT_LENGTH characters of a record, for display; undecodable bytes become U+FFFD."""
     return data[: EXCERPT_LENGTH * 4].decode(encoding, "replace")[:EXCERPT_LENGTH]
 
 
 def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple[Value, bool | None] | None:  # noqa: FBT001
-    """A field, and whether it is markup, by the kind that its path declares; None for base64 that cannot be decoded.
+    """Return a field of the kind that its path declares, and whether it is markup; None for invalid base64.
 
     Example:
         >>> declared_value("YWJj", "base64", None), declared_value("a<b>", "html", None)
@@ -117,5 +118,5 @@ def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple
 
 
 def plain_text(value: Value) -> str:
-    """An id or URL as text; bytes are decoded by their detected charset."""
+    """Return an id or URL as text; bytes are decoded by their detected charset."""
     return value if isinstance(value, str) else decode_content(value).text

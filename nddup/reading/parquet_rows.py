@@ -1,7 +1,7 @@
 """Read the rows of a Parquet file as records, a few at a time, so that memory is bounded by the length of a few rows.
 
-Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: 1.8 KB of a
-file became 500 MB. So ROWS rows are decoded at a time, at 5 us per row. A value that cannot be read makes its row a
+Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: a file of
+1.8 KB became 500 MB. So ROWS rows are decoded at a time, at 5 us per row. A value that cannot be read makes its row a
 reject. A damaged page makes the rest of its row group one reject, which says how many rows the metadata promised.
 """
 
@@ -17,32 +17,32 @@ from nddup.reading.streams import PIECE
 from nddup.reading.xml_structure import table_format
 
 ROWS = 4
-"""Rows decoded at a time; one row if a dictionary is longer than ROWS_BYTES."""
+"""Rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
 
 ROWS_BYTES = 16 << 20
 
 LARGEST = 2
-"""Row groups whose dictionary, or mean value, is longer than this many times `max_record` are not decoded."""
+"""A row group is not decoded if a dictionary, or the mean length of a value, exceeds this many times `max_record`."""
 
 PAGE_HEADER = 16
-"""Bytes of a page header that hold its kind and expanded size."""
+"""First bytes of a page header, which hold the page's kind and expanded size."""
 
 DICTIONARY_PAGE = 2
 
 
 def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int) -> Iterator[Record | Reject]:
-    """The records of a file, in its order.
+    """Yield the records of a file, in file order.
 
     Args:
         raw: the file, seekable.
         head: its format; columns that are not set are chosen by their names.
-        limit: the most bytes of content.
+        limit: the most bytes of content; None for no limit.
         max_record: the most bytes of a record.
 
     Returns:
-        Records and rejects: `malformed` and `too large` for a row; `damaged` and `too large` for the rest of a row
-        group, with the number of rows promised; `no records` if no column can be read; `too large` at `limit`, which is
-        the last one.
+        Records and rejects: `malformed`, `no content`, `id too long` and `too large` for a row; `damaged` and
+        `too large` for the rest of a row group, with the number of rows promised; `damaged` for an unreadable file;
+        `no records` if its columns cannot be used; `too large` at `limit`, where reading stops.
 
     Memory: ROWS values, and what Arrow expands at a time: one page per column.
     """
@@ -60,7 +60,7 @@ class RowPlace(NamedTuple):
 def place_rows(
     raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int
 ) -> Iterator[tuple[Record | Reject, RowPlace | None]]:
-    """As `read_parquet`, each with its place; None for a reject that stands for several rows, or for the file."""
+    """Yield the items of `read_parquet` with their places; None if a reject stands for several rows or for the file."""
     try:
         file = pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False)
         declared, names = _choose_columns(file, head.format)
@@ -84,7 +84,11 @@ def place_rows(
 
 
 def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, list[str]]:
-    """The format with its columns, and their names, the id first."""
+    """Return the format with its columns, and the names of these, the id first.
+
+    Raises:
+        FormatError: if a column is missing, repeated or nested, or if no column looks like the text.
+    """
     schema = file.schema_arrow
     declared = table_format(declared, schema.names)
     wanted = (declared.id, declared.url, *declared.content, *(name for name in declared.policy if name in schema.names))
@@ -100,7 +104,7 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
 def _read_group(
     file: pq.ParquetFile, raw: BinaryIO, group: int, declared: Format, names: list[str], max_record: int
 ) -> Iterator[tuple[Record | Reject, int | None]]:
-    """The rows of a row group, numbered, and one reject for the rows that cannot be decoded."""
+    """Yield the rows of a row group with their numbers, then one reject for the rows that could not be decoded."""
     promised, read, reason = file.metadata.row_group(group).num_rows, 0, "damaged"
     detail = "the pages end"
 
@@ -124,7 +128,7 @@ def _read_group(
 
 
 def measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
-    """The bytes of the longest dictionary among the columns read, and of the longest mean value of a column."""
+    """Return the bytes of the longest dictionary of the columns `names`, and the largest mean bytes per value."""
     dictionary = mean = 0
     for at in range(group.num_columns):
         column = group.column(at)
@@ -136,10 +140,10 @@ def measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) 
 
 
 def _dictionary_size(header: bytes) -> int:
-    """The expanded size of a dictionary page, from the start of its header; 0 for any other page.
+    """Read the expanded size of a dictionary page from the start of its header; 0 for any other page.
 
-    Source: Thrift's compact protocol: a byte 0x15 before each of the first fields, then a zigzag number in groups of
-    seven bits, lowest group first.
+    Source: Thrift's compact protocol: each of the first fields is a byte 0x15, then a zigzag number in groups of seven
+    bits, lowest group first.
     """
     numbers: list[int] = []
     at = 0
@@ -176,7 +180,7 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
 
 
 def _value(scalar: pa.Scalar) -> Value | None:
-    """A value: strings and bytes unchanged, anything else as the text that Arrow writes; None for null.
+    """Return a value: strings and bytes unchanged, anything else as Arrow casts it to text; None for null.
 
     Raises:
         ValueError: for a string that is not UTF-8.

@@ -1,22 +1,22 @@
-"""Parse the record in one chunk of a collection file, and take the text of a record.
+"""Parse the record in one chunk of a collection file, and extract the text of a record.
 
     parse_record         chunk -> Record | Reject | None
     read_text            Record -> plain text, and how much of it could not be decoded
-    read_encoded         likewise, in UTF-8
+    read_encoded         Record -> the same in UTF-8
     record_text          Record -> plain text
     content_fingerprint  Record -> 16 bytes, equal for equal content
 
 A chunk is the part of a file between two separators (`formats.FileHead`), without the separators: blanks and comments,
 then the record without its end tag. The first chunk also has the prolog; the last one has what follows the last record.
-`xml_records`, `sgml_records` and `json_records` parse the record; its outcome is defined in `outcomes`.
+`xml_records`, `sgml_records` and `json_records` parse the record; `outcomes` defines the result.
 
 An XML record is wrapped in an element with the namespaces in force, closed, and parsed strictly. The DOCTYPE is never
 passed to the parser, so no entity can be declared, expanded or fetched. The parser's own recovery is never used: it
 turns `?x=1&b=2` into `?x=1=2` and accepts cut records. Only stray `&` are repaired.
 
-Known limits of cutting at end tags: an end tag of the record inside a CDATA section or a comment cuts there too, and
-the record becomes a reject that says so; so does a record inside another of the same name. If a comment holds several
-whole records, all but the first are read as records.
+Known limits of cutting at end tags: a record's end tag inside a CDATA section or a comment also cuts there, and the
+record becomes a reject that says so. A record nested in another of the same name likewise becomes a reject. If a
+comment holds several whole records, all but the first are read as records.
 """
 
 from dataclasses import replace
@@ -57,7 +57,7 @@ class PlainText(NamedTuple):
 
 
 class EncodedText(NamedTuple):
-    """The text of a record in UTF-8, as of `PlainText`, and whether it is the content as it stands, unchanged."""
+    """As `PlainText`, with the text in UTF-8; `is_content` says whether the text is the unchanged content."""
 
     text: bytes
     replaced: int
@@ -69,10 +69,10 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
 
     Args:
         chunk: bytes between two separators, both removed.
-        head: of the file the chunk is from.
-        is_last: the file ended instead of a separator, so the end tag of the record is missing. The record is read if
-            it can be parsed and has all the content of its format (in `trec`, if the last element is closed); else it
-            is `truncated`. A row must be closed.
+        head: head of the file that the chunk is from.
+        is_last: whether the chunk ended with the file and not with a separator, so that the record's end tag is
+            missing. The record is then read if it can be parsed and has all the content of its format (in `trec`, if
+            the last element is closed); else it is `truncated`. A row must be closed.
 
     Returns:
         The record; a reject; None if no record starts in the chunk (the prolog, the end of the file, a blank line).
@@ -83,7 +83,7 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
     """
     found = _parse(chunk, head, is_last=is_last)
 
-    # The reason may be undecodable bytes: try again without them.
+    # Undecodable bytes may be the cause: try again with U+FFFD in their place.
     if isinstance(found, Reject) and found.reason == "malformed":
         decoded = decode_anyway(chunk, head.encoding)
         if decoded.replaced:
@@ -118,7 +118,7 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | 
 
 
 def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject:
-    """Read a line that begins with a self-closing row; only in the last line may a cut row be `truncated`."""
+    """Parse a line that begins with a self-closing row; a cut row is `truncated` only on the last line."""
     wrapper = wrapper_of(head.tag, head.namespaces)
     row = wrapper.row.match(body)
     if row is None:
@@ -131,20 +131,20 @@ def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject
 
 
 def record_text(record: Record, charset: str | None = None, markup: Markup = "auto") -> str:
-    """The plain text of a record, as of `read_text`."""
+    """Return the plain text of a record, as `read_text` does, without the count."""
     return read_text(record, charset, markup).text
 
 
 def read_text(record: Record, charset: str | None = None, markup: Markup = "auto", part: Part = "all") -> PlainText:
-    """The plain text of a record, and how much of it could not be decoded.
+    """Return the plain text of a record, and the number of U+FFFD in it that stand for undecodable bytes.
 
     Args:
         record: as read by `parse_record`.
-        charset: the user's setting for bytes whose charset is not known; None for the HTTP header's, else the detected
-            one.
-        markup: "html" removes markup, "text" keeps it; "auto" does as the format says, or else removes it from a field
-            that looks like HTML.
-        part: "main" leaves out the boilerplate of a page (`main_text`); fields that are no pages are taken whole.
+        charset: the user's setting for bytes of unknown charset; None uses the charset of the HTTP header, or else the
+            detected one.
+        markup: "html" removes markup, "text" keeps it; "auto" follows the format or, if that does not say, removes
+            markup from fields that look like HTML.
+        part: "main" drops the boilerplate of a page (`main_text`); fields that are not pages are kept whole.
 
     Returns:
         The fields in order, separated by line breaks; empty for empty content.
@@ -161,8 +161,9 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
 def read_encoded(
     record: Record, charset: str | None = None, markup: Markup = "auto", part: Part = "all"
 ) -> EncodedText:
-    """The plain text of a record as of `read_text`, in UTF-8: a page whose bytes are all characters of ASCII, UTF-8 or
-    a charset of one byte a character is read as it is stored, and no `str` is made of it.
+    """Return the plain text of a record as `read_text` does, in UTF-8.
+
+    A page in ASCII, UTF-8 or a single-byte charset, without undecodable bytes, is read as stored, not decoded first.
 
     Raises:
         ValueError: for another value of `markup`; `UnicodeEncodeError`, for a text with a lone surrogate.
@@ -176,21 +177,21 @@ def read_encoded(
 
 
 def _join(texts: list[Value]) -> str:
-    """The texts of the fields of a record, one a line. A record may have a million: no copy is made of each."""
+    """Join the texts of a record's fields with line breaks. A record may have a million fields: `str` is not copied."""
     if len(texts) == 1 and isinstance(texts[0], str):
         return texts[0]
     return "\n".join([text if isinstance(text, str) else text.decode() for text in texts])
 
 
 class _Fields(NamedTuple):
-    """The texts of the fields of a record, each as `str` or in UTF-8, as it was found; and as of `PlainText`."""
+    """The text of each field, as `str` or UTF-8 bytes, whichever was at hand; `replaced` as in `PlainText`."""
 
     texts: list[Value]
     replaced: int
 
 
 def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> _Fields:
-    """The text of each field, as of `read_text`."""
+    """Return the text of each field, by the rules of `read_text`."""
     if markup not in ("auto", "html", "text"):
         raise ValueError(f"markup: expected auto, html or text, got {markup!r}")
 
@@ -222,14 +223,14 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:
-    """The charset of the longest field, which is used for all: a title of one word is too short for detection."""
+    """Detect the charset of the longest field, for use in all: a title of one word is too short for detection."""
     longest = max((field for field in fields if isinstance(field, bytes)), key=len, default=b"")
     decoded = decode_content(longest)
     return None if decoded.encoding == "ascii" else decoded.encoding
 
 
 def content_fingerprint(record: Record) -> bytes:
-    """BLAKE2b-128 of the content: bytes unchanged, text as UTF-8; several fields have a zero byte after each.
+    """Return the BLAKE2b-128 of the content: bytes unchanged, text as UTF-8, a zero byte after each of several fields.
 
     Example:
         >>> content_fingerprint(Record("1", None, (b"ab",), None)) == blake2b(b"ab", digest_size=16).digest()
@@ -244,7 +245,7 @@ def content_fingerprint(record: Record) -> bytes:
 
 
 def fingerprint_bytes(content: bytes) -> bytes:
-    """`content_fingerprint` of a record of one field, in UTF-8 if it is text."""
+    """Return the `content_fingerprint` of a record with one field, given as bytes (text as UTF-8)."""
     return blake2b(content, digest_size=16).digest()
 
 

@@ -1,9 +1,9 @@
 """Parse one record of a TREC collection: its id, URL and content. These files are not XML: no root, no escaping.
 
-A web record has a DOCHDR. Its first word is the URL, a Content-Type line may name the charset, and the page is all that
-follows `</DOCHDR>`. Every other record (newswire, CLEF, Reuters-21578) is read by the names of elements, at any depth
-and in any case. Tags and references inside the fields are those of HTML, or do not matter, so the fields stay bytes
-with markup. A title inside the content is not taken twice.
+A web record has a DOCHDR. The first word in it is the URL, a Content-Type line may name the charset, and the page is
+everything after `</DOCHDR>`. Every other record (newswire, CLEF, Reuters-21578) is read by the names of elements, at
+any depth and in any case. Tags and references inside the fields are those of HTML, or do not matter, so the fields stay
+bytes with markup. A title inside the content is not included twice.
 """
 
 import re
@@ -20,11 +20,14 @@ _HEADER = "DOCHDR"
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
 _START_TAG = re.compile(rb"<[^<>]*>?")
 HEADER_BYTES = 65_536
-"""Bytes of a DOCHDR that are searched for the Content-Type."""
+"""First bytes of a DOCHDR, which are searched for the URL and the Content-Type."""
 
 
 class _Span(NamedTuple):
-    """The places of an element: its start tag, its inside, the end of that, the end of its end tag if it has one."""
+    """The places in an element: of its start tag, its inside, the end of its inside, and the end of its end tag.
+
+    If it is not closed (`is_closed`), both ends are that of the record.
+    """
 
     start: int
     inside: int
@@ -38,7 +41,7 @@ _Field = tuple[Value, bool | None]
 
 
 class _Scanner:
-    """The patterns of a file: the start of a record, and the tags of the fields in its format."""
+    """The patterns for a file: the start of a record, and the tags of the fields of its format."""
 
     def __init__(self, tag: str, declared: Format) -> None:
         name = re.escape(tag.encode())
@@ -50,7 +53,7 @@ class _Scanner:
         self.tags = re.compile(rb"<(?P<end>/?)(?P<name>%s)(?=[\s>])[^<>]*+>" % wanted, re.IGNORECASE)
 
     def scan(self, body: bytes) -> _Spans:
-        """The elements by name, in upper case. Nothing after a DOCHDR is one. Cost: linear in the body."""
+        """Find the elements of a record, by name in upper case; none after a DOCHDR. Cost: linear in the body."""
         spans: _Spans = {}
         open_: dict[str, tuple[int, int]] = {}
         for tag in self.tags.finditer(body):
@@ -69,12 +72,12 @@ class _Scanner:
 
 @lru_cache(maxsize=256)
 def _scanner_of(tag: str, declared: Format) -> _Scanner:
-    """The scanner of a file, made once per process."""
+    """Return the scanner of a file, made once per process."""
     return _Scanner(tag, declared)
 
 
 def find_sgml_start(chunk: bytes, head: FileHead) -> int | None:
-    """Where the record starts in a chunk; None if none does. Cost: linear."""
+    """Find where the record starts in a chunk; None if none does. Cost: linear."""
     found = _scanner_of(head.tag, head.format).start.search(chunk)
     return None if found is None else found.start()
 
@@ -84,9 +87,9 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
 
     Args:
         chunk: bytes between two separators.
-        head: of its file.
-        is_last: nothing of the file follows, so the end tag may be missing. The record is then complete if its page
-            ends with `</html>`, or the last element of its content is closed.
+        head: head of its file.
+        is_last: whether the file ends here, so that the end tag may be missing. The record is then complete if its
+            page ends with `</html>`, or if the last element of its content is closed.
 
     Returns:
         The record; a reject `truncated`, `malformed`, `no content`, `bad base64` or `id too long`; None if no record
@@ -116,7 +119,7 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
 
 
 def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool) -> Record | Reject:
-    """A page with its HTTP header. If its type is neither HTML nor XML, the text is tested for markup later."""
+    """Read a page with its HTTP header. If its type is neither HTML nor XML, the text is tested for markup later."""
     if not header.is_closed:
         return Reject("truncated" if is_last else "malformed", f"no </{_HEADER}>", excerpt(body), doc_id)
     page = body[header.end :]
@@ -135,7 +138,7 @@ def _parse_page(body: bytes, header: _Span, doc_id: str | None, *, is_last: bool
 def _parse_fields(
     body: bytes, spans: _Spans, declared: Format, doc_id: str | None, *, is_last: bool
 ) -> Record | Reject:
-    """A record of elements: its titles, then its content without the titles inside it."""
+    """Read a record by its elements: its titles, then its content without the titles inside it."""
     content = [span for path in declared.content for span in _at(spans, path)]
     if is_last and not (content and content[-1].is_closed):
         return Reject("truncated", "the file ends inside this record", excerpt(body), doc_id)
@@ -160,12 +163,12 @@ def _parse_fields(
 
 
 def _at(spans: _Spans, path: str) -> list[_Span]:
-    """The elements of the first name in a path that has any."""
+    """Return the elements with the first name in a path that occurs in the record."""
     return next((spans[name.upper()] for name in split_field(path)[1] if name.upper() in spans), [])
 
 
 def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
-    """The inside of an element, except the elements of `without` (sorted by their starts) that lie in it."""
+    """Return the inside of an element, except the elements of `without` (sorted by start) that lie in it."""
     pieces, at = [], span.inside
     first, last = (bisect_left(without, place, key=attrgetter("start")) for place in (span.inside, span.inside_end))
     for other in without[first:last]:
@@ -176,7 +179,7 @@ def _inside(body: bytes, span: _Span, without: list[_Span]) -> bytes:
 
 
 def _first_text(body: bytes, spans: _Spans, path: str | None) -> str | None:
-    """The text at a path up to its first tag, or the value of an attribute of the record; None if empty."""
+    """Return the text at a path up to its first tag, or an attribute of the record; None if it is missing or empty."""
     for name in split_field(path)[1] if path else ():
         if name.startswith("@"):
             tag = _START_TAG.match(body)

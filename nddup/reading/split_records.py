@@ -1,4 +1,4 @@
-"""A file that Spark gives in pieces, cut at line ends, as one stream of bytes."""
+"""A file that Spark delivers in pieces, cut at line ends, as one stream of bytes."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from nddup.reading.streams import StoppedError
 
 MARK_BYTES = 3
-"""Bytes of a byte order mark. Spark removes it; nothing depends on it."""
+"""Bytes of a UTF-8 byte order mark. Spark removes it, and nothing depends on it."""
 
 
 class Pieces(io.RawIOBase):
@@ -14,10 +14,10 @@ class Pieces(io.RawIOBase):
 
     Args:
         pieces: in file order, with a line end between any two. A piece may contain line ends itself.
-        size: bytes of the file, which tell whether a line end came last and whether all pieces came.
+        size: bytes of the file; decides whether the file ends with a line end, and whether pieces are missing.
 
     Raises:
-        StoppedError: on reading, `damaged` if bytes are missing, after all others were returned.
+        StoppedError: on reading, `damaged` if bytes are missing, after all others have been returned.
 
     Cost: each byte is copied twice; memory: one piece.
 
@@ -32,11 +32,11 @@ class Pieces(io.RawIOBase):
         self._held = memoryview(b"")
 
     def readable(self) -> bool:
-        """As any stream that is read."""
+        """Return True, as every readable stream does."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """As `io.RawIOBase`."""
+        """Implement `io.RawIOBase`."""
         if not self._held:
             self._held = memoryview(next((part for part in self._parts if part), b""))
         taken = min(len(buffer), len(self._held))
@@ -46,7 +46,7 @@ class Pieces(io.RawIOBase):
 
 
 def _joined(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The pieces with their line ends."""
+    """Yield the pieces with their line ends. Raises StoppedError at the end if bytes are missing."""
     came, between = 0, b""
     for piece in pieces:
         part = between + piece

@@ -6,8 +6,8 @@
     find_open_end    last bytes of a plain file -> the place of its last separator, if a chunk follows it
     expand_head      first bytes of a file -> first expanded bytes
 
-Input goes to the decoder in small pieces, so that everything before a damage is kept. Memory is limited to `max_record`
-bytes and one piece: a longer record is skipped and counted, and reading goes on after its end.
+The decoder is fed in small pieces, so that everything before damaged bytes is kept. Memory is limited to `max_record`
+bytes and two pieces: a longer record is skipped and counted, and reading continues after it.
 """
 
 import bz2
@@ -24,10 +24,10 @@ from nddup.reading.gzip_members import GzipMember
 from nddup.reading.outcomes import Reject
 
 INPUT_PIECE = 8 << 10
-"""Compressed bytes given to a decoder at a time: at most this many are lost before a damage."""
+"""Compressed bytes passed to a decoder at a time: at most this many are lost before damaged bytes."""
 
 TAIL = 64 << 10
-"""Bytes at the end of a file in which its last separator is looked for first."""
+"""Bytes at the end of a file that are searched first for its last separator."""
 
 __all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head"]
 
@@ -37,7 +37,7 @@ _ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMA
 
 
 def compression_of(head: bytes) -> str:
-    """The compression of a file, from its first bytes; its name does not matter.
+    """Return the compression of a file from its first bytes, whatever its name; empty for none.
 
     Example:
         >>> compression_of(b"BZh91AY"), compression_of(b"<?xml")
@@ -47,7 +47,7 @@ def compression_of(head: bytes) -> str:
 
 
 class Expanded(io.RawIOBase):
-    """The expanded bytes of a file, with all its members or frames one after another.
+    """The expanded bytes of a file, all its members or frames concatenated.
 
     Args:
         raw: the file as stored.
@@ -55,8 +55,8 @@ class Expanded(io.RawIOBase):
         limit: the most bytes to expand to; None for no limit.
 
     Raises:
-        StoppedError: on reading, `damaged` or, past the limit, `too large`. All bytes decoded before the damage, or up
-            to the limit, are returned first.
+        StoppedError: on reading, `damaged` or, past the limit, `too large`. All bytes decoded before that point are
+            returned first.
     """
 
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
@@ -67,17 +67,17 @@ class Expanded(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """As any stream that is read."""
+        """Return True, as every readable stream does."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """As `io.RawIOBase`, for `io.TextIOWrapper`."""
+        """Implement `io.RawIOBase`, for `io.TextIOWrapper`."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def read(self, size: int = PIECE) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Return at most `size` bytes; none at the end."""
         try:
             data: bytes = self._rest or self._stream.read1(size)  # type: ignore[attr-defined]
         except _ERRORS as error:
@@ -94,7 +94,7 @@ class Expanded(io.RawIOBase):
 
 
 class _Small(io.RawIOBase):
-    """A stream that gives a decoder few bytes at a time, so that few are lost before a damage."""
+    """A stream that passes a decoder few bytes at a time, so that few are lost before damaged bytes."""
 
     def __init__(self, raw: BinaryIO) -> None:
         super().__init__()
@@ -113,9 +113,9 @@ class _Small(io.RawIOBase):
 
 
 class _Members(io.RawIOBase):
-    """Members or frames one after another, each with a decoder of its own; zero bytes between them are nothing.
+    """Concatenated members or frames, each decoded by its own decoder; zero bytes between them are ignored.
 
-    Unlike the libraries' own file readers it says so when a file ends inside a member.
+    Unlike the libraries' own file readers, it raises if a file ends inside a member.
     """
 
     def __init__(self, raw: BinaryIO, decoder: Callable[[], Any], piece: int) -> None:
@@ -125,7 +125,7 @@ class _Members(io.RawIOBase):
         self._input = b""
 
     def read1(self, size: int) -> bytes:
-        """The bytes that one piece of input expands to, whatever the size asked for."""
+        """Return the bytes that the next piece of input expands to, whatever the requested size."""
         del size
         while True:
             piece = self._input or self._raw.read(self._piece)
@@ -135,7 +135,7 @@ class _Members(io.RawIOBase):
 
             if not piece:
                 if self._member is not None:
-                    self._member.decompress(b"")  # a wrong checksum comes first
+                    self._member.decompress(b"")  # raises first if the checksum is wrong
                     raise EOFError("the file ends inside a compressed member")
                 return b""
 
@@ -161,7 +161,7 @@ def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
 
 
 def expand_head(raw: bytes, size: int) -> bytes:
-    """The first `size` expanded bytes, from the first bytes of a file; fewer if these end earlier or are damaged."""
+    """Expand the first bytes of a file to at most `size` bytes; to fewer if they end earlier or are damaged."""
     stream = Expanded(io.BytesIO(raw), compression_of(raw))
     parts: list[bytes] = []
     try:
@@ -178,17 +178,17 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
     Args:
         stream: the bytes of a file.
-        separator: between two records, in the encoding of the file.
+        separator: the bytes between two records, in the encoding of the file.
         max_record: the longest chunk returned, in bytes.
-        unit: bytes of a code unit, 2 in UTF-16; a separator begins at a multiple of it.
+        unit: bytes per code unit, 2 in UTF-16; separators begin at multiples of it.
 
     Returns:
         Chunks in file order; the bytes after the last separator are the last chunk. A chunk longer than `max_record` is
-        replaced by a reject `too large`. If the stream stops, the last reject gives the reason.
+        replaced by a reject `too large`. If the stream stops, the last item is a reject with the reason.
 
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
-    length, start = 0, ""  # of the chunk that is too long
+    length, start = 0, ""  # of the current chunk that is too long
     for found in cut_pieces(stream, separator, max_record=max_record, unit=unit):
         if not isinstance(found, Part):
             yield found
@@ -201,22 +201,22 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
 
 def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes, *, max_record: int) -> int:
-    r"""Where the last separator of a plain file begins, if a chunk follows it.
+    r"""Find where the last separator of a plain file begins, if a chunk follows it.
 
-    Spark gives chunks without saying whether a separator or the end of the file ended them. The result tells: the last
-    chunk of a file is in the split that holds the first byte of the separator before it (or of the file).
+    Spark does not say whether a separator or the end of the file ended a chunk. The result decides it: the last chunk
+    of a file is in the split that holds the first byte of the separator before it (or the first byte of the file).
 
     Args:
         read: (place, length) -> bytes of the file.
-        size: of the file.
-        separator: at which the file is cut. It must not overlap itself; tags and line ends do not.
-        max_record: the longest chunk of interest.
+        size: bytes of the file.
+        separator: the bytes at which the file is cut. It must not overlap itself; tags and line ends do not.
+        max_record: the longest chunk of interest, in bytes.
 
     Returns:
         The place; 0 if the file has no separator; -1 if the file ends with one, or if the chunk after it is longer than
-        `max_record` and so is no record in any case.
+        `max_record` and therefore a reject in any case.
 
-    Cost: reads `TAIL` bytes, sixteen times as many as long as they hold no separator, and at most one record.
+    Cost: reads the last `TAIL` bytes; while these hold no separator, sixteen times as many, up to `max_record`.
 
     Example:
         >>> data = b"<d>a</d><d>b</d>\n"
@@ -237,5 +237,5 @@ def find_open_end(read: Callable[[int, int], bytes], size: int, separator: bytes
 
 
 def too_large(length: int, excerpt: str) -> Reject:
-    """The reject for a chunk longer than `max_record`, however the file is read."""
+    """Make the reject for a chunk longer than `max_record`; all readers use it."""
     return Reject("too large", f"{length:,} bytes, more than input.max_record", excerpt)

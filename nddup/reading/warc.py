@@ -1,4 +1,4 @@
-"""WARC files: cut by the lengths in their headers, with each record parsed separately: one bad record is one reject.
+"""WARC files, cut by the lengths in their headers. Each record is parsed separately, so one bad record is one reject.
 
     cut_warc     stream -> the bytes of each record that may hold a document
     parse_warc   those bytes -> Record | Reject
@@ -7,7 +7,7 @@ Files are cut here because a whole-file parser stops silently where a file is cu
 the headers of WARC and HTTP and decodes the transfer and content encodings.
 
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
-becomes a reject `no content`, so that records and rejects of a crawl add up.
+becomes a reject `no content`, so that the records and rejects of a crawl add up.
 
 Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
 """
@@ -24,10 +24,10 @@ from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
-"""Most bytes of the header of a record, including its blank line."""
+"""Most bytes of a record's WARC header, including its blank line."""
 
 BLANKS = 64
-"""Bytes searched at a time for line ends between two records."""
+"""Bytes examined at a time for line ends between two records."""
 
 _TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
@@ -39,7 +39,7 @@ _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
 
 class Window:
-    """A window on a stream: the bytes from a point on, as many as are requested."""
+    """A window on a stream: the next bytes, held in memory up to the number requested."""
 
     def __init__(self, stream: Expanded) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class Window:
         self.is_ended = False
 
     def fill(self, size: int) -> bool:
-        """Hold `size` bytes; False if the stream has fewer."""
+        """Read until `size` bytes are held; return False if the stream has fewer."""
         while len(self.held) < size and not self.is_ended:
             piece = self._stream.read(PIECE)
             self.is_ended = not piece
@@ -55,7 +55,7 @@ class Window:
         return len(self.held) >= size
 
     def drop(self, size: int) -> None:
-        """Move the window by `size` bytes, which need not be held."""
+        """Move the window forward by `size` bytes, which need not be held."""
         while size > len(self.held) and not self.is_ended:
             size -= len(self.held)
             self.held.clear()
@@ -63,34 +63,34 @@ class Window:
         del self.held[:size]
 
     def take(self, size: int) -> bytes:
-        """The first `size` bytes that are held, or fewer; the window moves behind them."""
+        """Return the first `size` held bytes, or all if there are fewer, and move the window past them."""
         with memoryview(self.held) as view:
             taken = bytes(view[:size])
         del self.held[:size]
         return taken
 
     def find_header_end(self, limit: int) -> int:
-        """The end of the first blank line within `limit` bytes; -1 if there is none before another record starts."""
+        """Find the end of the first blank line within `limit` bytes; -1 if there is none before the next record."""
         searched = 0
         while (found := _HEADER_END.search(self.held, searched, limit)) is None:
             if self.is_ended or len(self.held) >= limit:
                 return -1
-            searched = max(0, len(self.held) - len(_START))  # the mark may be cut at the end
+            searched = max(0, len(self.held) - len(_START))  # the match may be cut at the end
             self.fill(len(self.held) + 1)
         return -1 if found[0].endswith(_START) else found.end()
 
 
 def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
-    """The records of a WARC file that may hold a document.
+    """Yield the records of a WARC file that may hold a document.
 
     Args:
         stream: the bytes of the file.
-        max_record: the longest record returned, including its header.
+        max_record: the longest record returned, in bytes, including its header.
 
     Returns:
-        The header and block of each record. Rejects: `too large` for a longer record; `malformed` for bytes up to the
-        next record that do not begin a record, or for a header without a length; `truncated` if the file ends inside a
-        record; the reason of the stream if it stops.
+        The header and block of each record. Rejects: `too large` for a longer record; `malformed` for a header without
+        a length, or for bytes that begin no record, up to the next record; `truncated` if the file ends inside a
+        record; if the stream stops, its reason.
 
     Cost: linear. Memory: `max_record` and a piece.
     """
@@ -103,7 +103,7 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 
 
 def _skip_blank(window: Window) -> bool:
-    """Move to the next byte that is not a line end; False at the end of the file."""
+    """Move to the next byte that is not a line end or other blank; return False at the end of the file."""
     while window.fill(1):
         first = window.held[:BLANKS]
         rest = len(first.lstrip(b"\r\n\0 "))
@@ -114,7 +114,7 @@ def _skip_blank(window: Window) -> bool:
 
 
 def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
-    """The record at the start of the window, or a reject; none for a record that is not a document."""
+    """Yield the record at the start of the window, or a reject; nothing for a record that is not a document."""
     header = read_header(window)
     length = length_of(header)
     if length is None:
@@ -137,26 +137,26 @@ def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
 
 
 def read_header(window: Window) -> bytes:
-    """The header at the start of the window, with its blank line; empty if no record begins there."""
+    """Return the header at the start of the window, with its blank line; empty if no record begins there."""
     window.fill(len(_START))
     end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
     return bytes(window.held[: max(end, 0)])
 
 
 def length_of(header: bytes) -> int | None:
-    """The bytes of a record behind its header; None where the header does not say."""
+    """Return the number of bytes in a record after its header; None if the header does not give it."""
     found = _LENGTH.search(header)
     return int(found[1]) if found else None
 
 
 def is_document(header: bytes) -> bool:
-    """Whether a record may hold a document, or is a revisit of one."""
+    """Return whether a record may hold a document, or is a revisit of one."""
     found = _TYPE.search(header)
     return found is None or found[1].lower() in DOCUMENTS
 
 
 def _skip_to_record(window: Window) -> Reject:
-    """Move to the next start of a record; the bytes skipped are one reject."""
+    """Move to the next start of a record; return one reject for the bytes skipped."""
     begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
     while True:
         at = window.held.find(b"\n" + _START, 1)
@@ -174,9 +174,10 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
     """Read the document in one WARC record.
 
     Returns:
-        The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload without its transfer and
-        content encodings, and the charset of its HTTP header. Rejects: `no content` for a revisit, `not text` by the
-        content type, `malformed`, `too large` for a payload that expands beyond `max_record`. Never raises.
+        The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload with its transfer and
+        content encodings decoded, and the charset from its HTTP header. Rejects: `no content` for a revisit, `not text`
+        by the content type, `malformed`, `id too long`, and `too large` for a payload that expands beyond `max_record`.
+        Never raises.
     """
     try:
         return _parse(chunk, max_record)
@@ -205,7 +206,7 @@ def _parse(chunk: bytes, max_record: int) -> Record | Reject:
 
 
 def _payload_at(chunk: bytes) -> int:
-    """Where the payload begins: after the header, and after the HTTP header if there is one."""
+    """Find where the payload begins: after the WARC header, and after the HTTP header if there is one."""
     start = _BLANK_LINE.search(chunk)
     if start is None:
         return len(chunk)
@@ -216,7 +217,7 @@ def _payload_at(chunk: bytes) -> int:
 
 
 def _read_payload(record: WarcRecord, chunk: bytes, start: int, max_record: int) -> tuple[str, str | None, bytes]:
-    """Content type, charset and payload. A payload that is not encoded as its header says is taken as stored."""
+    """Return content type, charset and payload. A payload that is not encoded as its header says is kept as stored."""
     content_type = str(record.headers.get("Content-Type") or "")
     if not content_type.lower().startswith("application/http"):
         return content_type, None, chunk[start:]

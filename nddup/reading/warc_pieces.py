@@ -1,8 +1,8 @@
-"""Every byte of a WARC file, record by record: what `nddup.rewriting` writes again.
+"""Every byte of a WARC file, record by record, for `nddup.rewriting` to write again.
 
-    walk_warc   stream -> pieces; `is_record` of those that `warc.cut_warc` gives, as a record or as a reject
+    walk_warc   stream -> pieces; `is_record` marks what `warc.cut_warc` returns as a record or as a reject
 
-The blank lines behind a record belong to it.
+The blank lines after a record belong to it.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ class WarcPiece(NamedTuple):
     """Bytes of a record.
 
     Attributes:
-        header: of its first piece, with the blank line; empty for bytes that begin no record.
-        data: what follows.
-        begins: whether it is the first piece.
-        ends: whether it is the last one.
-        is_record: whether the record counts as one, as a document or as a reject.
+        header: the WARC header with its blank line, in the first piece only; empty for bytes that begin no record.
+        data: the bytes of this piece, without the header.
+        begins: whether it is the first piece of the record.
+        ends: whether it is the last piece of the record.
+        is_record: whether the record counts, as a document or as a reject; False for warcinfo, request and the like.
     """
 
     header: bytes
@@ -35,9 +35,9 @@ class WarcPiece(NamedTuple):
 
 
 def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reject]:
-    """The pieces of a file in order; where the stream stops, a reject that says why, as of `warc.cut_warc`.
+    """Yield the pieces of a file in order; if the stream stops, a reject with the reason, as in `warc.cut_warc`.
 
-    Cost: linear. Memory: `max_record`, of a longer record a piece.
+    Cost: linear. Memory: `max_record` and a piece; of a longer record, one piece at a time.
     """
     window = Window(stream)
     try:
@@ -53,10 +53,10 @@ def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reje
 
 
 def _walk_record(window: Window, header: bytes, max_record: int) -> Iterator[WarcPiece]:
-    """The record at the start of the window: whole, or in pieces where it is longer than `max_record`."""
+    """Yield the record at the start of the window: whole, or in pieces if it is longer than `max_record`."""
     left, is_record = length_of(header) or 0, is_document(header)
     if len(header) + left <= max_record:
-        window.fill(len(header) + left)  # where the stream stops inside it, nothing of it is given
+        window.fill(len(header) + left)  # if the stream stops inside the record, none of it is yielded
         window.take(len(header))
         data = window.take(left)
         yield WarcPiece(header, data + _take_blanks(window), begins=True, ends=True, is_record=is_record)
@@ -73,7 +73,7 @@ def _walk_record(window: Window, header: bytes, max_record: int) -> Iterator[War
 
 
 def _pass_over(window: Window) -> Iterator[WarcPiece]:
-    """The bytes up to the next start of a record: together one reject."""
+    """Yield the bytes up to the next start of a record, in pieces; together they are one reject."""
     begins = True
     while True:
         at = window.held.find(b"\n" + START, 1)
@@ -89,7 +89,7 @@ def _pass_over(window: Window) -> Iterator[WarcPiece]:
 
 
 def _take_blanks(window: Window) -> bytes:
-    """The line ends and other blanks at the start of the window; of very many, those of the last piece."""
+    """Take the line ends and other blanks at the start of the window; return the last PIECE bytes of them at most."""
     found = b""
     while window.fill(1):
         held = bytes(window.held)

@@ -1,11 +1,11 @@
-"""Parse a record that was cut out of its file: find its start, wrap it in an element, parse it strictly.
+"""Parse a record that was cut from its file: find its start, wrap it in an element, parse it strictly.
 
     wrapper_of            the wrapper of all records of a file, from its head
     Wrapper.find_start    where the record starts in a chunk
-    Wrapper.parse         the element of the record, parsed without DOCTYPE, entities and network
+    Wrapper.parse         the element of the record, parsed without DOCTYPE, entities or network access
     escape_ampersands     the only repair: a stray `&` becomes `&amp;`
 
-`xml_records` takes the fields from the element.
+`xml_records` extracts the fields from the element.
 """
 
 import re
@@ -15,9 +15,9 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
-# Before Python 3.11.5 a possessive group, `(…)*+`, may end behind its last match: where the group was tried once more
-# and failed in its middle. So what begins here with a quote, `<!--` or `<?` never fails: without its end it goes to the
-# end of the text, or to a `<`, where nothing that follows the group matches.
+# Before Python 3.11.5 a possessive group, `(…)*+`, may end past its last match: at the point where one more repetition
+# failed midway. So an alternative here that begins with a quote, `<!--` or `<?` never fails: without its end it extends
+# to the end of the text, or to a `<`, where nothing after the group matches.
 _QUOTED = r"\"[^\"]*+\"?+|'[^']*+'?+"
 
 # Markup that may stand before a record: a tag inside it does not start one.
@@ -42,10 +42,10 @@ _PARSER = etree.XMLParser(
 
 
 class Wrapper:
-    """How the records of a file start, and the element that is put around each of them for parsing."""
+    """The start of a file's records, and the element that is put around each record for parsing."""
 
     def __init__(self, tag: str, namespaces: tuple[tuple[str, str], ...]) -> None:
-        """Prepare the tags and patterns; `tag` as spelled, `namespaces` as in `FileHead`."""
+        """Prepare the tags and patterns; `tag` and `namespaces` as in `FileHead`."""
         name = re.escape(tag.encode())
         declarations = "".join(
             f" xmlns{':' if prefix else ''}{prefix}={quoteattr(_plain(uri))}" for prefix, uri in namespaces
@@ -59,7 +59,7 @@ class Wrapper:
         self.row = re.compile(rb"<" + name + rb"(?=[\s/>])" + ATTRIBUTES.encode() + rb"(?<=/)>")
 
     def find_start(self, chunk: bytes) -> int | None:
-        """Where the record starts in the chunk, after comments, CDATA, instructions and other elements."""
+        """Find where the record starts in a chunk, after comments, CDATA, instructions and other tags; else None."""
         found = self.at_once.match(chunk)
         if found:
             return found.start(1)
@@ -72,7 +72,7 @@ class Wrapper:
         return None
 
     def explain(self, body: bytes) -> str:
-        """Why a record that cannot be parsed was cut at the wrong place, if its tags show it; else empty."""
+        """Explain why a malformed record was cut at the wrong place, if its tags show it; else return an empty text."""
         for token in self.anywhere.finditer(body, 1):
             if token["start"] is not None:
                 return "another record starts before the end tag: one is inside the other, or an end tag is missing"
@@ -83,7 +83,8 @@ class Wrapper:
     def parse(self, body: bytes, closing: bytes) -> etree._Element:
         """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
 
-        The record is the last child. Empty records before it are dropped: `<tag/>` has no end tag to cut at.
+        The record is the last child of the wrapping element. Empty records before it are dropped: `<tag/>` has no end
+        tag to cut at.
 
         Raises:
             etree.XMLSyntaxError: if the record is not well-formed.
@@ -97,12 +98,12 @@ class Wrapper:
 
 @lru_cache(maxsize=256)
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
-    """The wrapper of a file, cached in the process."""
+    """Return the wrapper of a file, cached per process."""
     return Wrapper(tag, namespaces)
 
 
 def _plain(uri: str) -> str:
-    """A namespace name with XML's five references resolved."""
+    """Return a namespace URI with XML's five predefined references resolved."""
     for reference, character in (
         ("&lt;", "<"),
         ("&gt;", ">"),
@@ -114,14 +115,14 @@ def _plain(uri: str) -> str:
     return uri
 
 
-# CDATA sections have no references; elsewhere the references of XML are kept.
+# CDATA sections hold no references; elsewhere XML's own references are kept.
 _CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
 
 
 def _number(found: re.Match[bytes]) -> bytes:
-    """A reference by HTML's name as references by number; unchanged if HTML has no such name."""
+    """Replace an HTML named reference by numeric ones; unchanged if HTML has no such name."""
     characters = html5.get(found[1].decode("ascii", "replace") + ";")
     return "".join(f"&#{ord(c)};" for c in characters).encode() if characters else found[0]
 
@@ -129,7 +130,8 @@ def _number(found: re.Match[bytes]) -> bytes:
 def escape_ampersands(body: bytes) -> bytes:
     """Escape every `&` that does not begin a reference, outside CDATA sections.
 
-    HTML's named characters (`&nbsp;`) become numbers. Other entities are kept, and the parser refuses them.
+    HTML's named references (`&nbsp;`) become numeric ones. References to other entities are kept; the parser refuses
+    them.
 
     Cost: linear; an unclosed CDATA section reaches to the end.
 

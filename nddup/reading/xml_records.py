@@ -1,4 +1,4 @@
-"""Parse one record of an XML file: its id, URL and content fields, by the paths of its format."""
+"""Parse one record of an XML file: find its id, URL and content fields by the paths of its format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -29,11 +29,11 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
 
     Args:
         body: the record.
-        wrapper: of its file.
+        wrapper: wrapper of its file.
         closing: its end tag; empty for a row.
         declared: its format.
-        is_last: nothing of the file follows, not even the end of the root, so the end tag of the record may be missing.
-            It must still be well-formed, and have all the content of its format.
+        is_last: whether the file ends here, without even the end tag of the root, so that the record may be cut. It
+            must then be well-formed with `closing`, and have all the content of its format.
 
     Returns:
         The record; a reject `truncated` (only if `is_last`), `malformed`, `deleted`, `no content`, `bad base64`,
@@ -61,7 +61,7 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
 
 
 def _content(element: etree._Element, declared: Format, *, is_last: bool) -> list[Field] | tuple[str, str]:
-    """The fields of a record, titles first; or the reason and detail of a reject."""
+    """Return the fields of a record, titles first; or the reason and detail of a reject."""
     if declared.deleted and _select(element, parse_path(declared.deleted)):
         return "deleted", f"marked as deleted ({declared.deleted})"
 
@@ -71,7 +71,7 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
     if not any(nodes for _, nodes in content):
         return "no content", f"no {' or '.join(declared.content)}"
 
-    # A title inside the content is part of it already.
+    # A title inside the content is already part of it.
     titles = [_nodes(element, path) for path in declared.title]
     if any(nodes for _, nodes in titles):
         inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
@@ -88,7 +88,7 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
 
 
 def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Element | None, str]:
-    """The parsed record, with stray `&` escaped only if it must be to be parsed; or None and the parser's words."""
+    """Parse a record, escaping stray `&` only if it does not parse without; or return None and the parser's message."""
     try:
         return wrapper.parse(body, closing), ""
     except (etree.XMLSyntaxError, ValueError) as error:
@@ -104,13 +104,13 @@ def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Elem
 
 @lru_cache(maxsize=1024)
 def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
-    """The kind of a field, and its alternative paths."""
+    """Return the kind of a field, and its alternative paths."""
     kind, alternatives = split_field(path)
     return kind, tuple(parse_path(alternative) for alternative in alternatives)
 
 
 def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
-    """The kind of a field, and the nodes of the first alternative that has text, else of the first that is present."""
+    """Return the kind of a field, and the nodes of the first alternative with text, else of the first one present."""
     kind, alternatives = _read_field(path)
     present: list[Node] = []
     for alternative in alternatives:
@@ -122,7 +122,7 @@ def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
 
 
 def _select(element: etree._Element, path: Path) -> list[Node]:
-    """All elements, or attribute values, at `path` under `element`, in document order."""
+    """Return all elements, or attribute values, at `path` under `element`, in document order."""
     nodes: list[Any] = [element]
     for step in path:
         if step.is_attribute:
@@ -140,7 +140,7 @@ def _children(node: etree._Element, step: Step) -> list[etree._Element]:
 
 
 def _attribute(node: etree._Element, name: str) -> str:
-    """An attribute by local name; empty if there is none."""
+    """Return an attribute by its local name; empty if there is none."""
     return next((str(value) for key, value in node.attrib.items() if _local(str(key)) == name), "")
 
 
@@ -165,7 +165,7 @@ def _strings(element: etree._Element) -> Iterator[str]:
 
 
 def _first_text(element: etree._Element, path: str | None) -> str | None:
-    """The first text at a path that is not empty, stripped; None if there is none."""
+    """Return the first non-empty text at a path, stripped; None if there is none."""
     kind, nodes = _nodes(element, path) if path else ("auto", [])
     for node in nodes:
         text = node if isinstance(node, str) else _text(node, "")
@@ -178,7 +178,7 @@ def _first_text(element: etree._Element, path: str | None) -> str | None:
 
 
 def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:  # noqa: FBT001
-    """A content field: bytes from base64, else text; the text nodes of an element with children are joined by spaces.
+    """Return a content field: bytes if it is base64, else text, the text nodes joined by spaces.
 
     None if the base64 cannot be decoded.
     """
@@ -194,7 +194,7 @@ def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:
 
 
 def _kind_of_type(name: str) -> FieldKind:
-    """The kind of an Atom element, by its attribute `type`: text, html, xhtml, or a media type."""
+    """Return the kind of an Atom element by its attribute `type`: text, html, xhtml, or a media type."""
     if name in ("html", "text/html"):
         return "html"
     is_text = name in ("", "text", "xhtml") or name.startswith("text/") or name.endswith(("+xml", "/xml"))
@@ -202,7 +202,7 @@ def _kind_of_type(name: str) -> FieldKind:
 
 
 def _plain_url(url: str) -> str:
-    """The URL, decoded if it is base64 of printable text."""
+    """Return the URL, decoded if it is base64 of printable text."""
     raw = decode_base64(url) if len("".join(url.split())) % 4 == 0 else None
     if not raw:
         return url

@@ -1,4 +1,4 @@
-"""The shape of an XML file, from its head: its elements, their spelling, and which of them are records.
+"""The structure of an XML file, from its head: its elements, their spelling, and which of them are records.
 
     scan          head -> Shape: the start tags outside comments, CDATA, instructions and DOCTYPE
     find_record   the path of the record element in a file of unknown format
@@ -47,7 +47,7 @@ BODY_NAMES = (
 )
 RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
 LONGEST_NAME, MOST_NAMES = 40, 30
-"""Letters of the name of a column, and names, in a message."""
+"""In a message: most characters of a column's name, and most names."""
 
 SETTINGS = "set input.record, input.id and input.content (and input.format)"
 
@@ -65,12 +65,12 @@ class Element:
 
     Attributes:
         path: local names from the root to the element.
-        tag: the name as spelled.
-        attributes: by local name.
+        tag: the name as spelled in the file.
+        attributes: values by local name.
         namespaces: declarations on the element, by prefix; "" is the default.
         is_empty: whether the tag is self-closing.
         parent: the index of the parent element; -1 for the root.
-        end_tag: as spelled; empty if the head does not contain it.
+        end_tag: the end tag as spelled in the file; empty if the head does not contain it.
     """
 
     path: tuple[str, ...]
@@ -90,11 +90,11 @@ class Shape:
     seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
 
     def fields(self, path: tuple[str, ...]) -> list[str]:
-        """Children (by local name) and attributes (`@name`) seen in the elements at `path`."""
+        """Return the children (local names) and attributes (`@name`) seen in the elements at `path`."""
         return list(self.seen.get(path, ()))
 
     def records(self, name: str) -> list[Element]:
-        """The elements of this local name, anywhere."""
+        """Return all elements with this local name, at any depth."""
         return [element for element in self.elements if element.path[-1] == name]
 
     def add(self, element: Element) -> None:
@@ -107,7 +107,7 @@ class Shape:
 
 
 def scan(text: str) -> Shape:
-    """Read the tags of a head, up to a comment, CDATA section, instruction or DOCTYPE that is cut.
+    """Read the tags of a head, up to a comment, CDATA section, instruction or DOCTYPE that does not end.
 
     Cost: linear; at most MAX_TOKENS tags are read, and those inside MAX_DEPTH open elements are left out.
     """
@@ -136,7 +136,7 @@ def scan(text: str) -> Shape:
 
 
 def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool) -> Element:
-    """The element of one start tag."""
+    """Make the element of one start tag."""
     values = {m[1]: m[2] if m[2] is not None else m[3] for m in _ATTRIBUTE.finditer(token["attributes"])}
     declared = {name: value for name, value in values.items() if name == "xmlns" or name.startswith("xmlns:")}
     return Element(
@@ -150,13 +150,13 @@ def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool)
 
 
 def first_of(names: tuple[str, ...], fields: list[str]) -> str | None:
-    """The field whose name comes first in `names`, compared without case."""
+    """Return the field whose name comes first in `names`, ignoring case; None if there is none."""
     spelled = {name.lower(): name for name in reversed(fields)}
     return next((spelled[name] for name in names if name in spelled), None)
 
 
 def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
-    """The path of the record element, by the rule described in `detect`.
+    """Find the path of the record element, by the rule described in `detect`.
 
     Raises:
         FormatError: if no element looks like a record.
@@ -176,10 +176,10 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
 
 
 def table_format(declared: Format, columns: list[str]) -> Format:
-    """The format with its columns: those that are set, or else those with usual names.
+    """Return the format with its columns: those that the user set, or else those with usual names.
 
     Raises:
-        FormatError: if a column that is set does not exist, or no column looks like the text.
+        FormatError: if a column that was set does not exist, or no column looks like the text.
     """
     body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
     content = declared.content or tuple(name for name in (title, body) if name and body)
@@ -195,7 +195,7 @@ def table_format(declared: Format, columns: list[str]) -> Format:
 
 
 def _shown(columns: list[str]) -> str:
-    """The names of columns for a message; long ones are cut, for they are the texts of a row where a header lacks."""
+    """List the names of columns for a message. Long names are cut: without a header, they are the texts of a row."""
     names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in columns[:MOST_NAMES]]
     more = ", …" if len(columns) > MOST_NAMES else ""
     is_row = any(len(name) > LONGEST_NAME for name in columns)

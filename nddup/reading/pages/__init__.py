@@ -1,4 +1,4 @@
-"""Pages of HTML to text: `markup` takes the text; `plain_pages` reads most of them without a tree.
+"""HTML pages to text: `markup` extracts the text; `plain_pages` reads most pages without building a tree.
 
-`page_limits` bounds what the parser of all other pages may cost.
+`page_limits` bounds the cost of parsing all other pages.
 """

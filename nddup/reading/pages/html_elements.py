@@ -1,7 +1,7 @@
 """The HTML elements that `plain_pages` knows, as tables for its kernels.
 
-A name of at most 8 letters is one number, the last letter lowest. Names and numbers are looked up in tables with open
-addressing.
+A name of at most 8 letters is one number, the last letter in its lowest byte. Names are looked up in hash tables with
+open addressing.
 
 Source: https://html.spec.whatwg.org/multipage/parsing.html#parsing-main-inbody
 """
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from nddup.arrays import HASH_MULTIPLIER, compiled
 
 NAME_BYTES = 8
-"""Longest name that fits into a 64-bit number."""
+"""Longest name, in bytes, that fits into a 64-bit number."""
 
 
 class Lookup(NamedTuple):
-    """A table with open addressing, at most half full: names as numbers (0 for a free slot), and a value for each."""
+    """A hash table with open addressing, at most half full: names as numbers (0 for a free slot), and their values."""
 
     keys: NDArray[np.int64]
     values: NDArray[np.int64]
@@ -31,7 +31,7 @@ KINDS = 32
     PARAGRAPH, LIST_ITEM, TERM, PRE, FORM, FORMATTING, ANCHOR, TABLE, SECTION, ROW, CELL, CAPTION, COLUMNS, COLUMN,
     BUTTON, FRAME, SVG, SHAPE,
 ) = range(KINDS)  # fmt: skip
-"""What the parser does with an element. ORDINARY is every name that is not listed."""
+"""Kinds of elements, by how the parser handles them. Every name that is not listed is ORDINARY."""
 
 _NAMES = {
     REFUSED: "applet dialog embed frame frameset image isindex keygen listing marquee math menuitem nobr "
@@ -71,12 +71,12 @@ _NAMES = {
 
 
 def pack(name: str) -> int:
-    """A name of at most 8 letters as a number."""
+    """Return a name of at most 8 letters as a number."""
     return int.from_bytes(name.encode("ascii"), "big")
 
 
 def table_of(values: Mapping[str, int], bits: int) -> Lookup:
-    """The table of these values, with 2**bits slots."""
+    """Make the table of these values, with 2**bits slots."""
     keys, found = np.zeros(1 << bits, np.int64), np.zeros(1 << bits, np.int64)
     for name, value in values.items():
         at = (pack(name) * int(HASH_MULTIPLIER)) % 2**64 >> (64 - bits)
@@ -88,18 +88,18 @@ def table_of(values: Mapping[str, int], bits: int) -> Lookup:
 
 _BITS = 8
 _ELEMENTS, _KINDS = table_of({name: kind for kind, names in _NAMES.items() for name in names.split()}, _BITS)
-"""The kind of every name that has one."""
+"""The kinds of the listed names."""
 
 
 @compiled
 def kind_of(name: int) -> int:
-    """The kind of an element by its name; ORDINARY for any that is not listed."""
+    """Return the kind of an element by its name; ORDINARY for a name that is not listed."""
     return find(_ELEMENTS, _KINDS, name, 64 - _BITS)
 
 
 @compiled
 def find(keys: NDArray[np.int64], values: NDArray[np.int64], name: int, shift: int) -> int:
-    """The value of a name in a table made by `table_of` of 2**(64 - shift) slots; 0 for none."""
+    """Look up a name in a table of 2**(64 - shift) slots from `table_of`; 0 if it is not there."""
     at = np.int64((np.uint64(name) * HASH_MULTIPLIER) >> np.uint64(shift))
     while keys[at] != name:
         if keys[at] == 0:

@@ -1,5 +1,5 @@
 # ruff: noqa: PLR2004 (the numbers of UTF-8 and of code points are their own)
-"""Character references of HTML: `&amp;`, `&#65;`, `&#x41;`, and how a character is written in UTF-8.
+"""Character references of HTML (`&amp;`, `&#65;`, `&#x41;`), and writing a character in UTF-8.
 
 Source: https://html.spec.whatwg.org/multipage/parsing.html#character-reference-state
 """
@@ -14,7 +14,7 @@ from nddup.arrays import compiled
 from nddup.reading.pages.html_elements import NAME_BYTES, find, table_of
 
 NO_CHARACTER: Final = -1
-"""Of a reference that the parser must read."""
+"""In place of a code point: the reference must be left to the parser."""
 
 _AMPERSAND, _HASH, _SEMICOLON, _BLANK = (ord(sign) for sign in "&#; ")
 _BITS = 12
@@ -26,30 +26,30 @@ _REFERENCES, _CHARACTERS = table_of(
     },
     _BITS,
 )
-"""The character of every reference of at most 8 letters that ends with a semicolon; no blanks."""
+"""The character of every reference that ends with a semicolon and has at most 8 letters, except blanks and controls."""
 
 _OLD_REFERENCES, _OLD_CHARACTERS = table_of(
     {name: ord(character) for name, character in html5.items() if not name.endswith(";")}, _BITS
 )
 _OLD_LENGTH = max(len(name) for name in html5 if not name.endswith(";"))
-"""The character of every reference that needs no semicolon, and the letters of the longest."""
+"""The character of every reference that needs no semicolon, and the length of the longest."""
 
 _OF_CP1252 = np.array([ord(bytes([byte]).decode("cp1252", "ignore") or chr(byte)) for byte in range(0x80, 0xA0)])
-"""The characters that numbers from 128 to 159 stand for, (32,)."""
+"""The characters for which the numbers 128 to 159 stand, (32,)."""
 
 
 @compiled
 def character_of(name: int) -> int:
-    """The code point of a reference by its name, without `&` and semicolon; 0 if it is not in the table."""
+    """Return the code point of a named reference, given without `&` and semicolon; 0 if it is not in the table."""
     return find(_REFERENCES, _CHARACTERS, name, 64 - _BITS)
 
 
 @compiled
 def read_reference(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """The character of a reference whose `&` is before `at`, and where it ends; `&` itself if it is none.
+    """Return the character of the reference whose `&` is just before `at`, and where it ends; `&` if it is not one.
 
-    NO_CHARACTER for those with a semicolon that are not in the table, and for numbers without one, or that the parser
-    would change.
+    NO_CHARACTER for a name with a semicolon that is not in the table, and for a number without a semicolon or one that
+    the parser would change.
     """
     if at < end and page[at] == _HASH:
         return _read_number(page, at + 1, end)
@@ -69,8 +69,9 @@ def read_reference(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int
 
 @compiled
 def _read_old(page: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
-    """The character of the longest old name that letters without a semicolon begin with, and where it ends; `&` itself
-    if there is none.
+    """Return the character of the longest old name at the start of letters without a semicolon, and where it ends.
+
+    If there is none, return `&` and `start`.
     """
     name, code, stop = 0, _AMPERSAND, start
     for at in range(start, min(start + _OLD_LENGTH, end)):
@@ -83,7 +84,7 @@ def _read_old(page: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _read_number(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """The character of a reference by number, from its first digit or `x`, and where it ends; or NO_CHARACTER."""
+    """Return the character of a numeric reference, given its first digit or `x`, and where it ends; or NO_CHARACTER."""
     code, digits, base = 0, 0, 10
     if at < end and page[at] | 0x20 == ord("x"):
         base, at = 16, at + 1
@@ -94,8 +95,8 @@ def _read_number(page: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
             break
         code, digits, at = code * base + digit, digits + 1, at + 1
 
-    # Of 128 to 159 many are taken for cp1252. Other controls, halves of a pair, and numbers that are no character
-    # become others.
+    # Most numbers from 128 to 159 are read as cp1252. The parser changes other controls, surrogates and numbers that
+    # are not characters, so these are refused.
     if 0x80 <= code < 0xA0:
         code = _OF_CP1252[code - 0x80]
     is_kept = (

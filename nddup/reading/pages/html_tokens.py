@@ -1,7 +1,7 @@
-"""The tokens of HTML, one at a time: text, comments and the like, start tags, end tags.
+"""The tokens of HTML, one at a time: text, comments (with DOCTYPE and instructions), start tags, end tags.
 
-All kernels take the page and a place in it. They return REFUSE where the page ends inside a token, and where the
-parser's own rules for errors would decide where it ends.
+All kernels take the page and a place in it. They return REFUSE if the page ends inside a token, or if the end of the
+token depends on the parser's rules for errors.
 
 Source: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
 """
@@ -15,10 +15,10 @@ from nddup.arrays import compiled
 from nddup.reading.pages.html_elements import BLOCK, NAME_BYTES, REFUSED, kind_of, pack
 
 REFUSE: Final = -1
-"""Instead of a place, or a number: the page is not plain."""
+"""Returned instead of a place or a number: the page is not plain."""
 
 TEXT, COMMENT, START_TAG, END_TAG = range(4)
-"""What begins at a byte."""
+"""Kinds of tokens."""
 
 Bytes = NDArray[np.uint8]
 
@@ -31,7 +31,7 @@ _LONG_LENGTH = 10
 
 
 def _classes_of(*classes: str) -> NDArray[np.uint8]:
-    """The classes of each byte, one bit a class, (256,)."""
+    """Return the classes of each byte, one bit per class, (256,) uint8."""
     bits = np.zeros(256, np.uint8)
     for number, signs in enumerate(classes):
         bits[list(signs.encode())] |= np.uint8(1 << number)
@@ -41,12 +41,15 @@ def _classes_of(*classes: str) -> NDArray[np.uint8]:
 _BLANKS = " \t\n\f\r"
 BYTE_CLASSES = _classes_of(_BLANKS, _BLANKS + "/>", _BLANKS + "/>=", _BLANKS + ">", _BLANKS + "/")
 IS_BLANK, _ENDS_TAG_NAME, _ENDS_NAME, _ENDS_VALUE, _IS_BETWEEN = (np.uint8(1 << bit) for bit in range(5))
-"""Blanks; what ends the name of a tag, that of an attribute, and a value without quotes; what may lie
+"""Classes of bytes: blanks; bytes that end a tag name, an attribute name, or an unquoted value; bytes that may stand
 between attributes."""
 
 
 class Tag(NamedTuple):
-    """A tag: its element, whether it ends in `/>`, and where; REFUSE where the page ends first or the name is long."""
+    """A tag: its element, whether it ends in `/>`, and where it ends.
+
+    `kind` is REFUSED for most long names; `end` is REFUSE for these, and if the page ends inside the tag.
+    """
 
     kind: int
     name: int
@@ -56,7 +59,7 @@ class Tag(NamedTuple):
 
 @compiled
 def token_at(page: Bytes, at: int) -> int:
-    """What begins at a byte."""
+    """Return the kind of the token that begins at a byte."""
     if page[at] != _LESS or at + 1 == len(page):
         return TEXT
     sign = page[at + 1]
@@ -69,7 +72,7 @@ def token_at(page: Bytes, at: int) -> int:
 
 @compiled
 def read_tag(page: Bytes, at: int) -> Tag:
-    """The tag whose name begins at a place."""
+    """Read the tag whose name begins at a place."""
     name, first, length = 0, 0, 0
     refused = Tag(REFUSED, name, is_empty=False, end=REFUSE)
     if at == len(page) or not ord("a") <= page[at] | 0x20 <= ord("z"):
@@ -82,7 +85,7 @@ def read_tag(page: Bytes, at: int) -> Tag:
         first = name if length == NAME_BYTES else first
         at += 1
     at, is_empty = _after_attributes(page, at)
-    if length > NAME_BYTES:  # of the long names, two are usual; their numbers are no other name's
+    if length > NAME_BYTES:  # two long names are common; their numbers differ from all packed names
         for number in range(len(_LONG)):
             if length == _LONG_LENGTH and (first, name) == _LONG[number]:
                 return Tag(BLOCK, number, is_empty, at)
@@ -92,7 +95,7 @@ def read_tag(page: Bytes, at: int) -> Tag:
 
 @compiled
 def _after_attributes(page: Bytes, at: int) -> tuple[int, bool]:
-    """Where a tag ends whose attributes begin at a place, and whether it ends in `/>`; REFUSE where the page ends."""
+    """Find the end of a tag whose attributes begin at a place, and whether it ends in `/>`; REFUSE if it has none."""
     slash = -1
     while at < len(page):
         if page[at] == _GREATER:
@@ -102,7 +105,7 @@ def _after_attributes(page: Bytes, at: int) -> tuple[int, bool]:
             at += 1
             continue
 
-        # A name: its first byte may be anything. Then perhaps a value.
+        # A name, whose first byte may be anything, then perhaps a value.
         at += 1
         while at < len(page) and not BYTE_CLASSES[page[at]] & _ENDS_NAME:
             at += 1
@@ -131,13 +134,13 @@ def _after_blanks(page: Bytes, at: int) -> int:
 
 @compiled
 def is_doctype(page: Bytes, at: int) -> bool:
-    """Whether the `<` at a place begins no comment or instruction."""
+    """Return whether the COMMENT token at a place is a DOCTYPE or other declaration, not a comment or instruction."""
     return page[at + 1] == _BANG and at + 2 < len(page) and page[at + 2] != _DASH
 
 
 @compiled
 def after_comment(page: Bytes, at: int) -> int:
-    """Where a comment, instruction or DOCTYPE ends whose `!` or `?` is at a place; REFUSE for any doubt."""
+    """Find the end of the comment, instruction or DOCTYPE whose `!` or `?` is at a place; REFUSE in case of doubt."""
     is_comment = page[at] == _BANG and at + 2 < len(page) and page[at + 1] == _DASH and page[at + 2] == _DASH
     if not is_comment:
         is_known = page[at] == _QUESTION or (at + 1 < len(page) and page[at + 1] | 0x20 == ord("d"))
@@ -145,7 +148,7 @@ def after_comment(page: Bytes, at: int) -> int:
             at += 1
         return at + 1 if is_known and at < len(page) else REFUSE
 
-    # Two hyphens end it, with `>` or `!>` after them; so near its start, they are in doubt.
+    # `-->` or `--!>` ends it. `--!>`, and a `>` right after the start, are left to the parser.
     start, at = at + 3, at + 3
     while at < len(page):
         if page[at] == _GREATER:
@@ -161,7 +164,7 @@ def after_comment(page: Bytes, at: int) -> int:
 
 @compiled
 def after_raw_text(page: Bytes, at: int, name: int) -> int:
-    """Where the end tag ends that closes raw text; REFUSE if there is none, and for a script inside a script."""
+    """Find the end of the end tag that closes raw text; REFUSE if there is none, and for a script inside a script."""
     has_comment = False
     while at < len(page):
         if page[at] == _LESS and at + 1 < len(page):
@@ -179,7 +182,7 @@ def after_raw_text(page: Bytes, at: int, name: int) -> int:
 
 @compiled
 def _name_at(page: Bytes, at: int) -> int:
-    """The name of a tag as a number; 0 for a long one, and where the page ends."""
+    """Return the name of a tag as a number; 0 if it is long, or the page ends inside it."""
     name, length = 0, 0
     while at < len(page) and length <= NAME_BYTES:
         byte = page[at]
@@ -194,7 +197,7 @@ def _name_at(page: Bytes, at: int) -> int:
 
 @compiled
 def after_line_end(page: Bytes, at: int) -> int:
-    """Behind a line end that is at a place, as the parser drops it after <pre>."""
+    """Skip a line end at a place, as the parser does after <pre>; return the place after it."""
     is_return = at < len(page) and page[at] == _RETURN
     at += is_return
     return at + (at < len(page) and page[at] == _LINE)

@@ -1,13 +1,13 @@
 """HTML -> text.
 
     strip_markup       the text nodes of the body, joined by one space, without hidden elements (HIDDEN)
-    main_text          the same without navigation and other boilerplate
-    looks_like_markup  a cheap test whether a document of unknown kind is HTML
+    main_text          the main text, without navigation and other boilerplate
+    looks_like_markup  a cheap test for whether a document of unknown kind is HTML
 
 The parser is Lexbor (through selectolax). It follows a browser's algorithm, so broken pages give the text that a
-browser would show. Most pages do not need it: `plain_pages` gives the same text without a tree. A page that is not
-plain, and would cost the parser too much (`page_limits`), is read by a regular expression that replaces tags by blanks.
-On 1,000 ordinary pages that gave the same words as the parser.
+browser would show. Most pages do not need it: `plain_pages` gives the same text without a tree. If a page is not plain
+and would be too costly to parse (`page_limits`), a regular expression replaces its tags by blanks. On 1,000 ordinary
+pages that gave the same words as the parser.
 """
 
 import html as html_entities
@@ -30,7 +30,7 @@ _MARKUP = re.compile(
     r"(?:\s+[\w:-]+\s*=[^<>]*|\s*/?)>)",
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # more digits than a character has; Python reads 4,300 at most
+_LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
 
 
 _NOT_TEXT = re.compile(
@@ -38,11 +38,11 @@ _NOT_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _UNESCAPED = 1 << 16
-"""Characters in which references are resolved at a time: the pieces between them take up to 15 bytes a character."""
+"""Characters whose references are resolved at a time: while this is done, they take up to 15 bytes per character."""
 
 
 def strip_markup(html: str | bytes) -> str:
-    """The text of an HTML page.
+    """Return the text of an HTML page.
 
     Args:
         html: the page, as text or as UTF-8 bytes (bytes save a copy, some 10 % of the time). Lone surrogates are read
@@ -52,7 +52,7 @@ def strip_markup(html: str | bytes) -> str:
         The text nodes of the body in document order, joined by one space, with references resolved, otherwise
         unchanged. Empty for an empty page and for a page without a body. Never raises, whatever the text.
 
-    Cost: linear; 57-74 MB/s on one core of a busy machine, where lxml.html took 23.
+    Cost: linear; 57-74 MB/s on one core of a busy machine, where lxml.html reached 23.
 
     Example:
         >>> strip_markup("<p>one<b>two</b> &amp; <script>x</script>three")
@@ -67,11 +67,11 @@ def strip_markup(html: str | bytes) -> str:
 
 
 def strip_encoded(page: bytes, table: ByteTable = UTF_8) -> bytes:
-    """The text of an HTML page as of `strip_markup`, in UTF-8, from the bytes of a page that are all characters.
+    """Return the text of an HTML page as `strip_markup` does, in UTF-8, from bytes that are all characters.
 
     Args:
-        page: without a byte order mark.
-        table: of its charset.
+        page: the page as stored, without a byte order mark.
+        table: table of its charset.
 
     Cost: that of `strip_markup`, without a copy of the page.
 
@@ -84,7 +84,7 @@ def strip_encoded(page: bytes, table: ByteTable = UTF_8) -> bytes:
 
 
 def parse_page(data: bytes) -> str:
-    """The text of any page, from the parser's tree: as of `strip_markup`, for pages in UTF-8."""
+    """Return the text of any page in UTF-8 as `strip_markup` does, without trying `plain_pages` first."""
     if is_too_costly(data):
         return _strip_flat(data)
 
@@ -100,14 +100,14 @@ def parse_page(data: bytes) -> str:
 
 
 def main_text(html: str | bytes) -> str:
-    """The main text of an HTML page, without navigation, headers, footers and the like.
+    """Return the main text of an HTML page, without navigation, headers, footers and the like.
 
     Args:
-        html: as of `strip_markup`.
+        html: as for `strip_markup`.
 
     Returns:
-        What Resiliparse's rules take for the content, with blanks as a browser shows them. If they find nothing, or the
-        page is too costly to parse, all text as of `strip_markup`. Never raises, whatever the text.
+        The text that Resiliparse's rules select as content, with blanks as a browser shows them. If they select
+        nothing, or the page is too costly to parse, all text as from `strip_markup`. Never raises, whatever the text.
 
     Cost: linear; about half the speed of `strip_markup`.
 
@@ -130,10 +130,10 @@ def main_text(html: str | bytes) -> str:
 
 
 def looks_like_markup(text: str) -> bool:
-    """Whether a text has an HTML doctype or a tag of a common HTML element in its first MARKUP_WINDOW characters.
+    """Return whether a text has an HTML doctype or a tag of a common element in its first MARKUP_WINDOW characters.
 
     Returns:
-        False for empty text, and for signs that only resemble tags ("a < b", "<info@example.org>").
+        The answer; False for empty text, and for text that only resembles tags ("a < b", "<info@example.org>").
 
     Example:
         >>> looks_like_markup("one<br>two"), looks_like_markup("if a <b and c> d")
@@ -143,7 +143,7 @@ def looks_like_markup(text: str) -> bool:
 
 
 def _utf8(text: str) -> bytes:
-    """Encode; a lone surrogate becomes U+FFFD."""
+    """Encode as UTF-8; a lone surrogate becomes U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -153,7 +153,7 @@ def _utf8(text: str) -> bytes:
 def _strip_flat(html: bytes) -> str:
     """Replace tags, comments and hidden elements by blanks, then resolve references.
 
-    Memory: at most some 8 bytes per byte, whatever the page; a list of its pieces could take far more.
+    Memory: at most some 8 bytes per byte of the page; a list of its pieces could take far more.
     """
     kept, at = bytearray(), 0
     for hidden in _NOT_TEXT.finditer(html):
@@ -165,7 +165,7 @@ def _strip_flat(html: bytes) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Resolve references, part by part. Every part but the first begins with `&`, so that no reference is cut."""
+    """Resolve references, part by part. Every part but the first begins with `&`, so no reference is cut."""
     if "&" not in text:
         return text
     resolved, at = io.StringIO(), 0
@@ -178,6 +178,6 @@ def _unescape(text: str) -> str:
 
 
 def _shortened(reference: re.Match[str]) -> str:
-    """A numeric reference without leading zeros; U+FFFD for a number that no character has."""
+    """Shorten a numeric reference by its leading zeros; U+FFFD for a number beyond the last character."""
     digits = reference[1].lstrip("0") or "0"
     return f"&#{digits};" if len(digits) <= 7 else "\ufffd"  # noqa: PLR2004 - 1114111 is the last character

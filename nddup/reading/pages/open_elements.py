@@ -4,9 +4,9 @@
     close_element  the stack after an end tag
 
 Both return REFUSE for every tag at which the parser would do more than open and close elements: ignore the tag, move
-text out of a table, open formatting elements again, or change its mode for good.
+text out of a table, reopen formatting elements, or change its mode permanently.
 
-Source: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction; the names of the scopes are its own.
+Source: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction; scopes are as defined there.
 """
 
 from typing import Final
@@ -48,38 +48,38 @@ from nddup.reading.pages.html_elements import (
 from nddup.reading.pages.html_tokens import REFUSE, Tag
 
 MAX_OPEN: Final = 64
-"""Elements open at once in a plain page; the deepest of 10,665 real pages has 19."""
+"""Most elements open at once in a plain page; the deepest of 10,665 real pages has 19."""
 
 _TBODY, _TR, _COLGROUP = (pack(name) for name in ("tbody", "tr", "colgroup"))
 
 
 Stack = NDArray[np.int64]
-"""The open elements in the body, the outermost first: the kind and the name of each, (2, MAX_OPEN + 4)."""
+"""The open elements in the body, the outermost first: kinds and names, (2, MAX_OPEN + 4) int64."""
 
 KIND, NAME = 0, 1
 
 
 @compiled
 def is_in_table(stack: Stack, depth: int) -> bool:
-    """Whether text other than blanks would be moved out of a table."""
+    """Return whether the parser would move text other than blanks out of a table here."""
     return depth > 0 and stack[KIND, depth - 1] in (TABLE, SECTION, ROW, COLUMNS)
 
 
 @compiled
 def is_in_drawing(stack: Stack, depth: int) -> bool:
-    """Whether the innermost open element is one of SVG, or a frame."""
+    """Return whether the innermost open element is one of SVG, or a frame."""
     return depth > 0 and stack[KIND, depth - 1] in (SVG, SHAPE, TITLE, FRAME)
 
 
 @compiled
 def is_in_frame(stack: Stack, depth: int) -> bool:
-    """Whether tags and references are text."""
+    """Return whether the innermost open element is a frame, in which tags and references are text."""
     return depth > 0 and stack[KIND, depth - 1] == FRAME
 
 
 @compiled
 def open_shape(stack: Stack, depth: int, tag: Tag) -> int:
-    """The number of open elements after a start tag inside SVG; a title, and a frame, hold only text."""
+    """Return the number of open elements after a start tag inside SVG; REFUSE in a title or frame: these hold text."""
     if depth >= MAX_OPEN or tag.kind not in (SVG, SHAPE, TITLE) or stack[KIND, depth - 1] in (TITLE, FRAME):
         return REFUSE
     return depth if tag.is_empty else _push(stack, depth, tag.kind, tag.name)
@@ -87,7 +87,7 @@ def open_shape(stack: Stack, depth: int, tag: Tag) -> int:
 
 @compiled
 def open_element(stack: Stack, depth: int, tag: Tag) -> int:  # noqa: PLR0911 - a rule a line
-    """The number of open elements after a start tag; REFUSE where the page is not plain.
+    """Return the number of open elements after a start tag; REFUSE if the page is not plain.
 
     Cost: at most MAX_OPEN steps.
     """
@@ -114,7 +114,7 @@ def open_element(stack: Stack, depth: int, tag: Tag) -> int:  # noqa: PLR0911 - 
 
 @compiled
 def close_element(stack: Stack, depth: int, kind: int, name: int) -> int:  # noqa: PLR0911 - a rule a line
-    """The number of open elements after an end tag; REFUSE where the page is not plain."""
+    """Return the number of open elements after an end tag; REFUSE if the page is not plain."""
     if is_in_drawing(stack, depth):
         return depth - 1 if stack[NAME, depth - 1] == name else REFUSE
     if kind in (TABLE, SECTION, ROW, CELL, CAPTION):
@@ -126,7 +126,7 @@ def close_element(stack: Stack, depth: int, kind: int, name: int) -> int:  # noq
 
     if kind in (FORMATTING, ANCHOR):
         return depth - 1 if depth > 0 and stack[NAME, depth - 1] == name else REFUSE
-    if kind == PARAGRAPH:  # without an open one, an empty one is made
+    if kind == PARAGRAPH:  # if none is open, the parser makes an empty one
         at = _find_kind(stack, depth, PARAGRAPH)
         return _pop(stack, depth, at) if at >= 0 else depth
     if kind == HEADING:
@@ -144,7 +144,7 @@ def _push(stack: Stack, depth: int, kind: int, name: int) -> int:
 
 @compiled
 def _pop(stack: Stack, depth: int, at: int) -> int:
-    """Close the element at a place with all inside it; REFUSE for none, and if these must be remembered."""
+    """Close the element at a place and all inside it; REFUSE if there is none, or if one inside would be remembered."""
     for inside in range(at + 1, depth):
         if at < 0 or stack[KIND, inside] in (FORMATTING, ANCHOR, FORM):
             return REFUSE
@@ -153,7 +153,7 @@ def _pop(stack: Stack, depth: int, at: int) -> int:
 
 @compiled
 def _find_kind(stack: Stack, depth: int, kind: int) -> int:
-    """The innermost element of a kind, in the parser's scope: not outside a cell; -1 for none."""
+    """Find the innermost element of a kind in the parser's scope: not outside a table, cell or caption; -1 for none."""
     for at in range(depth - 1, -1, -1):
         if stack[KIND, at] == kind:
             return at
@@ -164,7 +164,7 @@ def _find_kind(stack: Stack, depth: int, kind: int) -> int:
 
 @compiled
 def _find_name(stack: Stack, depth: int, kind: int, name: int) -> int:
-    """The innermost element of a name that its end tag closes; -1 for none."""
+    """Find the innermost element that an end tag with this name closes; -1 for none."""
     for at in range(depth - 1, -1, -1):
         open_kind = stack[KIND, at]
         if stack[NAME, at] == name:
@@ -183,7 +183,7 @@ def _find_name(stack: Stack, depth: int, kind: int, name: int) -> int:
 
 @compiled
 def _close_before(stack: Stack, depth: int, kind: int) -> int:
-    """Close what a block, heading, item, table, or rule closes before it opens."""
+    """Close what the start tag of a block, heading, item, table, form or rule closes; return the new depth."""
     if kind in (LIST_ITEM, TERM):
         depth = _close_item(stack, depth, kind)
     paragraph = _find_kind(stack, depth, PARAGRAPH)
@@ -201,7 +201,7 @@ def _close_before(stack: Stack, depth: int, kind: int) -> int:
 
 @compiled
 def _close_item(stack: Stack, depth: int, kind: int) -> int:
-    """Close the item before another one of the same list."""
+    """Close the open item before the next item of the same list; return the new depth."""
     for at in range(depth - 1, -1, -1):
         open_kind = stack[KIND, at]
         if open_kind == kind:
@@ -213,7 +213,7 @@ def _close_item(stack: Stack, depth: int, kind: int) -> int:
 
 @compiled
 def innermost_table(stack: Stack, depth: int) -> int:
-    """The innermost open table; -1 for none, and inside a caption."""
+    """Find the innermost open table; -1 if there is none, or inside a caption."""
     for at in range(depth - 1, -1, -1):
         if stack[KIND, at] == TABLE:
             return at
@@ -224,14 +224,17 @@ def innermost_table(stack: Stack, depth: int) -> int:
 
 @compiled
 def _open_part(stack: Stack, depth: int, kind: int, name: int) -> int:
-    """Open a part of a table, with the sections and rows that it implies. Above a table lie section, row, cell."""
+    """Open a part of a table, with any section and row that it implies; return the new depth, or REFUSE.
+
+    On the stack, a table is followed by a section, a row and a cell.
+    """
     table = innermost_table(stack, depth)
     if table < 0:
         return REFUSE
     if kind == COLUMN and stack[KIND, depth - 1] == COLUMNS:
         return depth
 
-    # Close what cannot hold the part: of a section and a row only what comes before it stays.
+    # Close what cannot hold the part: a row stays in its section, a cell in its section and row.
     has_section = depth > table + 1 and stack[KIND, table + 1] == SECTION
     has_row = has_section and depth > table + 2 and stack[KIND, table + 2] == ROW
     kept = table + 1
@@ -253,7 +256,7 @@ def _open_part(stack: Stack, depth: int, kind: int, name: int) -> int:
 
 @compiled
 def _close_part(stack: Stack, depth: int, kind: int, name: int) -> int:
-    """Close a table or a part of it."""
+    """Close a table or a part of it; return the new depth, or REFUSE."""
     for at in range(depth - 1, -1, -1):
         if stack[NAME, at] == name:
             return _pop(stack, depth, at)

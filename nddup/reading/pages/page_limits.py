@@ -1,9 +1,9 @@
 """Pages whose parsing would take too much time or memory, recognised by counting tags before the page is parsed.
 
 The HTML parser does not recurse: 10^6 nested <b>, and 10^5 nested <div> on a stack of 256 KB, were parsed. But two
-steps of the HTML algorithm cost time or memory in proportion to nesting times tags: 10^5 nested <div> took 31 s; 900
+steps of the HTML algorithm take time or memory in proportion to nesting times tags: 10^5 nested <div> took 31 s; 900
 <font> left open in one paragraph, and opened again in each of 1,100 others, took 450 MB. Two steps are quadratic:
-40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. And every element has its price: 9 MB of <p>
+40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. And every element takes memory: 9 MB of <p>
 took 560 MB (`bounded_parts`).
 """
 
@@ -16,20 +16,20 @@ from nddup.arrays import compiled
 from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 
 MAX_DEPTH = 1_000
-"""Nested elements; the deepest of 10,665 real pages has 19."""
+"""Most nested elements; the deepest of 10,665 real pages has 19."""
 
 MAX_REOPENED = 300_000
-"""Open formatting elements times tags; an element that is opened again takes 460 bytes, and 200 for each attribute:
-a page of 9 KB, with 1,000 attributes in one of them, took 210 MB."""
+"""Most open formatting elements times tags. An element that is opened again takes 460 bytes, and 200 per attribute: a
+page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
 
 MAX_ATTRIBUTES = 10_000
-"""Attributes of one tag: each is compared with all before it, 0.25 s for so many."""
+"""Most attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
 
 MAX_OPTIONS = 10_000
-"""Options of a page: each is compared with all before it in its <select>, 0.5 s for so many."""
+"""Most options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this number."""
 
 NAME_BYTES = 8
-"""Longest tag name that fits into a 64-bit number."""
+"""Longest tag name, in bytes, that fits into a 64-bit number."""
 
 STATES = 8
 TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
@@ -37,11 +37,11 @@ TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED
 
 Bytes = NDArray[np.uint8]
 Names = NDArray[np.uint64]
-"""Tag names as numbers, the last letter lowest."""
+"""Tag names as numbers, the last letter in the lowest byte."""
 
 
 class Nesting(NamedTuple):
-    """Counts of a page: the deepest nesting, the most formatting elements open at once, tags, and options."""
+    """Counts for a page: the deepest nesting, the most formatting elements open at once, the tags, and the options."""
 
     deepest: int
     formatting: int
@@ -50,7 +50,7 @@ class Nesting(NamedTuple):
 
     @property
     def reopened(self) -> int:
-        """At least the number of elements that the parser opens again; each has the attributes of the first."""
+        """An upper bound on the elements that the parser opens again, each with the attributes of the original."""
         return self.formatting * self.tags
 
 
@@ -64,7 +64,7 @@ _OPTION = _pack("option")[0]
 
 
 def is_too_costly(data: bytes) -> bool:
-    """Whether the parser's tree of a page, its depth, the elements it opens again, or its comparisons are too many.
+    """Return whether a page exceeds a limit: on nodes, depth, reopened elements, attributes of a tag, or options.
 
     Args:
         data: the page, readable as ASCII.
@@ -87,17 +87,17 @@ def is_too_costly(data: bytes) -> bool:
 
 
 def count_nesting(page: Bytes) -> Nesting:
-    """What the tags of a page amount to."""
+    """Count the nesting, open formatting elements, tags and options of a page."""
     return Nesting(*_count_nesting(page, _NEVER_NEST, _FORMATTING, _OPTION))
 
 
 @compiled
 def most_attributes(data: Bytes) -> int:
-    """The most attributes that any tag of a page can have.
+    """Return the most attributes that any tag of a page can have.
 
-    What counts as a tag depends on the comments, scripts and quotation marks before it. So every `<` with a letter
-    after it is taken for one. All tags that may be open at a byte are followed at once, by one count for each state of
-    the parser: of two tags in one state, the one with fewer attributes never overtakes the other.
+    What counts as a tag depends on the comments, scripts and quotation marks before it. So every `<` followed by a
+    letter is taken as a tag. All tags that may be open at a byte are tracked at once, by one count for each state of
+    the parser: of two tags in the same state, the one with fewer attributes never overtakes the other.
     """
     counts, after = np.full(STATES, -1, np.int64), np.empty(STATES, np.int64)
     most = open_states = state = count = 0
@@ -137,10 +137,10 @@ def most_attributes(data: Bytes) -> int:
 
 @compiled
 def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) -> int:
-    """Follow all open tags over one byte; `counts` has the most attributes for each state, -1 for none.
+    """Advance all open tags by one byte; `counts`, updated here, has the most attributes per state, -1 for no tag.
 
     Returns:
-        The number of states that some tag is in.
+        The number of states that have an open tag.
     """
     after[:] = -1
     for state in range(STATES):
@@ -154,7 +154,7 @@ def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) ->
 
 @compiled
 def _next_state(state: int, byte: int) -> int:
-    """The parser's state inside a tag after one more byte; -1 if the tag ends."""
+    """Return the parser's state inside a tag after one more byte; -1 if the tag ends."""
     is_blank = byte == ord(" ") or 9 <= byte <= 13  # noqa: PLR2004 - from tab to return
     if state in (DOUBLE_QUOTED, SINGLE_QUOTED):
         is_closed = byte == (ord('"') if state == DOUBLE_QUOTED else ord("'"))
@@ -180,7 +180,7 @@ def _next_state(state: int, byte: int) -> int:
 
 @compiled
 def _count_nesting(data: Bytes, never_nest: Names, formatting: Names, option: np.uint64) -> tuple[int, int, int, int]:
-    """The fields of `Nesting`. Scripts and comments count too: the depth is at least the parser's."""
+    """Count the fields of `Nesting`. Tags in scripts and comments count too: the depth is at least the parser's."""
     depth = deepest = opened = most_opened = tags = options = 0
     at = 0
     while at < len(data) - 1:
@@ -191,7 +191,7 @@ def _count_nesting(data: Bytes, never_nest: Names, formatting: Names, option: np
         is_closing = data[at] == ord("/")
         at += is_closing
 
-        # The name, its letters in lower case: digits may follow the first letter.
+        # Read the name in lower case: digits may follow its first letter.
         name, length = np.uint64(0), 0
         while at < len(data):
             letter = data[at] | 0x20
@@ -202,7 +202,7 @@ def _count_nesting(data: Bytes, never_nest: Names, formatting: Names, option: np
             length += 1
             at += 1
 
-        # A name that does not fit is none of those listed.
+        # A longer name is not in the lists.
         is_short = length <= NAME_BYTES
         tags += length > 0
         options += name == option
@@ -219,7 +219,7 @@ def _count_nesting(data: Bytes, never_nest: Names, formatting: Names, option: np
 
 @compiled
 def _is_in(names: Names, name: np.uint64) -> bool:
-    """Whether a name is in a short list, without an array of comparisons."""
+    """Return whether a name is in a short list, without allocating an array of comparisons."""
     for other in names:  # noqa: SIM110 - numba has no `any` of a generator
         if other == name:
             return True

@@ -1,14 +1,14 @@
 """The text of plain HTML pages, in one compiled pass over their bytes, without a tree.
 
-    text_of_plain_page   a page -> the text that the parser of `markup` gives, or None: the page is not plain
+    text_of_plain_page   a page -> the text that the parser of `markup` gives, or None if the page is not plain
 
-Nearly all tags of real pages only open and close elements. For the text, the stack of open elements is then enough
-(`open_elements`): it tells where a text node ends. A page is not plain as soon as one tag or character needs more. Then
-the parser reads it.
+Nearly all tags of real pages only open and close elements. Then the stack of open elements (`open_elements`) is enough
+to extract the text: it shows where each text node ends. A page is not plain as soon as one tag or character needs more;
+then the parser reads it.
 
-What is not plain: an ignored tag, text that a table would move, a formatting element closed by another, an element of
-`html_elements.REFUSED`, more than MAX_OPEN open elements, references that are not in a table, and whatever a file that
-was cut or damaged ends inside.
+A page is not plain if it has a tag that the parser ignores, text that it moves out of a table, misnested formatting
+elements, an element of `html_elements.REFUSED`, more than MAX_OPEN open elements, or a reference that is not in a
+table, or if it ends inside a token because it was cut or damaged.
 
 Source: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
 """
@@ -51,7 +51,7 @@ from nddup.reading.pages.open_elements import (
 )
 
 START, IN_HTML, IN_HEAD, AFTER_HEAD, IN_BODY, AFTER_BODY = range(6)
-"""How far the page is."""
+"""The part of the page reached so far (`State.place`)."""
 
 _AMPERSAND, _BLANK, _LESS, _LINE, _RETURN = (ord(sign) for sign in "& <\n\r")
 _NOSCRIPT = pack("noscript")
@@ -60,8 +60,13 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 class State(NamedTuple):
-    """The state between two tokens: how far the page is, the number of open elements, the bytes of text so far, and
-    whether a node lies between these and what follows. `place` is REFUSE where the page is not plain.
+    """The state between two tokens.
+
+    Attributes:
+        place: the part of the page reached so far; REFUSE if the page is not plain.
+        depth: the number of open elements.
+        size: the bytes of text written so far.
+        is_apart: whether a node separates this text from what follows.
     """
 
     place: int
@@ -71,17 +76,17 @@ class State(NamedTuple):
 
 
 def text_of_plain_page(html: bytes, table: ByteTable = UTF_8) -> bytes | None:
-    """The text of the body of a plain page, as `markup.strip_markup` gives it, in UTF-8.
+    """Return the text of the body of a plain page as `markup.strip_markup` does, in UTF-8.
 
     Args:
-        html: the page.
-        table: of its charset.
+        html: the page as stored.
+        table: table of its charset.
 
     Returns:
-        The text; None if the page is not plain. It is not UTF-8 where the page is not.
+        The text; None if the page is not plain. With the table UTF_8, invalid bytes of the page are copied.
 
     Cost: linear, 1 to 2 ns per byte; a tag takes at most some 3 MAX_OPEN steps. Memory: twice the page; up to five
-        times if a byte is a character.
+        times for a single-byte charset.
 
     Example:
         >>> text_of_plain_page(b"<p>one<b>two</b> &amp; three"), text_of_plain_page(b"<table>one<tr><td>two")
@@ -97,7 +102,7 @@ def text_of_plain_page(html: bytes, table: ByteTable = UTF_8) -> bytes | None:
 
 @compiled
 def _extract(page: Bytes, text: Bytes, stack: Stack, characters: Characters) -> int:
-    """Write the text of the body to the front of `text`; return its length, or REFUSE."""
+    """Write the text of the body to the front of `text`; return its length in bytes, or REFUSE."""
     at, state = 0, State(START, 0, 0, is_apart=False)
     while at < len(page) and state.place != REFUSE:
         token = token_at(page, at)
@@ -117,7 +122,7 @@ def _extract(page: Bytes, text: Bytes, stack: Stack, characters: Characters) -> 
 
 @compiled
 def _follow_tag(page: Bytes, at: int, token: int, stack: Stack, state: State) -> tuple[int, State]:
-    """Where a tag ends, with the raw text it begins, and the state then."""
+    """Process a tag and any raw text after it; return where these end, and the new state."""
     tag = read_tag(page, at + 1 + (token == END_TAG))
     at = tag.end
     if tag.kind == REFUSED:
@@ -143,7 +148,7 @@ def _refused(state: State) -> State:
 
 @compiled
 def _open(stack: Stack, state: State, tag: Tag) -> State:
-    """The state after a start tag."""
+    """Return the state after a start tag."""
     place = _place_after(state.place, tag)
     depth = state.depth
     if tag.kind == HIDDEN:
@@ -156,7 +161,7 @@ def _open(stack: Stack, state: State, tag: Tag) -> State:
 
 @compiled
 def _place_after(place: int, tag: Tag) -> int:
-    """How far the page is after a start tag; REFUSE for one that would be ignored, or move something."""
+    """Return the part of the page after a start tag; REFUSE if the parser would ignore the tag or move content."""
     then = IN_BODY
     if tag.kind == HTML:
         then = IN_HTML if place == START else REFUSE
@@ -175,7 +180,7 @@ def _place_after(place: int, tag: Tag) -> int:
 
 @compiled
 def _close(stack: Stack, state: State, tag: Tag) -> State:
-    """The state after an end tag."""
+    """Return the state after an end tag."""
     place, depth = state.place, state.depth
     if tag.kind in (BODY, HTML) and not is_in_drawing(
         stack, depth
@@ -194,7 +199,7 @@ def _close(stack: Stack, state: State, tag: Tag) -> State:
 def _add_text(
     page: Bytes, at: int, text: Bytes, stack: Stack, state: State, characters: Characters
 ) -> tuple[int, State]:
-    """Add the text from a place to the next tag, with a blank before it where it is a text node of its own."""
+    """Add the text from a place to the next tag, with a blank before it if it is a new text node."""
     start = at
     while start < len(page) and BYTE_CLASSES[page[start]] & IS_BLANK:
         start += 1
@@ -224,8 +229,9 @@ def _copy_text(
     is_raw: bool,  # noqa: FBT001
     characters: Characters,
 ) -> tuple[int, int]:
-    """Copy text in UTF-8 with its references resolved, and every line end a line feed, up to the next `<`, which is
-    text itself where it comes first; return where that is, and the length of all text.
+    """Copy text in UTF-8 up to the next `<`, with references resolved and line ends as line feeds.
+
+    A `<` at the start is text. Return where the copied text ends in the page, and the length of all text; or REFUSE.
     """
     first = at
     while at < len(page):
@@ -250,7 +256,7 @@ def _copy_text(
 
 @compiled
 def _copy_characters(page: Bytes, at: int, text: Bytes, size: int, characters: Characters) -> tuple[int, int]:
-    """Copy text in UTF-8 up to a byte that may not be text as it stands; return where that is, and the length."""
+    """Copy text in UTF-8 up to a byte that needs special treatment; return its place, and the length of all text."""
     place, target, end = np.uint64(at), np.uint64(size), np.uint64(len(page))
     while place < end:
         character = characters[page[place]]

@@ -1,8 +1,8 @@
-"""Lists of duplicates made by others: read the lines of a list whose layout is known (`layouts`).
+"""Lists of duplicates made by other tools: read the lines of a list whose layout is known (`layouts`).
 
 lines_of       a stream of bytes -> lines
 read_lines     lines -> Lists: pairs with their scores, or groups
-entries_of     lines -> PAIRS, or GROUP_LINES: a row a line
+entries_of     lines -> PAIRS, or GROUP_LINES: one row per line
 """
 
 import json
@@ -25,44 +25,44 @@ from nddup.reading.reference_lists.layouts import (
 )
 
 LINES = 10_000
-"""Lines of a batch."""
+"""Lines per batch."""
 
 PAIRS = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("score", pa.float64())])
-"""A line of pairs: its ids as they came, and the score or null. Ids are null where the line could not be read."""
+"""One row per line of pairs: the ids as in the list, and the score or null. Ids are null if the line is unreadable."""
 
 GROUPS = pa.schema([("set_id", pa.int64()), ("doc_id", pa.string())])
-"""A membership of a group, each once. A line that could not be read is a group whose only id is null."""
+"""One row per member of a group, without repetitions. An unreadable line is a group whose only id is null."""
 
 GROUP_LINES = pa.schema([("members", pa.list_(pa.string()))])
-"""A line of groups: its ids, each once; null where the line could not be read."""
+"""One row per line of groups: its ids, without repetitions; null if the line is unreadable."""
 
 _END = re.compile(rb"\r\n?|\n")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Entry(NamedTuple):
-    """The ids on a line and the score of a pair; None for what could not be read."""
+    """The ids on a line and the score of a pair; None for a part that could not be read."""
 
     members: list[str] | None
     score: float | None = None
 
 
 class Lists(NamedTuple):
-    """The entries of many lines: one for each line that is not skipped; None for a line that could not be read."""
+    """The entries of many lines, one per line that is not skipped; `members` has None for an unreadable line."""
 
     members: list[list[str] | None]
     scores: list[float | None]
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a stream of bytes, without their ends; bytes that are not UTF-8 become U+FFFD.
+    """Yield the lines of a stream of bytes, without line ends; bytes that are not UTF-8 become U+FFFD.
 
-    A line ends as in Spark's text source: with a line feed, a return, or both, wherever the pieces are cut.
+    As in Spark's text source, a line ends with a line feed, a carriage return, or both, wherever the pieces are cut.
 
     Cost: linear, however long a line is.
     """
     begun: list[bytes] = []  # the pieces of a line that has not ended
-    held = b""  # a return at the end of a piece: the next one may begin with its line feed
+    held = b""  # a carriage return at the end of a piece: the next piece may begin with its line feed
     for piece in pieces:
         there = held + piece
         held = b"\r" if there.endswith(b"\r") else b""
@@ -101,7 +101,7 @@ def read_lines(lines: Iterable[str], layout: Layout) -> Lists:
 
 
 def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]:
-    """The lines of a list as PAIRS, or as GROUP_LINES, `LINES` at a time.
+    """Yield the lines of a list as PAIRS or GROUP_LINES, by its kind, in batches of at most `LINES` lines.
 
     Empty and skipped lines give no row.
     """
@@ -149,7 +149,7 @@ def _read_json(line: str, layout: Layout) -> Entry:
 
 
 def _texts(ids: Sequence[Any]) -> list[str]:
-    """Ids as text. JSON can spell lone surrogates: they become U+FFFD, as in a record."""
+    """Return strings and integers as text, and drop other values. Lone surrogates become U+FFFD, as in a record."""
     found = (str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool))
     return [_SURROGATE.sub("\ufffd", text) for text in found]
 

@@ -1,4 +1,4 @@
-"""Lists of duplicates made by others: recognise the layout of such a file from its first lines.
+"""Lists of duplicates made by other tools: recognise the layout of such a file from its first lines.
 
     first_lines    first bytes -> first lines
     guess_layout   first lines -> Layout; `entries` then reads the lines
@@ -11,8 +11,8 @@ A list is UTF-8, with one entry per line, in one of these forms:
                    object with two ids (`id_a` and `id_b`, `doc_a` and `doc_b`, `a` and `b`, …) and optionally a
                    `score` is a pair
 
-Empty lines are ignored. A first line that holds names instead of ids is a header. Lines before it that start with `#`
-are comments.
+Empty lines are ignored. A first line that holds names instead of ids is a header. Lines at the start of the file that
+begin with `#` are comments.
 """
 
 import csv
@@ -27,26 +27,26 @@ from typing import Any, Literal
 Kind = Literal["pairs", "groups"]
 
 DELIMITERS = {"tab": "\t", "semicolon": ";", "comma": ",", "blank": None}
-"""Delimiters by name, in the order in which they are tried: a URL may hold a comma, but hardly ever a tab."""
+"""Delimiters by name, in the order in which they are tried: a URL may contain a comma, but hardly ever a tab."""
 
 LOOKED_AT = 1_000
-"""Lines from which a layout is guessed."""
+"""Number of first lines from which a layout is guessed."""
 
 ENOUGH = 0.9
-"""Share of these lines that must have two fields for a delimiter to be accepted: a list may have some bad lines."""
+"""Least share of these lines that a delimiter must split into two fields or more: a list may have some bad lines."""
 
 NAME = re.compile(
     r"#?\s*(docs?|documents?|page|url|item|record|ids?|key|left|right|first|second|source|target|query)"
     r"([ _-]?(id|key|url|no))?([ _-]?(a|b|x|y|l|r|1|2|left|right|first|second))?|[abxy]",
     re.IGNORECASE,
 )
-"""Usual names of an id column. An id may look like one: callers that know the ids pass `header=False`."""
+"""Usual names of an id column. An id may look like such a name; then the caller passes `header=False`."""
 
 MEMBERS = ("members", "ids", "doc_ids", "documents", "docs", "group", "cluster")
 ENDS = (("id_a", "id_b"), ("doc_a", "doc_b"), ("a", "b"), ("id1", "id2"), ("left", "right"), ("first", "second"))
 SCORES = ("score", "similarity", "jaccard", "resemblance", "sim")
 PAIR = 2
-"""Ids of a pair; also the index of the column after them."""
+"""Number of ids in a pair; also the index of the column after them."""
 
 
 class LayoutError(ValueError):
@@ -61,7 +61,7 @@ class Layout:
         kind: pairs or groups.
         delimiter: its name in `DELIMITERS`, or `json`.
         header: the names of the columns; empty if there are none.
-        skipped: lines that hold no entry: the header and the comments.
+        skipped: lines without an entry: the header and the comments.
         score: the index of the score column, or its JSON key; None if there is no score.
     """
 
@@ -73,14 +73,14 @@ class Layout:
 
     @property
     def score_name(self) -> str | None:
-        """The name of the score in the header, or else `column 3`."""
+        """The score's name in the header or in JSON, or else `column 3`; None if there is no score."""
         if isinstance(self.score, int):
             return self.header[self.score] if self.score < len(self.header) else f"column {self.score + 1}"
         return self.score
 
 
 def first_lines(text: bytes, *, is_whole: bool) -> list[str]:
-    """The lines in the first bytes of a file, without the last one if it may be cut (unless it is the only one)."""
+    """Split a file's first bytes into lines, without the last one if it may be cut (unless it is the only one)."""
     lines = re.split(r"\r\n?|\n", text.decode("utf-8", "replace"))
     is_cut = not is_whole and len(lines) > 1
     return lines[:-1] if is_cut or not lines[-1] else lines
@@ -98,11 +98,12 @@ def guess_layout(
 
     Args:
         lines: the first lines of the file, unchanged.
-        kind: pairs or groups. None: pairs if every line has two fields, or the same number of more fields and either a
-            header or a number as the third field; else groups.
-        delimiter: a name in `DELIMITERS`. None: the first that gives nearly all lines two fields, preferably one that
-            gives all lines the same number of fields.
-        header: whether the first line names the columns. None: whether its first two fields look like column names.
+        kind: pairs or groups. None: pairs if every line has two fields, or if all have the same larger number of fields
+            and there is a header or the third field is always a number; else groups.
+        delimiter: a name in `DELIMITERS`. None: the first that gives nearly all lines at least two fields, preferably
+            one that gives all lines the same number of fields.
+        header: whether the first line names the columns. None: whether its first two fields look like column names, or
+            its third is the only one in that column that is not a number.
         score: the column of the score: its name in the header, its number from 1, its JSON key, or `none`.
 
     Raises:
@@ -135,19 +136,19 @@ def guess_layout(
 
 
 def split_fields(line: str, delimiter: str | None) -> list[str]:
-    """The fields of a line, stripped; None splits at blanks. Quotes are those of CSV."""
+    """Return the fields of a line, stripped; the delimiter None splits at blanks. Quotes are read as in CSV."""
     if delimiter is None:
         return line.split()
 
     fields = line.split(delimiter)
     if '"' in line:
-        with suppress(csv.Error):  # a return inside, or a field too long for `csv`: keep the plain split
+        with suppress(csv.Error):  # a carriage return inside, or a field too long for `csv`: keep the plain split
             fields = next(csv.reader([line], delimiter=delimiter))
     return [field.strip() for field in fields]
 
 
 def finite_number(value_or_text: str | float) -> float | None:
-    """The number; None for anything else, including infinities and NaN."""
+    """Return the value as a number; None for anything else, including infinities and NaN."""
     try:
         value = float(value_or_text)
     except (ValueError, OverflowError):
@@ -156,17 +157,17 @@ def finite_number(value_or_text: str | float) -> float | None:
 
 
 def first_key(value: dict[str, Any], names: Iterable[str]) -> str | None:
-    """The first of the names that is a key."""
+    """Return the first of the names that is a key; None if none is."""
     return next((name for name in names if name in value), None)
 
 
 def _first_entry(lines: Sequence[str]) -> int:
-    """The number of comments and empty lines at the start."""
+    """Count the comments and empty lines at the start."""
     return next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
 
 
 def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score: str | None) -> Layout:
-    """The layout of JSON lines, from the first one."""
+    """Return the layout of JSON lines, from the first one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -186,7 +187,7 @@ def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score:
 
 
 def _find_delimiter(lines: Sequence[str]) -> str:
-    """The delimiter that splits nearly all lines, preferably into the same number of fields."""
+    """Find the delimiter that splits nearly all lines, preferably all into the same number of fields."""
     field_counts: dict[str, list[int]] = {}
     for name, delimiter in DELIMITERS.items():
         counts = [len(split_fields(line, delimiter)) for line in lines]
@@ -201,13 +202,13 @@ def _find_delimiter(lines: Sequence[str]) -> str:
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns."""
+    """Return whether the first row names the columns."""
     first = rows[0]
     if len(first) < PAIR:
         return False
 
     has_names = all(re.search("[A-Za-z]", field) and NAME.fullmatch(field) for field in first[:PAIR])
-    if len(rows) == 1:  # `a b` alone is a pair of ids: without further rows, a name needs two letters
+    if len(rows) == 1:  # `a b` alone is a pair of ids: without further rows, a name has two letters or more
         return has_names and all(len(field) > 1 for field in first[:PAIR])
 
     is_text = len(first) > PAIR and finite_number(first[PAIR]) is None
@@ -215,7 +216,7 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _have_scores(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether every row has a number as its third field."""
+    """Return whether every row has a number as its third field."""
     return all(len(row) > PAIR and finite_number(row[PAIR]) is not None for row in rows)
 
 
@@ -223,7 +224,7 @@ def _guess_kind(rows: Sequence[Sequence[str]], names: tuple[str, ...]) -> Kind:
     if not rows:  # only a header
         return "pairs"
 
-    rows = [row for row in rows if len(row) > 1] or rows  # a line with one field tells neither kind
+    rows = [row for row in rows if len(row) > 1] or rows  # a line with one field decides nothing
     widths = {len(row) for row in rows}
     if max(widths) == PAIR:
         return "pairs"
@@ -231,7 +232,7 @@ def _guess_kind(rows: Sequence[Sequence[str]], names: tuple[str, ...]) -> Kind:
 
 
 def _find_score(rows: Sequence[Sequence[str]], names: tuple[str, ...], score: str | None) -> int | None:
-    """The index of the score column: the one asked for, else the third if all its values are numbers."""
+    """Return the index of the score column: the one requested, else the third if all its values are numbers."""
     if score == "none":
         return None
     if score is None:
