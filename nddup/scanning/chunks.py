@@ -1,4 +1,4 @@
-"""Chunks of files that an engine cuts at separators, several tasks a file -> the records in them."""
+"""Chunks of files that an engine cuts at separators, several tasks per file -> the records in them."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -24,15 +24,15 @@ class _Row(NamedTuple):
 
 
 def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[list[Found]]:
-    """The records in the chunks of a task.
+    """Yield the records in the chunks of a task.
 
     Args:
         batches: of CHUNKS, in file order within a split.
-        head: of the files.
-        max_record: a longer chunk is a reject `too large`.
+        head: head that the files share.
+        max_record: a chunk of more bytes is a reject `too large`.
 
     Returns:
-        About a list a batch. Chunks without a record (a prolog, a blank line) are passed over and not counted.
+        About one list per batch. Chunks without a record (a prolog, a blank line) are skipped and not counted.
 
     Cost: that of `parse_record`. Memory: a batch as Python objects.
     """
@@ -52,7 +52,7 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
 
 
 def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_Row, bool]]]:
-    """The rows, each with whether its split ends with it: only the next row tells, which may be in the next batch."""
+    """Yield the rows, each with whether its split ends with it, as the next row, maybe in the next batch, decides."""
     held: list[_Row] = []
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in CHUNKS.names)

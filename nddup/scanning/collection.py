@@ -1,9 +1,9 @@
-"""The files of a run: how each is read, told from its first bytes before the run starts.
+"""The files of a run, and how each is read, as determined from its first bytes before the run starts.
 
-    find_files    INPUT paths -> Collection: groups of files that are read alike, and those that cannot be read
+    find_files    INPUT paths -> Collection: groups of files that are read alike, and the files that cannot be read
 
-Plain files that are cut at a separator (`can_cut`) are read by many tasks a file. All others are read from their
-start, one task a file: compressed ones, WARC, CSV, Parquet, pages, and any in which a record was too long to be cut.
+Plain files that are cut at a separator (`can_cut`) are read by many tasks per file. All others are read from their
+start, one task per file: compressed files, WARC, CSV, Parquet, pages, and files with a record too long to be cut.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,26 +30,26 @@ from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.input_files import BESIDE_WHY, InputFile, Listing, is_note
 
 HEAD_THREADS = 16
-"""Heads read at a time: a small file costs a round trip, not bandwidth."""
+"""Heads read concurrently: a small file costs a round trip, not bandwidth."""
 
 
 class Files(HeadReader, Protocol):
     """How an engine lists and opens files. A path is what `InputFile.path` holds, or an INPUT."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """The files at and below INPUT paths. Raises ConfigError for one that is missing or cannot be listed."""
+        """List the files at and below INPUT paths. Raises ConfigError for one that is missing or cannot be listed."""
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
-        """What `look` says of those of the files that tasks of the engine have looked at, by path.
+        """Return the results of `look`, by path, for the files that tasks of the engine have examined.
 
-        Files that are not among them are opened here. `look` is sent to the tasks.
+        The caller opens the other files itself. `look` is sent to the tasks.
         """
 
 
 class ListedFile(NamedTuple):
     """A file, its compression (empty for none), and where it ends open: `streams.find_open_end`, -1 if not cut.
 
-    Of a file with `records`, so many are read, from its start; None: all.
+    `records` is the number of records to read from its start; None for all.
     """
 
     file: InputFile
@@ -60,7 +60,7 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Files that are read alike; `is_whole` where each is read from its start by one task."""
+    """Files that are read alike; `is_whole` if each is read from its start by one task."""
 
     head: FileHead
     is_whole: bool
@@ -69,14 +69,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Collection:
-    """All files of a run; `unread` says of a file that gives no record the source, the reason and the detail."""
+    """All files of a run; `unread` has the source, reason and detail of each file that yields no record."""
 
     groups: tuple[Group, ...]
     unread: tuple[tuple[str, str, str], ...]
     listing: Listing
 
     def read_whole(self, sources: set[str]) -> "Collection":
-        """The same with these files read from their start."""
+        """Return the collection with these files read from their start."""
         groups: list[Group] = []
         for group in self.groups:
             for is_named in (False, True):
@@ -91,7 +91,7 @@ class Collection:
         return [(entry.file, group.head) for group in self.groups for entry in group.files]
 
     def only(self, sources: set[str]) -> "Collection":
-        """The same without the files not named; no file is left that cannot be read."""
+        """Return the collection with these files only, and without any that cannot be read."""
         kept = [
             replace(group, files=tuple(entry for entry in group.files if entry.file.source in sources))
             for group in self.groups
@@ -108,20 +108,21 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
         options: the settings `input`.
 
     Raises:
-        ConfigError: if an input is missing, or no file of all can be understood: then what would help is said.
+        ConfigError: if the charset is unknown, an input is missing, there is no file, no file's format is recognised
+            (the message gives advice), or the first records lack the paths that are set (`first_records`).
     """
     if options.charset and canonical_charset(options.charset) is None:
         raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
     listing = files.list_inputs(inputs)
     notes = [path for path, why in listing.skipped if why == BESIDE_WHY and is_note(path)]
     if not listing.files and notes:
-        listing = files.list_inputs(notes)  # a folder of nothing but notes is a collection of them
+        listing = files.list_inputs(notes)  # a folder of notes only is a collection of notes
     if not listing.files:
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
 
     seen = list(zip(listing.files, _look_at_all(files, inputs, listing, options), strict=True))
     if all(isinstance(found, Unread) for _, found in seen):
-        # Nothing but texts: each is a document. Beside other files a text may be anything, a licence or a listing.
+        # If no file has a format, texts are documents. Beside other files a text may be a licence or a listing.
         seen = [(file, found.as_text or found if isinstance(found, Unread) else found) for file, found in seen]
     read = [(file, found) for file, found in seen if isinstance(found, Looked)]
     unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
@@ -137,18 +138,18 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
 
 
 def _look_at_all(files: Files, inputs: list[str], listing: Listing, options: InputOptions) -> list[Seen]:
-    """What is seen of each file, in their order: by tasks of the engine where it has them look, else by threads."""
+    """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
     look = partial(look_at, options=options)
     opened = [file for file in listing.files if not is_known_page(file, options)]
     seen = files.look_in_tasks(inputs, opened, look)
     left = [file for file in opened if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
         seen |= zip((file.path for file in left), threads.map(partial(look, files), left), strict=True)
-    return [seen.get(file.path) or look(files, file) for file in listing.files]  # pages are left: none is opened
+    return [seen.get(file.path) or look(files, file) for file in listing.files]  # `look` does not open the pages
 
 
 def _group(read: Iterable[tuple[InputFile, Looked]]) -> tuple[Group, ...]:
-    """Files with equal heads together, apart those that are read from their start."""
+    """Group files with equal heads; those that are read from their start are in groups of their own."""
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
     for file, (head, compression, open_end) in read:
         is_whole = compression != "" or not can_cut(file.path, head)

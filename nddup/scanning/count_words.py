@@ -1,4 +1,4 @@
-"""The words of a task's records, counted, for the lexicon. A consumer: found records -> TERMS."""
+"""Count the words of a task's records, for the lexicon. A consumer: found records -> TERMS."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from nddup.table_types import Table
 from nddup.working_tables import TERMS
 
 MOST_ROWS = 100_000
-"""Rows of a batch."""
+"""Rows per batch."""
 
 
 @dataclass(frozen=True)
 class WordCounter:
-    """Partial counts: the terms of all records of a task. The engine sums them by (term, feature).
+    """Counts the terms of all records of a task. The engine sums these partial counts by (term, feature).
 
-    A term may be in several rows, because a task with very many distinct words counts in parts. Every record that can
-    be read is counted, one of a repeated id too; texts of fewer than `min_tokens` tokens are not.
+    A term may be in several rows, because a task with very many distinct words counts in parts. Every readable record
+    is counted, even with a repeated id; texts of fewer than `min_tokens` tokens are not.
     """
 
     words: LexiconRule
@@ -34,7 +34,7 @@ class WordCounter:
     table: ClassVar[Table] = TERMS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """TERMS, once everything was read. Memory: that of `TermCounts`."""
+        """Yield TERMS after everything has been read. Memory: that of `TermCounts`."""
         del head
         counts = TermCounts(self.words, least_tokens=self.min_tokens)
         for some in found:

@@ -1,8 +1,8 @@
-"""What the head of one file tells: its format, how it is stored and where it ends open, or why it gives no record.
+"""Examine the head of one file: its format, how it is stored and where it ends open, or why it yields no record.
 
     look_at    a file -> Looked | Unread
 
-Pure Python over whatever opens the file: threads of the driver, or a task of Spark that holds all of a small file.
+Uses no Spark: it runs in threads of the driver, or in a Spark task that holds all of a small file (`WholeContent`).
 """
 
 from collections.abc import Callable
@@ -16,49 +16,49 @@ from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.scanning.input_files import InputFile
 
 HEAD_BYTES = 1 << 18
-"""Expanded bytes of each file looked at before the run."""
+"""Expanded bytes of each file that are examined before the run."""
 
 RAW_HEAD_BYTES = 1 << 20
-"""Stored bytes taken for it: a block of bzip2 gives nothing before 900 KB of it are there."""
+"""Stored bytes read for this: bzip2 returns nothing of a block before all of it, up to 900 KB, has been read."""
 
 DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
-"""Endings of names at which Spark's text source decodes, whatever the file holds."""
+"""Endings of names for which Spark's text source decompresses, whatever the file holds."""
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
-"""The head of every HTML page: its bytes need not be examined."""
+"""The head of every file with the name of an HTML page: its bytes need not be examined."""
 
 TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; nothing else is there")
-"""The head of every text, where the files of a collection are texts only."""
+"""The head of every text, in a collection of nothing but texts."""
 
 
 class HeadReader(Protocol):
     """Opens files. A path is what `InputFile.path` holds."""
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes of a file, as stored; fewer where it ends. Raises NddupError."""
+        """Return the first `size` bytes of a file, as stored; fewer if it is shorter. Raises NddupError."""
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes of a file from a place, as stored; fewer where it ends. Raises NddupError."""
+        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
 
 
 class WholeContent:
-    """Opens the one file whose content is at hand."""
+    """A reader of the one file whose content is in memory."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes, whatever the path."""
+        """Return the first `size` bytes, whatever the path."""
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes from a place, whatever the path."""
+        """Return `size` bytes from a place, whatever the path."""
         del path
         return self._content[start : start + size]
 
 
 class InputOptions(Protocol):
-    """The settings of the section `input` that say how files are read; None where the file's head is to tell."""
+    """The settings of the section `input` that say how files are read; None to detect from the file's head."""
 
     @property
     def format(self) -> str | None:
@@ -74,7 +74,7 @@ class InputOptions(Protocol):
 
     @property
     def url(self) -> str | None:
-        """Path of the address."""
+        """Path of the URL."""
 
     @property
     def content(self) -> str | None:
@@ -98,7 +98,11 @@ class Looked(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """Why a file gives no record; `is_unknown` where a setting may help, `as_text` how it would be read as a text."""
+    """Why a file yields no record.
+
+    `is_unknown`: its format was not recognised, and a setting may help. `as_text`: how to read it as a text, if it has
+    the name of one.
+    """
 
     reason: str
     detail: str
@@ -111,12 +115,12 @@ Look = Callable[[HeadReader, InputFile], Seen]
 
 
 def is_known_page(file: InputFile, options: InputOptions) -> bool:
-    """Whether a file is read as a page, which its name tells; it need not be opened."""
+    """Return whether a file is read as a page because of its name, and need not be opened."""
     return file.size > 0 and is_page(file.source) and options.format in (None, "html")
 
 
 def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
-    """The head of one file and how it is stored. Never raises for what is in the file."""
+    """Examine the head of one file and how it is stored. Never raises, whatever the file holds."""
     if is_known_page(file, options):
         return Looked(PAGE, "", -1)
     try:
@@ -138,7 +142,7 @@ def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
 
 
 def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Unread:
-    """What to say of a file that begins with `raw` and is of no format."""
+    """Explain why no format was recognised in a file that begins with `raw`."""
     start = expand_head(raw, HEAD_BYTES)
     if is_binary(start):
         return Unread("no records", name_binary(start), is_unknown=True)
@@ -148,7 +152,7 @@ def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: In
 
 
 def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions) -> FileHead | None:
-    """The head of a file that begins with `raw`, or with more where that does not tell; None if nothing expands."""
+    """Find the head of a file that begins with `raw`, reading more if that is too little; None if nothing expands."""
     most = int(options.max_record)
     for size in (HEAD_BYTES, most):
         if len(raw) < min(size, file.size):
@@ -159,13 +163,13 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
         try:
             return _head_of(start, file.source, options)
         except FormatError:
-            if len(start) < size or size == most:  # more bytes will not come, or would not fit a record
+            if len(start) < size or size == most:  # the file has no more bytes, or a record no more room
                 raise
     raise AssertionError  # the second size returns or raises
 
 
 def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
-    """The head of a file from its first expanded bytes. Raises FormatError where they do not tell it."""
+    """Return the head of a file from its first expanded bytes. Raises FormatError if they do not determine it."""
     paths = {
         "id": options.id,
         "url": options.url,
@@ -178,7 +182,7 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
 
 
 def _open_end(files: HeadReader, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:
-    """Where a file ends open; `raw` are its first bytes, and all of a small one."""
+    """Find where a file ends open (`find_open_end`); `raw` holds its first bytes, or all of a small file."""
 
     def read_part(start: int, size: int) -> bytes:
         return raw[start : start + size] if len(raw) >= file.size else files.read_part(file.path, start, size)
@@ -187,22 +191,22 @@ def _open_end(files: HeadReader, file: InputFile, raw: bytes, head: FileHead, ma
 
 
 def can_cut(path: str, head: FileHead) -> bool:
-    """Whether a plain file may be cut at its separators by several tasks, with the records of `streams.cut_stream`.
+    """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_stream`.
 
-    The rule is that of Spark's text source, for every engine, so that all read a file alike. The source passes over
-    hidden names and decodes by the ending of a name. A line end in UTF-16 is two bytes that may also lie across two
-    characters, and would be cut there.
+    The rule is that of Spark's text source, for every engine, so that all read a file alike. That source skips hidden
+    names and decompresses by the ending of a name. In UTF-16 the two bytes of a line end may also be halves of two
+    characters, and the source would cut there.
     """
     is_misread = head.is_by_line and head.encoding.startswith("utf-16")
     return not (is_misread or is_hidden(path) or is_decoded(path) or head.format.kind in CONTAINERS)
 
 
 def is_hidden(path: str) -> bool:
-    """Whether Spark's own sources pass over a file because of its name."""
+    """Return whether Spark's own sources skip a file because of its name."""
     name = path.rpartition("/")[2]
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 def is_decoded(path: str) -> bool:
-    """Whether Spark's text source would decode a file because of its name."""
+    """Return whether Spark's text source would decompress a file because of its name."""
     return path.lower().endswith(DECODED)

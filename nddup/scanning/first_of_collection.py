@@ -1,8 +1,8 @@
-"""`input.limit`: the first records of a collection, for a first try.
+"""`input.limit`: the first records of a collection, for a first trial.
 
     limit_collection   a collection, a number -> the collection of its first files; the last of them ends early
 
-The records are counted once, before the run: every later pass then finds the same ones, on either engine.
+The records are counted once, before the run, so that every later pass finds the same records, on either engine.
 """
 
 import io
@@ -23,25 +23,25 @@ class Reader(Protocol):
     """Opens files for an engine (`collection.Files`)."""
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes of a file from a place, as stored; fewer where it ends. Raises NddupError."""
+        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
 
 
 def limit_collection(reader: Reader, collection: Collection, most: int, limits: Limits) -> Collection:
-    """The first `most` records and rejects of a collection, in its order; a file without any counts as one.
+    """Limit a collection to its first `most` records and rejects; a file without any counts as one.
 
     Args:
         reader: opens the files.
         collection: all files.
         most: at least 1.
-        limits: of a record, and of what a compressed file may expand to.
+        limits: limits on a record, and on the expansion of a compressed file.
 
     Returns:
-        The files up to that record. The file in which it lies is read from its start by one task, and ends with it.
+        The files up to the last of these records. The file that holds it is read from its start by one task, up to it.
 
     Raises:
         NddupError: if a file cannot be read.
 
-    Cost: the records are read once, by this process.
+    Cost: these records are read once, by this process.
     """
     known = {entry.file.source: (group.head, entry) for group in collection.groups for entry in group.files}
     left, kept, cut = most, [], None
@@ -49,7 +49,7 @@ def limit_collection(reader: Reader, collection: Collection, most: int, limits: 
         if left <= 0:
             break
         kept.append(file)
-        if file.source not in known:  # it could not be begun: one reject
+        if file.source not in known:  # it could not be read at all: one reject
             left -= 1
             continue
         head, entry = known[file.source]
@@ -65,7 +65,7 @@ def limit_collection(reader: Reader, collection: Collection, most: int, limits: 
 
 
 def _end_early(collection: Collection, cut: ListedFile) -> Collection:
-    """The same with one file read from its start up to a record."""
+    """Return the collection with one file read from its start up to `cut.records` records."""
     groups = [
         Group(group.head, group.is_whole, tuple(cut if entry.file == cut.file else entry for entry in group.files))
         for group in collection.read_whole({cut.file.source}).groups
@@ -84,7 +84,7 @@ def _open(reader: Reader, entry: ListedFile) -> BinaryIO:
 
 
 class _Parts(io.RawIOBase):
-    """The bytes of a file, by its parts."""
+    """A file as a seekable stream of bytes, read with `Reader.read_part`."""
 
     def __init__(self, reader: Reader, path: str, size: int) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
-"""What the first records of a collection say of the settings, before a run: paths that name nothing, ids that lack.
+"""Check the settings against the first records of a collection, before a run: paths that match nothing, missing ids.
 
-require_paths    refuse `input.id` and `input.content` where no first record of any file has them
-require_columns  refuse Parquet in which no column is the text
-suggest_id       the field that could be the id, where none was found
+require_paths    refuse `input.id` or `input.content` if no record at the start of any file has it
+require_columns  refuse Parquet files in which no column is the text
+require_policy   refuse a column of the keep policy if no record at the start of any file has it
+note_ids         a message about a file without ids, with the field that could be the id
 """
 
 import io
@@ -24,40 +25,40 @@ from nddup.scanning.input_files import InputFile
 from nddup.scanning.whole_files import StoredFile, read_file
 
 RECORDS, FILES = 100, 100
-"""Records of a file, and files, that are looked at: the first that has the path ends the search."""
+"""Most records per file, and most files, that are examined; the first record with the path ends the search."""
 
 START_BYTES = 1 << 18
-"""Expanded bytes of a file in which its first records are looked for; of stored ones, as many."""
+"""Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""
 
 WITHOUT_PATHS = ("warc", "html", "text")
-"""Formats whose records say their ids and texts themselves."""
+"""Formats without paths: they define where the id and the text are."""
 
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
-"""Endings of the names of fields that may be ids."""
+"""Endings of field names that suggest an id."""
 
 
 class Reader(Protocol):
     """Opens files for an engine (`collection.Files`)."""
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes of a file from a place, as stored; fewer where it ends. Raises NddupError."""
+        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
 
 
 def require_paths(
     reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, id_: str | None, content: str | None
 ) -> None:
-    """Refuse a path that the user set, and that no record at the start of any file has.
+    """Refuse a path that the user set if no record at the start of any file has it.
 
     Args:
         reader: opens the files.
-        files: each with its head, in order; the first `FILES` are looked at.
-        id_: `input.id`, None where not set.
-        content: `input.content`.
+        files: each with its head, in order; the first `FILES` are examined.
+        id_: `input.id`; None if not set.
+        content: `input.content`; None if not set.
 
     Raises:
-        ConfigError: it names the setting, a file, and the fields that its first record has.
+        ConfigError: naming the setting, a file, and the fields of its first record.
 
-    Cost: nothing where neither is set; else the start of files up to the first that has both.
+    Cost: nothing if neither is set; else the starts of files are read until both paths have been found.
     """
     waiting = {name: path for name, path in (("id", id_), ("content", content)) if path}
     seen = ""
@@ -75,17 +76,17 @@ def require_paths(
 
 
 def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, content: str | None) -> None:
-    """Refuse a collection of Parquet files in whose columns no text is found: their heads do not tell the columns.
+    """Refuse a collection of Parquet files in which no column looks like the text. Their heads do not hold the columns.
 
     Args:
         reader: opens the files.
-        files: each with its head; the first `FILES` are looked at.
-        content: `input.content`; where it is set, `require_paths` has looked.
+        files: each with its head; the first `FILES` are examined.
+        content: `input.content`; if it is set, `require_paths` checks the columns.
 
     Raises:
-        ConfigError: it names a file, its columns, and the setting.
+        ConfigError: naming a file, its columns, and the setting.
 
-    Cost: the metadata of Parquet files up to the first that has a text.
+    Cost: the metadata of Parquet files is read up to the first that has a text.
     """
     refused = None
     for file, head in islice(files, FILES):
@@ -103,7 +104,7 @@ def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]],
 
 
 def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str]) -> None:
-    """Refuse a column of the keep policy that no record at the start of any file has.
+    """Refuse a column of the keep policy if no record at the start of any file has it.
 
     Args:
         reader: opens the files.
@@ -111,7 +112,7 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
         paths: the columns, as the user wrote them.
 
     Raises:
-        ConfigError: it names the column, a file, and the fields that its first record has.
+        ConfigError: naming the column, a file, and the fields of its first record.
     """
     waiting, seen = dict.fromkeys(range(len(paths))), ""
     for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_PATHS), FILES):
@@ -130,13 +131,13 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
 
 
 def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
-    """Which of the paths, by setting, the first records of a file have; None if the file gives no record to tell."""
+    """Return the settings whose paths the first records of a file have; None if it has no record to check."""
     if head.format.kind == "parquet":
         columns = fields_of(reader, file, head)
         parts = {name: {part.strip() for part in path.split("+")} for name, path in paths.items()}
         return {name for name, wanted in parts.items() if wanted <= set(columns)} if columns else None
 
-    # A damaged start says nothing of the paths.
+    # A damaged start says nothing about the paths.
     found = read_first(reader, file, head)
     told = [record for record in found if isinstance(record, Record) or record.reason == "no content"]
     if not told:
@@ -146,15 +147,15 @@ def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[st
 
 
 def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
-    """A line on the first file in which no id was found; None where the first `FILES` have one.
+    """Return a message about the first file in which no id was found; None if the first `FILES` files have ids.
 
-    Cost: nothing where the format of a file names its id; else the start of a file, of Parquet its metadata.
+    Cost: nothing if the format of a file names its id; else its start, or the metadata of Parquet, is read.
     """
     for file, head in islice(files, FILES):
         if head.format.kind in WITHOUT_PATHS or (head.format.id and head.format.kind != "parquet"):
             continue
         fields = fields_of(reader, file, head)
-        if not fields:  # damaged: the run says so
+        if not fields:  # damaged: the run reports it
             continue
         if head.format.kind == "parquet" and (head.format.id or first_of(ID_NAMES, fields)):
             continue
@@ -167,7 +168,7 @@ def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str
 
 
 def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record | Reject]:
-    """The records in the first bytes of a file, `RECORDS` at most, but for one that these bytes cut. Not of Parquet."""
+    """Read at most `RECORDS` records in the first bytes of a file, without one cut at their end. Not for Parquet."""
     raw = reader.read_part(file.path, 0, START_BYTES)
     start = expand_head(raw, START_BYTES)
     stored = StoredFile(file.source, "", len(start), partial(io.BytesIO, start))
@@ -177,7 +178,10 @@ def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record |
 
 
 def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
-    """The names of the fields that the first record of a file has: keys, columns, or children and attributes."""
+    """Return the names of the fields of a file's first record: keys, columns, or children and attributes.
+
+    Empty for a damaged file.
+    """
     kind = head.format.kind
     try:
         if kind == "parquet":
@@ -190,11 +194,11 @@ def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
         shape = scan(start)
         return shape.fields(next(element.path for element in shape.elements if element.tag == head.tag))
     except (NddupError, pa.ArrowException, OSError, ValueError, StopIteration, IndexError, struct.error):
-        return []  # a damaged file is told by the run itself
+        return []  # the run itself reports a damaged file
 
 
 def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:
-    """The columns of a Parquet file, from its end: the metadata, their length in 4 bytes, and PAR1."""
+    """Read the columns of a Parquet file from its end: the metadata, their length in 4 bytes, and PAR1."""
     (size,) = struct.unpack("<I", reader.read_part(file.path, file.size - 8, 4))
     tail = reader.read_part(file.path, max(0, file.size - 8 - size), size + 8)
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for Parquet

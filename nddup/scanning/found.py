@@ -1,4 +1,4 @@
-"""What is found in files: records and rejects with their places, and the protocol of what makes a table of them."""
+"""Records and rejects found in files, with their places, and the protocol of consumers that make a table of them."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
@@ -12,17 +12,17 @@ from nddup.table_types import Table
 Batches = Iterator[pa.RecordBatch]
 
 BATCH_BYTES, BATCH_RECORDS = 16 << 20, 1_000
-"""Content and records that are handed on together, and sketched in one call."""
+"""Bytes of content, and records, that are passed on together and sketched in one call."""
 
 LEAST_EXPANSION = 1 << 30
-"""Bytes that any compressed file may expand to: a small one may be very regular."""
+"""Bytes to which any compressed file may expand: a small file may be very regular."""
 
 
 class Found(NamedTuple):
-    """A record, or the reject that stands for it, at its place: the `seq`-th (from 0) of a split of a source.
+    """A record, or the reject that stands for it, and its place: number `seq` (from 0) in a split of a source.
 
-    A split is the offset where a part of the file starts; a file read from its start is one split, 0. `chunk` is the
-    bytes between two separators that held the record; it is empty where the format has no separator.
+    A split is the offset at which a part of the file starts; a file read from its start is one split, 0. `chunk` holds
+    the bytes between two separators that contained the record; it is empty if the format has no separator.
     """
 
     source: str
@@ -39,28 +39,28 @@ class Limits(NamedTuple):
     max_expansion: int
 
     def most_expanded(self, stored: int) -> int:
-        """The bytes that a compressed file of so many stored bytes may expand to."""
+        """Return the bytes to which a compressed file of `stored` bytes may expand."""
         return max(stored * self.max_expansion, LEAST_EXPANSION)
 
 
 class Consumer(Protocol):
-    """Makes the rows of one table from found records. An engine sends it to its workers, so it can be pickled."""
+    """Makes the rows of one table from found records. An engine sends it to its workers, so it must be picklable."""
 
     @property
     def table(self) -> Table:
-        """The table it makes rows of."""
+        """The table whose rows it makes."""
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """The rows of one task.
+        """Yield the rows of one task.
 
         Args:
-            found: everything the task reads, a list at a time, in order.
-            head: of the files, which all share it; None for texts that were given.
+            found: everything the task reads, one list at a time, in order.
+            head: the head that all files of the task share; None for texts passed in (`given_texts`).
         """
 
 
 def in_batches(found: Iterable[Found]) -> Iterator[list[Found]]:
-    """Lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; no list is empty."""
+    """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty."""
     held: list[Found] = []
     size = 0
     for one in found:

@@ -1,4 +1,4 @@
-"""Documents given as a table of ids and texts -> records, as if they had been read from files."""
+"""Documents passed in as a table of ids and texts -> records, as if they had been read from files."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,14 +8,14 @@ from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.scanning.found import Found
 
 COLUMNS = ("source", "split", "seq", "doc_id", "text")
-"""The columns of TEXTS that are read."""
+"""Columns of TEXTS that are read."""
 
 
 def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Found]]:
-    """The records of given documents, a list a batch. A null id or text is a reject, as is one that is not UTF-8.
+    """Yield the records of documents passed in, one list per batch. A null or non-UTF-8 id or text is a reject.
 
     Args:
-        batches: of TEXTS. Spark's strings may hold any bytes, so each value is decoded by itself.
+        batches: of TEXTS. Spark's strings may hold any bytes, so each value is decoded separately.
     """
     for batch in batches:
         places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
@@ -25,7 +25,7 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Found]]:
 
 
 def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
-    """A record of an id and a text, or a reject that names the first of them that cannot be used."""
+    """Make a record of an id and a text, or a reject for the first of them that cannot be used."""
     start = excerpt(text or b"")
     if doc_id is None:
         return Reject("no id", "the id is null", start)

@@ -1,4 +1,4 @@
-"""The files below the INPUT paths of a run: which are left out, and what each is called in the tables."""
+"""The files below the INPUT paths of a run: which are skipped, and the name of each in the tables."""
 
 import re
 from collections.abc import Mapping
@@ -8,20 +8,20 @@ from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 
 RUN = "_RUN.json"
-"""The file that tells a run's folder: below an INPUT such a folder holds results, not documents."""
+"""The file that marks the folder of a run: below an INPUT such a folder holds results, not documents."""
 
 BESIDE = re.compile(
     r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
     re.IGNORECASE,
 )
-"""Names of files that stand beside a collection. Inside a folder they are skipped; named on their own they are read."""
+"""Names of files that accompany a collection. Inside a folder they are skipped; as an INPUT they are read."""
 
 BESIDE_WHY = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
-"""Why such a file is skipped, for people; up to the semicolon in a summary."""
+"""Why such a file is skipped, as a message; a summary shows it up to the semicolon."""
 
 
 def is_note(path: str) -> bool:
-    """Whether a file that stands beside a collection is a text that may be a document: Markdown, but no README."""
+    """Return whether a file named as in `BESIDE` may be a document: Markdown, but not a README, licence or the like."""
     name = path.rpartition("/")[2].lower()
     return name.endswith(".md") and not name.startswith(
         ("readme", "license", "licence", "notice", "copying", "changelog")
@@ -29,7 +29,7 @@ def is_note(path: str) -> bool:
 
 
 def missing_input(text: str) -> ConfigError:
-    """The error for an INPUT that is not there; a wildcard or a `~` that the shell left is named as the reason."""
+    """Make the error for a missing INPUT; it explains a wildcard or a `~` that the shell did not expand."""
     quoted = ""
     if set("*?[") & set(text):
         quoted = "; wildcards are taken literally: leave out the quotes, or name the folder"
@@ -42,8 +42,11 @@ def missing_input(text: str) -> ConfigError:
 class InputFile:
     """One collection file.
 
-    `path` is where the engine opens it: a URI for Spark, a path of the machine for the engine without Spark. `source`
-    is its name in the tables, `size` its stored bytes, `modified` milliseconds of its file system's clock.
+    Attributes:
+        path: how the engine opens it: a URI for Spark, a local path for the engine without Spark.
+        source: its name in the tables.
+        size: stored bytes.
+        modified: time of its last change, in milliseconds of its file system's clock.
     """
 
     path: str
@@ -54,7 +57,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of all inputs, sorted by source; the files left out, each with why; the inputs given twice."""
+    """The files of all inputs, sorted by source; the skipped files, each with the reason; the repeated inputs."""
 
     files: tuple[InputFile, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -62,13 +65,14 @@ class Listing:
 
 
 def distinct_sources(paths: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """The name of each file in the tables: its path below its INPUT, lengthened by parent folders where two agree.
+    """Name each file for the tables: its path below its INPUT, with parent folders added where two names are equal.
 
     Args:
         paths: file -> (the folder its name is relative to, its full path), both decoded and without a `/` at the end.
 
     Returns:
-        File -> source. Files that no parent folder tells apart, in different file systems, keep their whole address.
+        File -> source. Files that all parent folders do not distinguish, in different file systems, keep their whole
+        address, without any login in it.
 
     Example:
         >>> distinct_sources({"a": ("/x/2019", "/x/2019/1.xml"), "b": ("/x/2020", "/x/2020/1.xml")})
@@ -90,6 +94,6 @@ def distinct_sources(paths: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def _lengthened(base: str, path: str, parents: int) -> str:
-    """A path relative to its base, with so many of the base's last folders before it."""
+    """Return a path relative to its base, preceded by the last `parents` folders of the base."""
     folders = base.split("/")
     return "/".join([*folders[len(folders) - parents :], path[len(base) :].lstrip("/")])

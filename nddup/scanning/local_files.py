@@ -1,10 +1,10 @@
-"""Files of this machine, read in the process that asks: what an engine without Spark calls in its workers.
+"""Local files, read in the calling process: the functions that an engine without Spark calls in its workers.
 
     scan_files    whole files, one after another  -> the rows of a consumer
-    cut_file      a plain file                    -> parts of so many bytes
+    cut_file      a plain file                    -> parts of equal size in bytes
     scan_part     one part                        -> the rows of a consumer
 
-The parts of a file, in order, give the records and rejects that the whole file gives.
+The parts of a file, in order, give the same records and rejects as the whole file.
 """
 
 import io
@@ -31,16 +31,17 @@ class FilePart(NamedTuple):
 
 
 def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
-    """The rows of whole files: of any format, compressed or not.
+    """Yield the rows of whole files, of any format, compressed or not.
 
     Args:
-        entries: files that share a head, as one task reads them; `file.path` is a path of this machine.
+        entries: files that share a head, as one task reads them; `file.path` is a local path.
         head: their head.
-        consumer: what makes the rows.
-        limits: of a record, and of what a compressed file may expand to.
+        consumer: makes the rows.
+        limits: limits on a record, and on the expansion of a compressed file.
 
     Yields:
-        Batches of `consumer.table`. A file that cannot be opened or read on is a reject; it is never an exception.
+        Batches of `consumer.table`. A file that cannot be opened, or not read to its end, is a reject, never an
+        exception.
     """
     files = (
         StoredFile(
@@ -56,7 +57,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
 
 
 def cut_file(entry: ListedFile, size: int) -> list[FilePart]:
-    """The parts of a plain file, `size` bytes each, the last one shorter; none of an empty file.
+    """Divide a plain file into parts of `size` bytes, the last one maybe shorter; none for an empty file.
 
     Example:
         >>> from nddup.scanning.input_files import InputFile
@@ -69,7 +70,7 @@ def cut_file(entry: ListedFile, size: int) -> list[FilePart]:
 
 
 def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
-    """The rows of one part of a plain file, whose group is not `is_whole`.
+    """Yield the rows of one part of a plain file, whose group is not `is_whole`.
 
     Yields:
         Batches of `consumer.table`; `split` is the start of the part, `seq` counts its records from 0.
@@ -83,13 +84,13 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Limits
 
 
 def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found]:
-    """The records of a part.
+    """Yield the records of a part.
 
-    Its first record begins behind the first separator that begins in the part, or with the file. Its last record ends
-    at the first separator that begins behind the part, or with the file.
+    Its first record begins after the first separator that begins in the part, or at the start of the file. Its last
+    record ends at the first separator that begins after the part, or at the end of the file.
 
     Raises:
-        OSError: if the file cannot be opened: it was there when its head was read.
+        OSError: if the file cannot be opened, although its head was read before.
     """
     unit = 2 if head.encoding.startswith("utf-16") else 1
     with open_local(part.path) as file:
@@ -109,18 +110,18 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found
 
 
 def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) -> int | None:
-    """Where the first separator at or after a place begins; None if there is none.
+    """Find where the first separator at or after a place begins; None if there is none.
 
     Args:
-        file: that can seek; it is left somewhere else.
+        file: seekable; its position changes.
         start: a place.
         separator: not empty.
-        unit: bytes of a code unit, 2 in UTF-16: a separator lies on a whole one.
+        unit: bytes per code unit, 2 in UTF-16: separators begin at multiples of it.
 
-    Cost: reads to the separator, in pieces of `PIECE` bytes. Memory: two pieces.
+    Cost: reads up to the separator, in pieces of `PIECE` bytes. Memory: two pieces.
     """
     file.seek(start)
-    held, offset = b"", start  # of held[0] in the file
+    held, offset = b"", start  # offset: place of held[0] in the file
     while piece := file.read(PIECE):
         held += piece
         at = held.find(separator)
@@ -129,19 +130,19 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
         if at >= 0:
             return offset + at
 
-        tail = len(separator) - 1  # of a separator that may go on in the next piece
+        tail = len(separator) - 1  # bytes in which a separator may begin that continues in the next piece
         offset += max(0, len(held) - tail)
         held = held[-tail:] if tail else b""
     return None
 
 
 def open_local(path: str) -> BinaryIO:
-    """The bytes of a file of this machine, as stored. Raises OSError."""
+    """Open a local file, to read its bytes as stored. Raises OSError."""
     return open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 class _Range(io.RawIOBase):
-    """The bytes of an open file from where it stands up to a place; None: to its end."""
+    """The bytes of an open file from its position up to a place; to the end of the file if that is None."""
 
     def __init__(self, file: BinaryIO, end: int | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Paths of this machine, as they are given and as Java writes them."""
+"""Local paths, as the user writes them and as Java writes them."""
 
 import os
 import re
@@ -8,13 +8,13 @@ from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 
 PLAIN = "/-_.!~*'():@&=+$,;"
-"""What Java leaves as it is in the path of a URI, beside letters, digits and all that is not ASCII."""
+"""Characters that Java does not escape in the path of a URI, besides letters, digits and non-ASCII characters."""
 
 
 def local_path(path: str) -> str:
-    """A path of this machine from the root: of a path as it is given, or of a URI `file:/…`.
+    """Return the absolute local path of a path as the user writes it, or of a URI `file:/…`.
 
-    Folders are taken from the text alone: `a/../b` is `b`, wherever a link `a` leads.
+    The text alone decides: `a/../b` is `b`, even if `a` is a link.
 
     Raises:
         ConfigError: for a URI of another file system.
@@ -33,7 +33,7 @@ def local_path(path: str) -> str:
 
 
 def uri_of(path: str) -> str:
-    """A path from the root as the URI that Java makes of it, `file:/…`.
+    """Return the URI `file:/…` that Java makes of an absolute path.
 
     Example:
         >>> uri_of("/tmp/a b[1]/роза%.xml")
@@ -43,7 +43,7 @@ def uri_of(path: str) -> str:
 
 
 def _quoted(character: str) -> str:
-    """Java leaves what is not ASCII, unless it is a blank or a control."""
+    """Escape a character as Java does, which keeps non-ASCII characters except blanks and controls."""
     if character.isascii():
         return quote(character, safe=PLAIN)
     return quote(character) if character.isspace() or not character.isprintable() else character

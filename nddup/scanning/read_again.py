@@ -1,8 +1,8 @@
-"""Records read a second time, for their content or their text. Three consumers.
+"""Three consumers that read records a second time, for their content or their text.
 
 Contents   found records -> CONTENTS       the kept documents, to be written
-Texts      found records -> FOUND_TEXTS    the texts that a person is shown, or that are compared by edit distance
-Tokens     found records -> TOKENS         the texts that confirm pairs, as numbers
+Texts      found records -> FOUND_TEXTS    the texts that are shown to a person, or compared by edit distance
+Tokens     found records -> TOKENS         the texts that confirm pairs, as token hashes
 """
 
 from collections.abc import Iterable
@@ -25,16 +25,16 @@ from nddup.working_tables import CONTENTS, FOUND_TEXTS, TOKENS
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of every record under its place, decoded, its markup kept. Rejects are left out.
+    """The decoded content of every record, with its markup, keyed by the record's place. Rejects are left out.
 
-    Of JSON lines the line is there too, as it came, so that a kept document can be written with all its keys.
+    For JSON lines the original line is included, so that a kept document can be written with all its keys.
     """
 
     charset: str | None
     table: ClassVar[Table] = CONTENTS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """CONTENTS, a batch a list."""
+        """Yield CONTENTS, one batch per list."""
         encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
         for some in found:
             read = [one for one in some if isinstance(one.record, Record)]
@@ -52,15 +52,15 @@ class Contents:
 
 @dataclass(frozen=True)
 class Texts:
-    """The text of records under their source and the fingerprint of their content.
+    """The text of records, keyed by their source and the fingerprint of their content.
 
-    A record is known again by these two and not by its place. So it does not matter how a file is split the second
-    time, and a file that changed gives no text instead of a wrong one.
+    These two identify a record, not its place. So it does not matter how a file is split the second time, and a file
+    that has changed gives no text instead of a wrong one.
 
     Args:
-        rule: which text.
-        fingerprints: of the contents that are wanted; None takes every record. Of the others no text is made.
-        characters: so many of each text are taken; None takes all.
+        rule: how the text is extracted.
+        fingerprints: fingerprints of the wanted contents; None for all. No text is made of the others.
+        characters: most characters of each text; None for all.
     """
 
     rule: TextRule
@@ -69,7 +69,7 @@ class Texts:
     table: ClassVar[Table] = FOUND_TEXTS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """FOUND_TEXTS, a batch a list; a batch may be empty."""
+        """Yield FOUND_TEXTS, one batch per list; a batch may be empty."""
         del head
         for some in found:
             sources, marks, texts = [], [], []
@@ -87,13 +87,13 @@ class Texts:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The token hashes of records under the fingerprint of their sequence.
+    """The token hashes of records, keyed by the fingerprint of their sequence.
 
-    So a file that changed gives no tokens instead of wrong ones, and records of equal texts are not told apart.
+    So a file that has changed gives no tokens instead of wrong ones, and records with equal tokens have one key.
 
     Args:
-        rule: which text.
-        contents: fingerprints of the contents that are wanted; None takes every record. Others are not tokenised.
+        rule: how the text is extracted.
+        contents: fingerprints of the wanted contents; None for all. Other records are not tokenised.
     """
 
     rule: TextRule
@@ -101,7 +101,7 @@ class Tokens:
     table: ClassVar[Table] = TOKENS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """TOKENS, a batch a list; a batch may be empty."""
+        """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
         for some in found:
             texts = [

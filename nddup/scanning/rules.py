@@ -1,4 +1,4 @@
-"""How a record becomes text, and the text a sketch. The rules travel to the workers with their consumers."""
+"""Rules by which a record becomes text, and the text a sketch. Consumers carry them to the workers."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,28 +11,32 @@ if TYPE_CHECKING:  # `inspect` reads texts and makes no sketches
 
 @dataclass(frozen=True)
 class TextRule:
-    """Which text of a record counts; see `nddup.reading.records.read_text`."""
+    """How the text of a record is extracted; see `nddup.reading.records.read_text`."""
 
     markup: Markup = "auto"
     charset: str | None = None
     part: Part = "all"
 
     def read(self, record: Record) -> PlainText:
-        """The plain text of a record, and how much of it could not be decoded."""
+        """Return the plain text of a record, and how much of it could not be decoded."""
         return read_text(record, self.charset, self.markup, self.part)
 
     def read_encoded(self, record: Record) -> EncodedText:
-        """Likewise, in UTF-8."""
+        """Do as `read`, with the text in UTF-8."""
         return read_encoded(record, self.charset, self.markup, self.part)
 
 
 @dataclass(frozen=True)
 class SketchRule:
-    """How a record becomes a sketch. Two sketches compare only if equal recipes made them from equal texts.
+    """How a record becomes a sketch. Sketches are comparable only if equal recipes made them from texts of equal rules.
 
-    A text of fewer than `min_tokens` tokens is a reject. `left_out` are the ids of shingles that are passed over,
-    `lexicon` those of the terms that are taken: bytes of ascending uint64, because bytes are pickled fast. `by_text`:
-    documents are one node only if their token sequences are equal, so these get a fingerprint too.
+    Attributes:
+        recipe: how a text becomes a sketch.
+        text: how a record becomes a text.
+        min_tokens: a text of fewer tokens is a reject.
+        left_out: ids of the shingles that are ignored, as the bytes of ascending uint64, which are fast to pickle.
+        lexicon: ids of the terms that are used, in the same form.
+        by_text: whether documents are one node only if their token sequences are equal; then these get a fingerprint.
     """
 
     recipe: "Recipe"

@@ -1,7 +1,7 @@
-"""Found records -> RECORDS: text, sketch and fingerprints of each. A consumer.
+"""A consumer: found records -> RECORDS, each a sketch with fingerprints, or a reject.
 
-Python touches a record a few times (parser, charset, markup) and never a token: tokenising, shingling and selecting
-are one compiled call over the texts of a batch (`nddup.sketching.min_s`).
+Python code handles a record a few times (parser, charset, markup) and never a token: tokenising, shingling and
+selecting are one compiled call over the texts of a batch (`nddup.sketching.min_s`).
 """
 
 from collections.abc import Iterable
@@ -47,12 +47,12 @@ class _Row(NamedTuple):
 
 
 PLAIN = tuple(name for name in _Row._fields if name != "text")
-"""The columns of RECORDS that are the values of `_Row`; the others come from the sketches."""
+"""The columns of RECORDS with values from `_Row`; the others come from the sketches."""
 
 
 @dataclass(frozen=True)
 class SketchRecords:
-    """One row a record: a document with its sketch, or a reject with its reason.
+    """Makes one row per record: a document with its sketch, or a reject with its reason.
 
     A record of fewer than `rule.min_tokens` tokens becomes a reject `short`; it keeps its fingerprints and its sketch.
     """
@@ -61,7 +61,7 @@ class SketchRecords:
     table: ClassVar[Table] = RECORDS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """RECORDS, a batch a list."""
+        """Yield RECORDS, one batch per list."""
         del head
         for some in found:
             rows = [_row_of(one, self.rule) for one in some]
@@ -72,7 +72,7 @@ class SketchRecords:
 
 
 def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule) -> Sketches:
-    """The sketches of texts, as of `text_buffers`, in one call of the kernel that the recipe asks for."""
+    """Make the sketches of texts (`data` and `bounds` as in `text_buffers`), in one call of the recipe's kernel."""
     if rule.recipe.words is not None:
         return sketcher_of(rule.recipe.words, rule.lexicon).sketch(data, bounds)
     return make_sketches(data, bounds, rule.recipe, np.frombuffer(rule.left_out, np.uint64))
@@ -88,7 +88,7 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
         *place,
         record.doc_id,
         record.url,
-        # A plain text is its own content: it is encoded once for both.
+        # A text that is the unchanged content is encoded only once.
         fingerprint_bytes(text.text) if text.is_content else content_fingerprint(record),
         text.replaced,
         record.policy or None,
@@ -100,7 +100,7 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
 
 
 def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Row]:
-    """The rows, those of documents with too few tokens as rejects."""
+    """Turn the rows of documents with too few tokens into rejects, in place; return the rows."""
     for i in np.flatnonzero(made.n_tokens < min_tokens):
         if rows[i].reason is None:
             detail = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
@@ -109,8 +109,9 @@ def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Ro
 
 
 def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, sequences: list[bytes] | None) -> pa.RecordBatch:
-    """RECORDS of rows and their sketches, in the same order; with the fingerprints of their tokens, where texts confirm
-    pairs: documents then collapse by these.
+    """Make RECORDS of rows and their sketches, in the same order.
+
+    `sequences` are the fingerprints of the token sequences if texts confirm pairs: then documents are grouped by these.
     """
     kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
     columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
@@ -128,7 +129,7 @@ def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, sequences: list[b
 
 
 def _signatures(made: Sketches) -> pa.Array:
-    """The signatures as a list column, by slot; null where the kind has none, or the text no token."""
+    """Return the signatures as a list column, by slot; null if the kind has none, or the sketch is empty."""
     if made.signatures is None:
         return pa.nulls(len(made.n_tokens), pa.list_(pa.int64()))
     has_one = np.diff(made.offsets) > 0
@@ -138,7 +139,7 @@ def _signatures(made: Sketches) -> pa.Array:
 
 
 def fingerprint_sketches(made: Sketches, recipe: Recipe) -> list[bytes]:
-    """BLAKE2b-128 of each sketch: equal sketches, and only they, are equal. A modulus that varies is part of it."""
+    """Return the BLAKE2b-128 of each sketch, equal for equal sketches only. It covers the modulus if that varies."""
     data = memoryview(made.ids.tobytes())
     ends = pairwise((made.offsets * 8).tolist())
     if KINDS[recipe.kind].estimate != "levels":

@@ -1,4 +1,4 @@
-"""A list of texts as the two arrays that the compiled kernels read."""
+"""A list of texts as two arrays, as the compiled kernels read it."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 
 def text_buffers(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts as UTF-8, one after another, and where each begins and ends.
+    """Concatenate texts as UTF-8, with the bounds of each.
 
     Returns:
-        Shape (bytes,) uint8, and (n + 1,) int64: text i is `data[bounds[i]:bounds[i + 1]]`. Of no texts, no bytes and
+        Shape (bytes,) uint8, and (n + 1,) int64: text i is `data[bounds[i]:bounds[i + 1]]`. For no texts, no bytes and
         one bound.
 
     Raises:
@@ -22,7 +22,7 @@ def text_buffers(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 def join_encoded(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """As `text_buffers`, of texts that are UTF-8 already. Cost: one copy."""
+    """Concatenate texts that are already UTF-8; returns as `text_buffers`. Cost: one copy."""
     bounds = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
     return np.frombuffer(b"".join(texts), np.uint8), bounds

@@ -1,4 +1,4 @@
-"""Which documents' texts are read again for a report: a few of each cluster, in bounded files."""
+"""Choose the documents whose texts are read again for a report: a few per cluster, in files of bounded size."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,35 +6,35 @@ from itertools import groupby
 from typing import Any
 
 LARGEST = 100
-"""Largest clusters whose texts come before those of the sample."""
+"""Number of largest clusters whose texts come before those of the sample."""
 
 CHARACTERS = 20_000
-"""Most characters stored of a text for the report; the rest is cut."""
+"""Most characters of a text that are stored for the report; the rest is cut."""
 
 EACH = 8
-"""Documents of a cluster whose text is stored."""
+"""Documents per cluster whose text is stored."""
 
 
 @dataclass(frozen=True)
 class TextChoice:
-    """Documents whose text is stored: doc_id -> (source, fingerprint of the content); the clusters they are of."""
+    """Documents whose text is stored: doc_id -> (source, fingerprint of the content); and their clusters."""
 
     documents: Mapping[str, tuple[str, bytes]]
     clusters: Sequence[str]
     beyond_files: int
-    """Clusters left out because their files would pass the bytes that are read again."""
+    """Clusters left out because their files would exceed the bytes to be read again."""
 
 
 def add_pairs(
     choice: TextChoice, rows: Iterable[Mapping[str, Any]], sizes: Mapping[str, int], *, most_bytes: int
 ) -> TextChoice:
-    """Add both documents of some pairs, as long as the files that hold them are not too large together.
+    """Add both documents of each pair for which the files that hold all chosen documents stay small enough.
 
     Args:
-        choice: what is chosen already.
-        rows: of the pairs: `doc_a`, `source_a`, `content_a`, and the same of b.
+        choice: the documents already chosen.
+        rows: the pairs, with `doc_a`, `source_a`, `content_a` (the content's fingerprint), and the same for b.
         sizes: stored bytes of each source.
-        most_bytes: of the files that hold all documents, together.
+        most_bytes: most stored bytes of all files that hold the documents.
     """
     documents = dict(choice.documents)
     files = {source for source, _ in documents.values()}
@@ -48,13 +48,13 @@ def add_pairs(
 
 
 def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int, most_bytes: int) -> TextChoice:
-    """Take whole clusters in their order while documents and files last.
+    """Choose whole clusters in their order, within limits on the number of documents and the size of their files.
 
     Args:
         rows: of SHOWN, in any order.
         sizes: stored bytes of each source.
-        most: documents.
-        most_bytes: of the files that hold them, together.
+        most: most documents.
+        most_bytes: most stored bytes of all files that hold them.
 
     Returns:
         The choice. A cluster is taken only if all its shown documents fit; clusters after one that does not are tried.

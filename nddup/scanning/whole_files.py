@@ -1,7 +1,7 @@
 """Files read from their start, each by one task -> the records in them.
 
-All files can be read so; compressed ones, containers (WARC, CSV, Parquet), pages, and files with a record too long to
-be cut can be read in no other way. Records are numbered in the file; there is one split, 0.
+All files can be read this way; compressed files, containers (WARC, CSV, Parquet), pages, and files with a record too
+long to be cut can be read in no other way. Records are numbered within the file; it is one split, 0.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +19,15 @@ from nddup.scanning.found import Found, in_batches
 
 
 class StoredFile(NamedTuple):
-    """A file as it is stored: its name in the tables, its compression, and the bytes it may expand to.
+    """A file as stored.
 
-    Of a file with `records`, so many are read; None: all.
-    `open` gives the stored bytes from the start; those of Parquet must be able to seek. It may raise OSError or
-    StoppedError, which become a reject of the file.
+    Attributes:
+        source: its name in the tables.
+        compression: empty for none.
+        most: the bytes to which it may expand.
+        open: returns the stored bytes from the start; seekable for Parquet. It may raise OSError or StoppedError, which
+            become a reject of the file.
+        records: how many records are read; None for all.
     """
 
     source: str
@@ -34,15 +38,15 @@ class StoredFile(NamedTuple):
 
 
 def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[Found]]:
-    """The records of files that share a head, one file after another; a list may hold records of several files.
+    """Yield the records of files that share a head, one file after another; a list may hold records of several files.
 
-    A file is opened when its turn comes, and closed before the next. Never raises for what is in a file.
+    A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
     """
     yield from in_batches(one for file in files for one in _found_in(file, head, max_record))
 
 
 def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Found]:
-    """The records of a file, numbered; where it is damaged, the reject says which record was the last good one."""
+    """Yield the records of a file, numbered; if it is damaged, the reject names the last good record."""
     last_good = ""
     for seq, (record, chunk) in enumerate(islice(read_file(file, head, max_record), file.records)):
         told = record
@@ -54,9 +58,9 @@ def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Fou
 
 
 def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
-    """The records of one file, in its order, each with its chunk (empty where the format has no separator).
+    """Yield the records of one file, in file order, each with its chunk (empty if the format has no separator).
 
-    Where reading cannot go on, the last reject says why: `unreadable`, `damaged`, `too large`.
+    If the file cannot be read further, the last item is a reject: `unreadable`, `damaged` or `too large`.
     """
     try:
         raw = file.open()
@@ -78,7 +82,7 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
 
 
 def read_stream(stream: Expanded, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
-    """The records of a stream that is cut at separators, each with its chunk (empty for a reject that has none)."""
+    """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one)."""
     unit = 2 if head.encoding.startswith("utf-16") else 1
     for chunk in cut_stream(stream, head.separator, max_record=max_record, unit=unit):
         if isinstance(chunk, Chunk):
