@@ -35,8 +35,8 @@ _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
 _BINARY = {
     b"PK\3\4": "a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or CSV",
     b"%PDF": "a PDF; convert it to text first",
-    b"\xd0\xcf\x11\xe0": "a document of Office; export it as text or CSV",
-    b"SQLite format 3": "a database of SQLite; export its table as CSV",
+    b"\xd0\xcf\x11\xe0": "a Microsoft Office document; export it as text or CSV",
+    b"SQLite format 3": "an SQLite database; export its table as CSV",
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
     b"Rar!": "a RAR archive; unpack it first",
 }
@@ -86,7 +86,7 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
         return "csv", "its name"
     if PAGE_NAME.search(name):
         return "html", "its name"
-    return ("html", "begins as a page") if _begins_as_page(head[:PAGE_BYTES]) else ("", "")
+    return ("html", "begins like a page") if _begins_as_page(head[:PAGE_BYTES]) else ("", "")
 
 
 def _begins_as_page(head: bytes) -> bool:
@@ -153,7 +153,7 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
     try:
         columns = next(csv.reader(io.StringIO(text, newline=""), **dialect_of(separator)), [])
     except csv.Error as error:
-        raise FormatError(f"its first line is no line of a table: {error}") from error
+        raise FormatError(f"its first line is not a row of a table: {error}") from error
 
     return FileHead(
         format=table_format(declared, [column.strip() for column in columns]),

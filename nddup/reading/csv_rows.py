@@ -219,7 +219,7 @@ def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> 
         return row
 
     n_lines = len(lines.row)
-    passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are passed over"
+    passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are skipped"
     told = f"a quote is not closed, or closed inside a field{_why_quoted(first, separator)}{passed}"
     return Reject("malformed", told, _excerpt(first))
 
@@ -260,7 +260,7 @@ def _counted_fields(row: list[str]) -> str:
 def _why_quoted(text: str, separator: str) -> str:
     """Explain a bad row whose cause is easily overlooked: a quote after a blank does not open a quoted value."""
     is_passed_over = len(separator) == 1 and _opens_after_blank(text, separator)
-    return "; a quote after a blank opens no quoted value" if is_passed_over else ""
+    return "; a quote after a blank does not open a quoted value" if is_passed_over else ""
 
 
 def _opens_after_blank(text: str, delimiter: str) -> bool:

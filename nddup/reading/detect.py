@@ -80,13 +80,13 @@ def read_head(
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
     if format in (None, "jsonl") and _ARRAY.match(text):
-        raise FormatError("a JSON array; JSON lines are read, a document a line: jq -c '.[]' FILE > FILE.jsonl")
+        raise FormatError("a JSON array; expected one JSON object per line: jq -c '.[]' FILE > FILE.jsonl")
     if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
         return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
 
     shape = scan(text)
     if not shape.elements:
-        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text takes each file as a document")
+        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text reads each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
     if given and FORMATS[name].has_own_charset:  # in the format detected, the setting is for the content, not the file
         encoding, mark = file_encoding(head, None)
@@ -146,7 +146,7 @@ def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
             return "trec", f"records <{names[0]}> with {'a DOCNO' if names[0] == 'DOC' else 'a NEWID'}"
         if element.path[-2:] == ("document", "docID"):
             return "romip", "records <document> with a docID"
-    return "xml", f"root <{root.tag}> of no format known by name"
+    return "xml", f"root <{root.tag}> belongs to no known format"
 
 
 def _complete(declared: Format, shape: Shape) -> Format:
@@ -245,7 +245,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     keys = keys_of(text.split("\n")[:100])
     if not keys and (not declared.content or _SPREAD.match(text)):
-        advice = "; JSON lines are read, a document a line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
+        advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content

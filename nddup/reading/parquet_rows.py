@@ -95,9 +95,9 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
     names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
         if schema.names.count(name) > 1:
-            raise FormatError(f"{schema.names.count(name)} columns of the name {name}")
+            raise FormatError(f"{schema.names.count(name)} columns named {name}")
         if pa.types.is_nested(schema.field(name).type):
-            raise FormatError(f"column {name} holds {schema.field(name).type}, which is no text")
+            raise FormatError(f"column {name} holds {schema.field(name).type}, which is not text")
     return declared, names
 
 
@@ -106,12 +106,12 @@ def _read_group(
 ) -> Iterator[tuple[Record | Reject, int | None]]:
     """Yield the rows of a row group with their numbers, then one reject for the rows that could not be decoded."""
     promised, read, reason = file.metadata.row_group(group).num_rows, 0, "damaged"
-    detail = "the pages end"
+    detail = "its pages end early"
 
     try:
         dictionary, mean = measure_values(file.metadata.row_group(group), raw, names)
         if max(dictionary, mean) > LARGEST * max_record:
-            reason, detail = "too large", f"values of up to {max(dictionary, mean):,} bytes, input.max_record is less"
+            reason, detail = "too large", f"values of up to {max(dictionary, mean):,} bytes, more than input.max_record"
         else:
             rows = 1 if dictionary > ROWS_BYTES else ROWS
             for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):

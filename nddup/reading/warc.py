@@ -129,7 +129,7 @@ def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
         window.drop(size)
     elif not window.fill(size):
         missing = size - len(window.held)
-        yield Reject("truncated", f"the file ends {missing:,} bytes before the record", excerpt(header))
+        yield Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
         window.drop(size)
     else:
         yield Chunk(bytes(window.held[:size]), is_last=False)
@@ -163,7 +163,7 @@ def _skip_to_record(window: Window) -> Reject:
         if at >= 0 or window.is_ended:
             step = at + 1 if at >= 0 else len(window.held)
             window.drop(step)
-            return Reject("malformed", f"{passed + step:,} bytes that begin no WARC record", begin)
+            return Reject("malformed", f"{passed + step:,} bytes that do not begin a WARC record", begin)
         step = max(len(window.held) - len(_START), 0)
         passed += step
         window.drop(step)

@@ -27,7 +27,7 @@ DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
 """The head of every file with the name of an HTML page: its bytes need not be examined."""
 
-TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; nothing else is there")
+TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; no file has another format")
 """The head of every text, in a collection of nothing but texts."""
 
 
@@ -128,7 +128,7 @@ def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
         compression = compression_of(raw)
         head = _find_head(files, file, raw, options)
         if head is None:
-            return Unread("damaged", f"nothing of it can be expanded ({compression})")
+            return Unread("damaged", f"none of it can be decompressed ({compression})")
 
         is_cut = not compression and can_cut(file.path, head)
         open_end = _open_end(files, file, raw, head, int(options.max_record)) if is_cut else -1

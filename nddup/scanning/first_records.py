@@ -162,7 +162,7 @@ def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str
         likely = [name for name in fields if name.lower().lstrip("@").endswith(LIKE_IDS)]
         address = head.format.url or first_of(URL_NAMES, fields)
         named = next(iter([address] if address else likely), None)
-        hint = f"; perhaps input.id={named}" if named else f" (its fields: {', '.join(fields)}); input.id names one"
+        hint = f"; perhaps input.id={named}" if named else f" (its fields: {', '.join(fields)}); set input.id to one"
         return f"{file.source}: no id found, using file#record{hint}"
     return None
 

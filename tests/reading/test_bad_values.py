@@ -89,8 +89,8 @@ def test_other_values_of_parquet_as_text() -> None:
 @pytest.mark.parametrize(
     ("columns", "detail"),
     [
-        (pa.table([["1"], ["a"], ["b"]], names=["id", "text", "text"]), "2 columns of the name text"),
-        (pa.table({"id": ["1"], "text": [["a"]]}), "column text holds list<element: string>, which is no text"),
+        (pa.table([["1"], ["a"], ["b"]], names=["id", "text", "text"]), "2 columns named text"),
+        (pa.table({"id": ["1"], "text": [["a"]]}), "column text holds list<element: string>, which is not text"),
     ],
 )
 def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: str) -> None:
@@ -152,7 +152,7 @@ def test_bad_quotes_on_every_line_are_read_in_linear_time() -> None:
     found = read(b"id,text\n" + b'a"b,"c\n' * 50_000 + b'x","y\n', "a.csv", limit=1 << 30)
 
     assert len(found) < 200
-    assert "lines are passed over" in found[-1].detail if isinstance(found[-1], Reject) else False
+    assert "lines are skipped" in found[-1].detail if isinstance(found[-1], Reject) else False
 
 
 def test_bytes_of_a_table_that_cannot_be_decoded_are_counted() -> None:

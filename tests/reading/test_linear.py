@@ -232,7 +232,7 @@ def test_a_table_whose_lines_end_in_returns() -> None:
 
     assert head is not None
     assert (head.format.id, head.format.content, head.separator) == ("id", ("text",), b";")
-    with pytest.raises(FormatError, match="no line of a table"):
+    with pytest.raises(FormatError, match="not a row of a table"):
         container_head(b"id," + b"a" * 200_000, "a.csv", None, {})
 
 

@@ -117,7 +117,7 @@ def test_what_is_said_wins_over_what_is_told() -> None:
         ([], "it holds no line"),
         (["# nothing"], "it holds no line"),
         (["one", "two"], "its lines have no two fields between tabs, semicolons, commas, blanks: 'one'"),
-        (["{broken"], "its first line looks like JSON and is none"),
+        (["{broken"], "its first line looks like JSON but is not valid"),
         (['{"x": 1}'], "its first line has neither two ids (id_a, id_b) nor members"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_reject_names_the_cause() -> None:
     """Where some rows have the blank and others have not."""
     wide, open_ended = read(b'id,text\n1, "a, b"\n2,"c"\n'), read(b'id,text\n1,a\n2, "c" d,"e\n')
 
-    why = "; a quote after a blank opens no quoted value"
+    why = "; a quote after a blank does not open a quoted value"
     assert [one.detail for one in wide if isinstance(one, Reject)] == [f"3 fields, expected 2{why}"]
     assert [one.detail for one in open_ended if isinstance(one, Reject)] == [
         f"a quote is not closed, or closed inside a field{why}"

@@ -17,7 +17,7 @@ from nddup.storage.local_storage import LocalStorage
 ROWS = [{"id": str(row), "text": f"text {row}"} for row in range(3)]
 NO_COLUMN = "cannot tell which column is the text; there are"
 ZIP = "a zip archive (.zip, .docx, .xlsx, .epub)"
-A_LINE = "JSON lines are read, a document a line: jq -c"
+A_LINE = "expected one JSON object per line: jq -c"
 
 
 def archive() -> bytes:

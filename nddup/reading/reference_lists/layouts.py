@@ -171,7 +171,7 @@ def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise LayoutError(f"its first line looks like JSON and is none: {error}") from error
+        raise LayoutError(f"its first line looks like JSON but is not valid: {error}") from error
 
     is_pair = isinstance(value, dict) and any(a in value and b in value for a, b in ENDS)
     is_group = isinstance(value, list) or (isinstance(value, dict) and first_key(value, MEMBERS) is not None)
