@@ -28,7 +28,7 @@ class TextRule:
 
 @dataclass(frozen=True)
 class SketchRule:
-    """How a record becomes a sketch. Sketches are comparable only if equal recipes made them from texts of equal rules.
+    """How a record becomes a sketch. Sketches are comparable only if equal recipes and text rules made them.
 
     Attributes:
         recipe: how a text becomes a sketch.

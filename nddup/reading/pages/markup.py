@@ -67,11 +67,11 @@ def strip_markup(html: str | bytes) -> str:
 
 
 def strip_encoded(page: bytes, table: ByteTable = UTF_8) -> bytes:
-    """Return the text of an HTML page as `strip_markup` does, in UTF-8, from bytes that are all characters.
+    """Return the text of an HTML page as `strip_markup` does, in UTF-8, without decoding the page first.
 
     Args:
         page: the page as stored, without a byte order mark.
-        table: table of its charset.
+        table: table of its charset, in which every byte of the page is a character.
 
     Cost: that of `strip_markup`, without a copy of the page.
 
