@@ -144,7 +144,7 @@ def _push(stack: Stack, depth: int, kind: int, name: int) -> int:
 
 @compiled
 def _pop(stack: Stack, depth: int, at: int) -> int:
-    """Close the element at a place and all inside it; REFUSE if there is none, or the parser would remember one inside."""
+    """Close the element at a place and all inside it; REFUSE if there is none, or one inside would be remembered."""
     for inside in range(at + 1, depth):
         if at < 0 or stack[KIND, inside] in (FORMATTING, ANCHOR, FORM):
             return REFUSE
@@ -183,7 +183,7 @@ def _find_name(stack: Stack, depth: int, kind: int, name: int) -> int:
 
 @compiled
 def _close_before(stack: Stack, depth: int, kind: int) -> int:
-    """Close what a start tag closes (of a block, heading, item, table, form or rule); return the new depth, or REFUSE."""
+    """Close what the start tag of a block, heading, item, table, form or rule closes; return the depth, or REFUSE."""
     if kind in (LIST_ITEM, TERM):
         depth = _close_item(stack, depth, kind)
     paragraph = _find_kind(stack, depth, PARAGRAPH)
