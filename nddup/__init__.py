@@ -2,31 +2,31 @@
 
 The pipeline, top to bottom. Each name on the right is a table whose schema is in `nddup.tables`. Each arrow is a step
 of both engines: a module of `nddup.local` over arrays, and of `nddup.spark` over DataFrames, which call the same pure
-functions. `nddup.run.on_spark.pipeline` (Spark) and `nddup.run.local_job` tell the order of a whole run.
+functions. `nddup.run.on_spark.pipeline` (Spark) and `nddup.run.local_job` give the order of a whole run.
 
     files      --scan-->       records     sketch of each document, or the reason why there is none
     records    --collapse-->   documents   doc_id, source, record, group, sketch        and rejects
     documents  --prune-->      postings    which sketch holds which feature
-    postings   --match-->      matches     near-duplicate sketches; of families too large for their pairs, by leaders
+    postings   --match-->      matches     near-duplicate sketches; in families with too many pairs, those of leaders
     matches    --expand-->     pairs       near-duplicate documents
     matches    --graph-->      graph       components, kept nodes
     graph      --mine-->       clusters    maximal sets of near-duplicates              and members
     graph      --keep-->       keep        which documents stay
 
-The rooms, from the ground up; each says in its `__init__` what it may import:
+The rooms, from the ground up; the `__init__` of each says what it may import:
 
     reading, sketching, matching, mining, verifying     the mathematics, without Spark
     scanning                                            from files to Arrow batches, in any worker, without Spark
-    settings, explaining                                what a run can be told, and what that means
+    settings, explaining                                the settings of a run, and what they mean
     local                                               the steps in memory, without Spark
     spark                                               the steps over DataFrames, lazy
     opened, report                                      a finished run opened for reading, and written as a page
-    checking                                            what `nddup check` asks of a run, on either engine
-    against                                             which items of one collection stand in another, without Spark
-    storage, run                                        a run, from inputs to report: the packages that act
+    checking                                            the proofs of `nddup check`, on either engine
+    against                                             which items of one collection occur in another, without Spark
+    storage, run                                        a run, from inputs to report, with its side effects
     repository                                          a collection that grows by batches, and look-ups in it
-    api                                                 what a Python program is given: a run as an object
-    results, commands                                   what is done with a finished run; a module for each command
+    api                                                 the Python interface: a run as an object
+    results, commands                                   commands on a finished run; a module for each command
 """
 
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Load what a run takes only when it is asked for: `--help` does without it."""
+    """Import the API only when it is used: `--help` does not need it."""
     if name == "find_duplicates":
         from nddup.api.find_duplicates import find_duplicates  # noqa: PLC0415
 
@@ -53,5 +53,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
 
 def __dir__() -> list[str]:
-    """What an editor completes."""
+    """List the names that an editor completes."""
     return sorted([*globals(), *__all__])

@@ -1,6 +1,6 @@
-"""One-dimensional arrays of numbers as files of Arrow, which the system maps into memory: only what is touched is read.
+"""One-dimensional arrays of numbers in memory-mapped Arrow files: only the parts that are touched are read.
 
-NumPy's own files are not used: it reads their head with Python's parser, which before 3.11.9 fails now and then where
+NumPy's own files are not used: NumPy reads their header with Python's parser, which before 3.11.9 sometimes fails when
 two threads parse at once ("AST constructor recursion depth mismatch").
 """
 
@@ -14,20 +14,20 @@ _NAME = "array"
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array, (n,) of any integer or float, to a file; `map_array` reads it.
+    """Write an array, (n,) of any integer or float type, to a file that `map_array` reads.
 
-    Raises:  OSError where the file cannot be written.
+    Raises:  OSError if the file cannot be written.
     """
-    # One batch, of no row too: a table would be written as none where it is empty.
+    # Always one batch: an empty table would be written as no batch at all.
     batch = pa.record_batch({_NAME: pa.array(array)})
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """The array that `write_array` wrote, (n,) of its dtype, mapped and read-only as long as it lives.
+    """Map the array that `write_array` wrote, (n,) of its dtype: read-only, and mapped as long as the array lives.
 
-    Raises:  OSError where there is no such file; ArrowInvalid where it is not one of Arrow.
+    Raises:  OSError if there is no such file; ArrowInvalid if it is not an Arrow file.
     """
     with pa.ipc.open_file(pa.memory_map(str(path))) as reader:
         return cast(NDArray[Any], reader.get_batch(0)[_NAME].to_numpy())

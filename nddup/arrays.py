@@ -30,7 +30,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher
-    """Whether an earlier process of this installation compiled a kernel, and left it on the disk."""
+    """Return whether the disk cache of this installation holds a kernel, compiled from its present sources."""
     function = kernel.py_func
     name = f"*.{function.__name__}-*-{digest_sources(function.__module__)}.*.nbi"
     return any(Path(kernel.stats.cache_path).glob(name))
@@ -44,9 +44,9 @@ class Ragged(NamedTuple):
 
 
 def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
-    """The rows of a ragged array in the order given, (m,); a row may be left out or repeated.
+    """Return the rows of a ragged array in the order given, (m,); a row may be left out or repeated.
 
-    Cost: that of the rows given, however many there are.
+    Cost: linear in the rows taken and their values, however many rows there are.
     """
     offsets = np.zeros(len(order) + 1, np.int64)
     np.cumsum(rows.offsets[order + 1] - rows.offsets[order], out=offsets[1:])
@@ -72,10 +72,10 @@ def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 @compiled
 def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
-    """Number the distinct keys from 0 in the order in which they first appear; return the number of each row, and how
-    many there are.
+    """Number the distinct keys from 0 in the order in which they first appear; return the number of each row's key, and
+    the count of distinct keys.
     """
-    # An open-addressing table at most half full; it holds numbers, and `seen` the key of each number.
+    # An open-addressing table, at most half full, holds the numbers; `seen` holds the key of each number.
     bits = 4
     while (1 << bits) < 2 * len(keys):
         bits += 1
@@ -116,7 +116,7 @@ def _gather(
 
 @compiled
 def _scatter(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counting sort of rows by group number."""
+    """Sort the rows by group number, by counting."""
     offsets = np.zeros(count + 1, np.int64)
     for group in groups:
         offsets[group + 1] += 1

@@ -40,15 +40,15 @@ class CapacityError(NddupError, RuntimeError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, up to its first line end; its type where it says nothing."""
+    """Return the first line of an error's message, or the name of its type if the message is empty."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def reason_of(error: BaseException) -> str:
-    """The one line of a long error that says what happened.
+    """Return the one line of a long error that says what happened.
 
-    It is the file that could not be read, the error of a Python worker, or the innermost cause.
+    It names the file that could not be read, the error of a Python worker, or the innermost cause.
     """
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
@@ -60,7 +60,7 @@ def reason_of(error: BaseException) -> str:
     errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
     said = [line for line in errors if "Traceback (most recent call last)" not in line]
 
-    # An error of a worker holds its trace; the worker's own message is the first line after it.
+    # The error of a worker contains a traceback; the worker's own message is the first line after that.
     if len(said) < len(errors):
         return said[0] if said else errors[0]
     return (causes[-1:] or said or lines or [type(error).__name__])[0]

@@ -1,10 +1,10 @@
-"""Where the machine code of a kernel is kept: under a name that tells what it was compiled from.
+"""The disk cache of compiled kernels: each is kept under a name that identifies the sources it was compiled from.
 
-numba compares the file of a kernel with what it has cached, and no other file. A kernel compiles what it calls into
-itself, though, and takes the constants of other modules as they are, so after an update of only those it would go on
-with the old code. Here the name of a cached kernel holds a digest of its module, of the constants that the module
-imports, and of the modules from which it takes kernels and types. What was compiled from anything else is not found,
-and compiled again.
+To decide whether a cached kernel is current, numba looks at the kernel's own file only. But a kernel is compiled
+together with the functions it calls and the constants of other modules, so after a change of only those numba would run
+the old code. Here the name of a cached kernel holds a digest of its module, of the constants that the module imports,
+and of the modules from which it takes kernels and types. A kernel compiled from other sources is not found under that
+name, so it is compiled again.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from numba.core import caching
 
 @cache
 def digest_sources(module: str) -> str:
-    """A digest of what the kernels of a module are compiled from, 16 hexadecimal digits.
+    """Return a digest of the sources that the kernels of a module are compiled from, 16 hexadecimal digits.
 
-    It is taken at the first kernel of a module, when all imports above it are done. A module without kernels was loaded
-    before those that import it.
+    It is computed at the first kernel of a module, when all imports above it are done. A module without kernels is
+    loaded completely before the modules that import it.
     """
     loaded = sys.modules[module]
     source = loaded.__loader__.get_data(loaded.__file__)  # type: ignore[union-attr]  # also in a zip archive
@@ -35,7 +35,7 @@ def digest_sources(module: str) -> str:
 
 
 def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a module holds
-    """What tells a value of a module from another that a kernel may be compiled with; empty where no kernel sees it."""
+    """Return text that identifies a value of a module as a kernel is compiled with it; empty if no kernel uses it."""
     package = module.partition(".")[0]
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
         return repr(value)
@@ -49,7 +49,7 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
 
 @contextmanager
 def kept_by_sources() -> Iterator[None]:
-    """While it lasts, numba names what it caches by these digests. Other users of numba in the process keep theirs."""
+    """Let numba name cached kernels by these digests inside the context; other users of numba keep their names."""
     before = config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
     config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{locator.__name__}" for locator in _LOCATORS)  # type: ignore[attr-defined]
     try:
@@ -59,11 +59,11 @@ def kept_by_sources() -> Iterator[None]:
 
 
 class _BySources:
-    """Adds the digest to what tells two kernels of one name apart in the names of files."""
+    """Adds the digest to the part of a file name that tells two kernels of one name apart."""
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:  # noqa: ANN401 - of numba
-        """A locator of this class, or None where it does not apply."""
+        """Return a locator of this class, or None where it does not apply."""
         locator = super().from_function(py_func, py_file)  # type: ignore[misc]
         if locator is not None:
             line = locator.get_disambiguator()
@@ -72,19 +72,19 @@ class _BySources:
 
 
 class InGivenFolder(_BySources, caching.UserProvidedCacheLocator):
-    """In NUMBA_CACHE_DIR, where that is set."""
+    """The cache in NUMBA_CACHE_DIR, if that is set."""
 
 
 class BesideSource(_BySources, caching.InTreeCacheLocator):
-    """In `__pycache__`, where that can be written."""
+    """The cache in `__pycache__` beside the source, if that can be written."""
 
 
 class InUserFolder(_BySources, caching.UserWideCacheLocator):
-    """In the cache folder of the user."""
+    """The cache in the user's cache folder."""
 
 
 class OfArchive(_BySources, caching.ZipCacheLocator):
-    """Of a package in a zip archive."""
+    """The cache of a package in a zip archive."""
 
 
 _LOCATORS = (InGivenFolder, BesideSource, InUserFolder, OfArchive)

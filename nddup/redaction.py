@@ -1,8 +1,8 @@
-"""Removes secrets from all that is written: secret settings of Spark, and the user and password of a URI.
+"""Removes secrets from everything that is written: secret settings of Spark, and the user and password of a URI.
 
-A setting is a secret by Spark's own rule: `spark.redaction.regex` matches in its key or its value. A pattern that is
-set there is added to Spark's default. The values of secret settings are remembered, so that a message of Java or Hadoop
-that quotes one can be cleaned as well.
+A setting is secret by Spark's own rule: `spark.redaction.regex` matches in its key or its value. A pattern that the
+user sets there is added to Spark's default. The values of secret settings are remembered, so that a message of Java or
+Hadoop that quotes one can be cleaned as well.
 """
 
 import re
@@ -17,16 +17,16 @@ HIDDEN = "*********(redacted)"
 """Replaces a secret, as in Spark."""
 
 IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
-"""For `spark.redaction.string.regex`: user and password of a URI in a query plan, as the event log holds them."""
+"""For `spark.redaction.string.regex`: matches the user and password of a URI in query plans, as in the event log."""
 
 LEAST_REMEMBERED = 6
-"""Characters from which a secret is replaced wherever it occurs: a shorter one may be part of a common word."""
+"""Least length of a secret that is replaced wherever it occurs: a shorter one may be part of a common word."""
 
 CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """In URIs of these schemes the part before the @ is the name of a container, not a login."""
 
 _SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
-# A login ends at the last @ before the path. A password with a slash is one too: Java quotes it. `host:port/` is not.
+# A login ends at the last @ before the path. A password may contain a slash: Java quotes it. `host:port/` is no login.
 _LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
 _LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
 _ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
@@ -39,7 +39,7 @@ def follow(settings: Iterable[tuple[str, object]]) -> None:
     """Apply the redaction rule of these settings from now on, and remember the secrets among them.
 
     Args:
-        settings: Spark's settings, key and value.
+        settings: keys and values of Spark's settings.
     """
     given = [(str(key), str(value)) for key, value in settings]
     for key, value in given:
@@ -54,7 +54,7 @@ def follow(settings: Iterable[tuple[str, object]]) -> None:
 
 
 def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
-    """The value of one setting as it may be written.
+    """Return the value of a setting without its secrets.
 
     Args:
         key: the full key, `section.key`, or Spark's own.
@@ -71,7 +71,7 @@ def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
 
 
 def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """All sections of settings, as they may be written."""
+    """Return all sections of settings without their secrets."""
     return {
         section: {key: hide_setting(key if section == "spark" else f"{section}.{key}", value)
                   for key, value in values.items()}
@@ -80,7 +80,7 @@ def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
 
 
 def drop_login(uri: str) -> str:
-    """A URI without its user and password; any other text unchanged.
+    """Return a URI without its user and password, any other text unchanged.
 
     Example:
         >>> [drop_login(uri) for uri in ("ftp://me:abc@host:21/a@b", "hdfs://host:8020/a@b", "abfs://box@account/a")]
@@ -90,7 +90,7 @@ def drop_login(uri: str) -> str:
 
 
 def clean(text: str) -> str:
-    """A message without remembered secrets, values of secret settings, and logins of URIs.
+    """Return a message without remembered secrets, values of secret settings, and logins of URIs.
 
     Example:
         >>> clean("no ftp://me:abc@host/a: fs.s3a.secret.key=abc is wrong")

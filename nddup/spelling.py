@@ -1,4 +1,4 @@
-"""How documents and ids are written as text for other programs: one spelling for both engines."""
+"""Text forms of documents and ids for other programs, the same on both engines."""
 
 import base64
 import codecs
@@ -13,23 +13,23 @@ LAST = "</romip:dataset>"
 """The lines before and after the documents of a ROMIP file."""
 
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-"""In `duplicates.txt` these characters of an id are written so; all others as they are."""
+"""How `duplicates.txt` escapes characters of an id; all others are written unchanged."""
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold; in an id or an address they become U+FFFD."""
 
 
 def escaped(doc_id: str) -> str:
-    """An id as it stands in `duplicates.txt`."""
+    """Return an id as it is written in `duplicates.txt`."""
     for character, spelled in ESCAPES:
         doc_id = doc_id.replace(character, spelled)
     return doc_id
 
 
 def spell_document(doc_id: str, url: str | None, content: str) -> str:
-    """A document as a line of ROMIP XML.
+    """Return a document as a line of ROMIP XML.
 
-    The content is base64 of UTF-8 with a byte order mark, which wins over whatever charset its markup declares.
+    The content is base64 of UTF-8 with a byte order mark, which overrides any charset that its markup declares.
     """
     data = base64.b64encode(codecs.BOM_UTF8 + content.encode()).decode()
     address = "" if url is None else f"<docURL>{_text(url)}</docURL>"

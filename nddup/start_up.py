@@ -1,4 +1,4 @@
-"""Start-up without what is not needed."""
+"""Faster start-up: pyarrow and numba are kept from loading libraries that nddup does not need."""
 
 import sys
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ BLAS = "scipy.linalg.cython_blas"
 
 
 class _NoPandas:
-    """Finds no pandas."""
+    """An import finder that refuses pandas."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Refuse pandas, leave all else to others."""
+        """Refuse pandas; leave all other modules to other finders."""
         del path, target
         if name == "pandas":
             raise ImportError("pandas is not loaded here")
@@ -24,10 +24,10 @@ class _NoPandas:
 
 
 def spare_pandas() -> None:
-    """Let pyarrow do without pandas in this process, unless it is loaded already.
+    """Keep pyarrow from loading pandas in this process, unless pandas is loaded already.
 
-    At its first list pyarrow asks whether the values are of pandas, and loads pandas for that: 0.3 s. It asks once.
-    Pandas itself can be imported afterwards; only pyarrow knows nothing of it. For processes that are nddup's own.
+    At its first list pyarrow checks whether the values come from pandas, and loads pandas for that: 0.3 s. It checks
+    once. Pandas can be imported afterwards; only pyarrow does not know of it. For processes that are nddup's own.
     """
     if "pandas" in sys.modules:
         return
@@ -39,15 +39,15 @@ def spare_pandas() -> None:
 
 
 def spare_blas() -> None:
-    """Let numba do without scipy's BLAS and cffi in this process, unless they are loaded; no kernel calls either.
+    """Keep numba from loading SciPy's BLAS and cffi in this process, unless they are loaded; no kernel calls either.
 
-    numba looks for them once, with its first kernel: scipy.linalg takes 0.3 s, cffi with its parser 0.05 s. Both can be
-    imported afterwards. For processes that are nddup's own and have kernels.
+    numba looks for them once, at its first kernel: scipy.linalg takes 0.3 s, cffi with its parser 0.05 s. Both can be
+    imported afterwards. For processes that are nddup's own and run kernels.
     """
     for wanted, user in ((BLAS, "numba.np.arraymath"), ("cffi", "numba.core.typing.cffi_utils")):
         if wanted in sys.modules or user in sys.modules:
             continue
-        sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as where it is not installed
+        sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as if it were not installed
         try:
             import_module(user)
         finally:

@@ -1,8 +1,8 @@
-"""What a command is doing, on standard error: within a second, and only for as long as it takes.
+"""Progress of a command on standard error, shown within a second.
 
-On a terminal it is one line: the seconds, a bar over all steps that never goes back, and the name of the step.
-Elsewhere, each step that lasts longer than `PATIENCE` is named once in a line. A command that is done sooner says
-nothing. Only the standard library is imported, so that the line is there before anything else is loaded.
+On a terminal it is one line, erased at the end: the seconds, a bar over all steps that never goes back, and the name of
+the step. Elsewhere, each step that lasts longer than `PATIENCE` is named once, on its own line. A command that finishes
+sooner prints nothing. Only the standard library is imported, so that the line appears before anything else is loaded.
 """
 
 import sys
@@ -12,26 +12,26 @@ from types import TracebackType
 from typing import Self
 
 PATIENCE = 0.7
-"""Seconds before a step is named."""
+"""Seconds before progress is shown."""
 
 REFRESH_SECONDS = 0.3
 BAR = 24
-"""Characters of a bar."""
+"""Length of a bar in characters."""
 
 
 def bar(finished: float, total: float) -> str:
-    """A bar of `BAR` letters."""
+    """Draw a bar of `BAR` characters; empty if `total` is 0."""
     filled = int(BAR * finished / total) if total else 0
     return "█" * filled + "·" * (BAR - filled)
 
 
 class Steps:
-    """The steps of one command, one after another, as a context.
+    """Shows the steps of one command, one after another; a context manager.
 
     Args:
         command: its name.
-        count: how many steps it has at most.
-        is_quiet: say nothing.
+        count: number of its steps, at most.
+        is_quiet: print nothing.
     """
 
     def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
@@ -43,7 +43,7 @@ class Steps:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to watch the time."""
+        """Start the thread that shows the progress."""
         if not self._is_quiet:
             self._watcher.start()
         return self
@@ -51,7 +51,7 @@ class Steps:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the line away: what follows is the result, or the error."""
+        """Erase the line: the result or the error follows."""
         self._done.set()
         if self._watcher.ident is not None:
             self._watcher.join()
@@ -60,15 +60,15 @@ class Steps:
             sys.stderr.flush()
 
     def begin(self, name: str) -> None:
-        """Say what is done from now on."""
+        """Begin the next step."""
         self._step, self._name, self._part, self._began = self._step + 1, name, 0.0, time.monotonic()
 
     def far(self, done: int, whole: int) -> None:
-        """Say how much of the step is done."""
+        """Report how much of the step is done; a smaller share than before is ignored."""
         self._part = max(self._part, min(done / whole, 1.0)) if whole else self._part
 
     def line(self) -> str:
-        """The line as a terminal shows it."""
+        """Return the line as a terminal shows it."""
         share = max(0, min((self._step - 1 + self._part) / self._count, 1.0))
         seconds = time.monotonic() - self._started
         return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}"

@@ -1,4 +1,4 @@
-"""What a table is declared by: its columns, their Arrow types and meanings. `spark.schemas` derives Spark's types."""
+"""The declaration of a table: its columns, their Arrow types and meanings. `spark.schemas` derives Spark's types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TYPES: dict[str, pa.DataType] = {
     "array<int>": pa.list_(pa.int32()),
     "array<string>": pa.list_(pa.string()),
 }
-"""The types a column may have, under the names that Spark's SQL gives them."""
+"""The types a column may have, by their names in Spark SQL."""
 
 
 class Column(NamedTuple):
@@ -30,7 +30,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what a row is, its columns in order, and what is being done while it is made (for progress)."""
+    """A table: what a row means, its columns in order, and the progress text while it is made."""
 
     name: str
     meaning: str
@@ -48,11 +48,11 @@ class Table:
         return pa.schema([(column.name, TYPES[column.type]) for column in self.columns])
 
     def batch(self, values: Sequence[pa.Array]) -> pa.RecordBatch:
-        """A batch of this table from its columns in order."""
+        """Make a batch of this table from its columns in order."""
         return pa.RecordBatch.from_arrays(list(values), names=self.names)
 
 
 def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
-    """A working table from `name type` pairs separated by commas; its meaning covers the columns."""
+    """Declare a working table from `name type` pairs separated by commas; its meaning covers the columns."""
     pairs = (column.split() for column in columns.split(","))
     return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)
