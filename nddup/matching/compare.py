@@ -1,6 +1,6 @@
-"""Two sketches compared: their overlap, their resemblance, and whether they are near-duplicates.
+"""Comparison of two sketches: their overlap, their resemblance, and whether they are near-duplicates.
 
-All are kernels over ascending runs of one array of ids. They take ORIGINAL sketches, never pruned ones.
+All functions are kernels over ascending runs of one array of ids. They take ORIGINAL sketches, never pruned ones.
 
 Source:
     Broder 1997, On the resemblance and containment of documents (MIN_s and its resemblance).
@@ -21,12 +21,13 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
         sketches: rows of ascending ids, uint64.
         a: row of one sketch.
         b: row of the other.
-        need: least overlap: the larger alpha_d of both, for a containment that of the contained sketch.
+        need: least overlap: the larger alpha_d of the two; for a containment, that of the contained sketch.
         rule: when two sketches are near-duplicates.
 
     Returns:
-        Overlap, and numerator and denominator of the resemblance; (-1, 0, 0) if they are no near-duplicates.
-        Cost: one merge, which stops as soon as `need` is out of reach.
+        Overlap, and numerator and denominator of the resemblance; (-1, 0, 0) if they are not near-duplicates.
+
+    Cost: one merge, which stops as soon as `need` is out of reach; then one for the resemblance.
     """
     offsets, ids = sketches
     overlap = overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], need)
@@ -41,13 +42,13 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
 
 @compiled
 def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int) -> int:
-    """|A ∩ B| of the ascending runs ids[a:a_end] and ids[b:b_end], or -1 as soon as it cannot reach `need`."""
+    """Return |A ∩ B| of the ascending runs ids[a:a_end] and ids[b:b_end], or -1 as soon as it cannot reach `need`."""
     common = 0
     while a < a_end and b < b_end:
         if common + min(a_end - a, b_end - b) < need:
             return -1
 
-        # Without branches: the smaller id is passed, both where they are equal.
+        # Without branches: step over the smaller id, or over both if they are equal.
         x, y = ids[a], ids[b]
         common += x == y
         a += x <= y
@@ -57,7 +58,7 @@ def overlap_or_less(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: 
 
 @compiled
 def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, rule: Rule) -> tuple[int, int]:
-    """Numerator and denominator of the resemblance of the ascending runs ids[a:a_end] and ids[b:b_end].
+    """Return numerator and denominator of the resemblance of the ascending runs ids[a:a_end] and ids[b:b_end].
 
     Args:
         ids: of both sketches A and B, uint64.
@@ -65,11 +66,11 @@ def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end
         a_end: end of A.
         b: start of B.
         b_end: end of B.
-        rule: how a resemblance is estimated: by MIN_s, s being its `size`, or by so many slots.
+        rule: how a resemblance is estimated: by MIN_s, where s is `rule.size`, or by that many slots.
 
     Returns:
         |MIN_s(A ∪ B) ∩ A ∩ B| and |MIN_s(A ∪ B)|. If both have fewer than s ids they are whole documents, and the
-        parts are |A ∩ B| and |A ∪ B|. For n slots |A ∩ B| and n. For two empty sketches 0 and 0.
+        result is |A ∩ B| and |A ∪ B|. For n slots it is |A ∩ B| and n; for two empty sketches without slots, 0 and 0.
     """
     size = rule.size
     if rule.by_slots:
@@ -89,5 +90,5 @@ def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end
         b += y <= x
         united += 1
 
-    # What is left of the other run belongs to the union only.
+    # The rest of the other run belongs to the union only.
     return shared, min(limit, united + (a_end - a) + (b_end - b))

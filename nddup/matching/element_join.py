@@ -1,11 +1,11 @@
-"""Where sketches meet: at each element of their prefixes, in the task that owns it.
+"""Near-duplicate pairs of the sketches that meet at an element of their prefixes, in the task that owns the element.
 
-    posted rows            --find_wanted-->  the rows whose sketches are to be fetched
+    posted rows            --find_wanted-->  the rows whose sketches must be fetched
     the same, and sketches --join_met-->     near-duplicate pairs, and links between heavy sketches
 
-Two sketches that meet are a candidate, unless what is told of them rules out that they are near-duplicates, or shows
-that they met at an earlier element (`element_prefixes` tells why nothing is lost). The search for candidates is made
-twice, before and after the sketches are there: so no list of candidates is held.
+Two sketches that meet are a candidate pair unless their posted rows rule out that they are near-duplicates, or show
+that they met at an earlier element (`element_prefixes` explains why nothing is lost). The candidate search runs twice,
+once before the sketches are fetched and once after, so no candidate list is held in memory.
 """
 
 from typing import NamedTuple
@@ -26,58 +26,58 @@ M8 = np.uint64(0x0101010101010101)
 
 
 class Met(NamedTuple):
-    """The m sketches that one task is told of, ordered by (size, name)."""
+    """The m sketches with postings in one task, ordered by (size, name)."""
 
-    sizes: NDArray[np.int32]  # (m,), ids of the original sketch
+    sizes: NDArray[np.int32]  # (m,), number of ids of the original sketch
     bounds: NDArray[np.int32]  # (m,), alpha_d, not falling
-    left: NDArray[np.int32]  # (m,), as of `element_prefixes.Prefixes`
+    left: NDArray[np.int32]  # (m,), as in `element_prefixes.Prefixes`
     need: NDArray[np.int32]  # (m,), likewise
     bitmaps: NDArray[np.uint64]  # (m, WORDS)
-    offsets: NDArray[np.int64]  # (m + 1,), where the postings of each begin; p in all
-    rests: NDArray[np.uint64]  # (p,), the element, as its owner knows it
+    offsets: NDArray[np.int64]  # (m + 1,), where the postings of each begin; p postings in all
+    rests: NDArray[np.uint64]  # (p,), the element, by its place in the owner's range
     places: NDArray[np.int32]  # (p,), its place in the total order of its sketch
     before: NDArray[np.uint64]  # (p, BEFORE), the elements before it
 
 
 class Meeting(NamedTuple):
-    """How candidates are made."""
+    """The rules by which candidates are found."""
 
     long_lists: LongLists
-    """What the holders of an element may cost."""
+    """Limits on the cost of the holders of one element."""
 
     links: bool
-    """The sketches of a list of more than `max_postings` are heavy: they are linked instead."""
+    """Whether the sketches of a list of more than `max_postings` count as heavy: they are linked, not compared."""
 
     by_keys: bool
-    """Whether sketches meet by keys, whose places tell nothing of what they share."""
+    """Whether sketches meet by keys, whose places say nothing about how much the sketches share."""
 
 
 class _Lists(NamedTuple):
-    """Who can be met at each element, ascending: list g holds the entries starts[g] … starts[g + 1] - 1."""
+    """The postings that can be met at each element, ascending: list g holds entries starts[g] … starts[g + 1] - 1."""
 
-    group: NDArray[np.int32]  # (p,), the list of each posting; -1 where none looks for it
+    group: NDArray[np.int32]  # (p,), the list that each posting looks up; -1 for none
     starts: NDArray[np.int64]  # (g + 1,)
     entries: NDArray[np.int64]  # postings
     row: NDArray[np.int32]  # (p,), the sketch of each posting
-    ends: NDArray[np.int64]  # (g,), where the entries end that are compared; at the start of a list of heavy ones
+    ends: NDArray[np.int64]  # (g,), end of the entries that are compared; the start of the list if they are heavy
 
 
 class _Search(NamedTuple):
-    """What the search for candidates reads, and its room."""
+    """The input and the working arrays of the candidate search."""
 
     met: Met
     lists: _Lists
-    begins: NDArray[np.int64]  # (g,), the first entry of each list that is large enough for all that follow
-    last: NDArray[np.int32]  # (m,), the last sketch that made each one a candidate
+    begins: NDArray[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
+    last: NDArray[np.int32]  # (m,), the last sketch with which each one was a candidate
     found: NDArray[np.int32]  # (m,)
     is_containment: bool
     by_keys: bool
 
 
 def find_wanted(met: Met, meeting: Meeting, *, is_containment: bool) -> NDArray[np.bool_]:
-    """Which of the m sketches are in a candidate pair.
+    """Return a mask, (m,), of the sketches that are in a candidate pair; all False if a list would cost too much.
 
-    Cost: as of `join_met` without the comparisons; two sketches that are wanted already cost a step.
+    Cost: that of `join_met` without the comparisons; two sketches already wanted cost one step.
     """
     lists, stopped = _make_lists(met, meeting, is_containment=is_containment)
     if stopped:
@@ -94,20 +94,21 @@ def join_met(
     keys: Ragged | None = None,
     max_edges: int = NO_LIMIT,
 ) -> Found:
-    """The near-duplicate pairs among the candidates.
+    """Find the near-duplicate pairs among the candidates.
 
     Args:
         met: the m sketches.
-        meeting: how candidates are made.
-        sketches: the ids of each that `find_wanted` told, the others empty; m rows.
+        meeting: how candidates are found.
+        sketches: the ids of each sketch that `find_wanted` selected, the other rows empty; m rows.
         threshold: when two sketches are near-duplicates.
-        keys: the keys of each sketch, ascending: a pair has one in common. None: they meet by their ids.
-        max_edges: pairs after which no further ones are made within a component, as of `overlap_join.join_prefixes`.
+        keys: the keys of each sketch, ascending: a pair must share one. None: sketches meet by their ids.
+        max_edges: pairs of a component above which it gets no further ones, as in `overlap_join.join_prefixes`.
 
     Returns:
-        Positions of sketches, first < second; each pair once in this task, perhaps in another too; heavy ones linked.
+        Positions of sketches, first < second; each pair once in this task, perhaps in another too; links between heavy
+        ones. No pairs if a list would cost too much (`Found.stopped`).
 
-    Cost: postings times the sketches they meet within the size bound, some 20 steps each; one merge a candidate.
+    Cost: postings times the sketches they meet within the size bound, some 20 steps each; one merge per candidate.
     """
     lists, stopped = _make_lists(met, meeting, is_containment=threshold.is_containment)
     if stopped:
@@ -121,7 +122,7 @@ def join_met(
 
 
 def _make_lists(met: Met, meeting: Meeting, *, is_containment: bool) -> tuple[_Lists, int]:
-    """The lists; and the longest of those that would cost too much, 0 if none does."""
+    """Make the lists; also return the length of the longest that would cost too much, 0 if none does."""
     rows = np.repeat(np.arange(len(met.sizes), dtype=np.int32), np.diff(met.offsets))
     listed = np.arange(len(rows))
     if is_containment:
@@ -142,7 +143,7 @@ def _make_lists(met: Met, meeting: Meeting, *, is_containment: bool) -> tuple[_L
 
 
 def _find_groups(rests: NDArray[np.uint64], firsts: NDArray[np.int64], group: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The list of each posting that is in none itself, by the element of the first entry of each list."""
+    """Find the list of each posting that is in none itself, by the element of each list's first entry."""
     by_element = np.argsort(rests[firsts])
     names = rests[firsts][by_element]
     waiting = np.flatnonzero(group < 0)
@@ -171,7 +172,7 @@ def _find_wanted(search: _Search) -> NDArray[np.bool_]:
 
 @compiled
 def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges: int) -> tuple[NDArray[np.int32], int]:
-    """Rows (first, second, overlap, shared, united), and the number of candidates."""
+    """Return rows (first, second, overlap, shared, united), and the number of candidates."""
     met = search.met
     connected, has_large = begin_count(len(met.sizes), max_edges), False
     pairs, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
@@ -186,7 +187,7 @@ def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges
             if search.by_keys and not _share_key(keys, i, j):
                 continue
 
-            # i is the larger one, so a containment asks for the bound of j, which i is to contain.
+            # i is the larger one, so a containment takes the bound of j, which i must contain.
             need = met.bounds[j] if rule.is_containment else max(met.bounds[i], met.bounds[j])
             overlap, shared, united = compare_sketches(sketches, i, j, need, rule)
             if overlap < 0:
@@ -202,16 +203,16 @@ def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges
 
 @compiled
 def _share_key(keys: Ragged, i: int, j: int) -> bool:
-    """Whether two sketches have a key in common: elements of keys may collide."""
+    """Return whether two sketches have a key in common: elements of different keys may be equal."""
     offsets, values = keys
     return overlap_or_less(values, offsets[i], offsets[i + 1], offsets[j], offsets[j + 1], 1) > 0
 
 
 @compiled
 def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
-    """Write into `search.found` the sketches before sketch i that it is to be compared with; returns how many.
+    """Write into `search.found` the sketches before sketch i to compare it with; return how many.
 
-    Where `wanted` is given, pairs of two sketches that it marks already are passed over.
+    If `wanted` is not empty, pairs of two sketches that it already marks are skipped.
     """
     met, lists = search.met, search.lists
     least_size = 0 if search.is_containment else met.bounds[i]
@@ -221,7 +222,7 @@ def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
         if group < 0:
             continue
 
-        # What is too small for sketch i is too small for all that follow.
+        # Sketches too small for sketch i are too small for all that follow.
         while search.begins[group] < lists.ends[group]:
             if met.sizes[lists.row[lists.entries[search.begins[group]]]] >= least_size:
                 break
@@ -243,11 +244,11 @@ def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
 
 @compiled
 def _may_be_near(search: _Search, i: int, at: int, j: int, other: int) -> bool:
-    """Whether sketches i and j, which meet at these two postings, may be near-duplicates that meet here first."""
+    """Return whether sketches i and j, which meet at these postings, may be near-duplicates that meet here first."""
     met = search.met
     need = met.need[j] if search.is_containment else max(met.need[i], met.need[j])
 
-    # All that they share stands at or behind the first element they share.
+    # All elements they share are at or after the first one.
     if not search.by_keys and min(met.left[i] - met.places[at], met.left[j] - met.places[other]) < need:
         return False
     if _share_before(met.before, at, other):
@@ -257,7 +258,7 @@ def _may_be_near(search: _Search, i: int, at: int, j: int, other: int) -> bool:
 
 @compiled
 def _share_before(before: NDArray[np.uint64], at: int, other: int) -> bool:
-    """Whether an element told to stand before one posting stands before the other."""
+    """Return whether one of the elements sent as before one posting is also before the other."""
     for a in range(BEFORE):
         if before[at, a] == np.uint64(NO_ELEMENT):
             return False
@@ -269,7 +270,7 @@ def _share_before(before: NDArray[np.uint64], at: int, other: int) -> bool:
 
 @compiled
 def _count_different(bitmaps: NDArray[np.uint64], i: int, j: int) -> int:
-    """Bits in which two bitmaps differ, added up in pairs, fours and eights."""
+    """Count the bits in which two bitmaps differ, adding them up in pairs, fours and eights."""
     count = 0
     for word in range(WORDS):
         bits = bitmaps[i, word] ^ bitmaps[j, word]
@@ -282,9 +283,7 @@ def _count_different(bitmaps: NDArray[np.uint64], i: int, j: int) -> int:
 
 @compiled
 def _link(lists: _Lists, count: int) -> NDArray[np.int32]:
-    """The sketches of each list that is not compared, connected: each but the first of its component with a smaller
-    one, (l, 2).
-    """
+    """Link the sketches of each list that is not compared; return a spanning forest of them, (l, 2)."""
     connected = begin_count(count, NO_LIMIT)
     links, n_links = np.empty((count, 2), np.int32), 0
     for group in range(len(lists.ends)):

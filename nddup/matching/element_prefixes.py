@@ -1,13 +1,14 @@
-"""The prefixes of sketches in elements, and what a task that owns one of them is told.
+"""The prefixes of sketches as elements, and the rows that are sent to the owners of these elements.
 
     elements, classes  --cut_prefixes-->  prefixes     sketches that can be in a pair, rarest elements first
-    prefixes           --post-->          posted       a row a sketch and owner of a part of its prefix
+    prefixes           --post-->          posted       a row per sketch and owner of a part of its prefix
 
-Why it is exact. Near-duplicates a and b share at least max(alpha_a, alpha_b) ids. In a sketch of which c ids are lost
-to collisions, so many ids are at least alpha - c distinct elements, so both share max(need_a, need_b) elements, `need`
-being alpha - c and at least 1. What they share has two holders, so elements with one holder can go, and with them the
-sketches that have fewer than `need` left. Under one total order the first element that both share lies in the prefix
-of (elements left) - need + 1 of each; nothing that is told of the elements before or after it rules out a pair there.
+Why it is exact. Near-duplicates a and b share at least max(alpha_a, alpha_b) ids. If a sketch loses c ids to
+collisions, alpha of its ids are at least alpha - c distinct elements. So both share max(need_a, need_b) elements, where
+`need` is alpha - c, at least 1. A shared element has two holders, so elements with one holder can be dropped, and with
+them the sketches that have fewer than `need` left. Under one total order the first element that both share lies in the
+prefix of (elements left) - need + 1 of each. The data sent about the elements before and after it never rules out a
+pair at that element.
 
 Sources:
     Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
@@ -27,55 +28,55 @@ WORDS = 2
 """64-bit words of a bitmap."""
 
 BEFORE = 5
-"""So many elements before each one are told."""
+"""Elements before each one that are sent with it, at most."""
 
 NO_ELEMENT = (1 << 48) - 1
-"""In place of an element where there is none."""
+"""Stands in place of an element where there is none."""
 
 
 class Prefixes(NamedTuple):
     """The m sketches that can be in a pair."""
 
     sketch: NDArray[np.int64]
-    """Which sketch each row is, (m,)."""
+    """The number of each row's sketch, (m,)."""
 
     elements: Ragged
-    """Its prefix in the total order, m rows; for a containment all its elements that are left."""
+    """Its prefix in the total order, m rows; for a containment, all elements left."""
 
     left: NDArray[np.int32]
-    """Its elements with another holder, (m,)."""
+    """Number of its elements left, those with another holder, (m,)."""
 
     need: NDArray[np.int32]
-    """Of these, the least number that a near-duplicate shares, (m,)."""
+    """The least number of these that a near-duplicate shares, (m,)."""
 
     bitmaps: NDArray[np.uint64]
-    """The parity of these elements in each of 64 * WORDS buckets, (m, WORDS): two sketches that share c of l and r
-    elements differ in at most l + r - 2 c buckets."""
+    """The parity of the count of these elements in each of 64 * WORDS buckets, (m, WORDS): two sketches with l and r
+    elements that share c of them differ in at most l + r - 2 c buckets."""
 
 
 class Posted(NamedTuple):
-    """The parts of prefixes, r rows ordered by owner; p elements in all."""
+    """Parts of prefixes for the owners of their elements: r rows ordered by owner; p elements in all."""
 
     owner: NDArray[np.int32]  # (r,)
-    row: NDArray[np.int64]  # (r,), of the prefixes
-    rests: Ragged  # r rows: what the owner knows the elements by
-    places: Ragged  # r rows: of each element, its place in the total order of its sketch
+    row: NDArray[np.int64]  # (r,), row of `Prefixes`
+    rests: Ragged  # r rows: the elements, each by its place in the owner's range
+    places: Ragged  # r rows: place of each element in the total order of its sketch
     before: Ragged  # r rows, BEFORE for each element: the elements before it, the nearest first, or NO_ELEMENT
 
 
 def cut_prefixes(
     elements: Ragged, classes: NDArray[np.uint8], sizes: NDArray[np.int32], bounds: NDArray[np.int32], *, whole: bool
 ) -> Prefixes:
-    """The prefixes of sketches that have enough elements with another holder.
+    """Cut the prefixes of the sketches that have enough elements with another holder.
 
     Args:
         elements: of each sketch, distinct; n rows.
         classes: how rare each element is, by `elements.rarity_classes`; 0 for one holder.
         sizes: how many ids each sketch has, (n,).
         bounds: alpha_d, (n,).
-        whole: give all elements that are left, in the total order, not the prefix alone.
+        whole: return all elements left, in the total order, not only the prefix. One element left is then enough.
 
-    Cost: a sort of the elements that are left of each sketch.
+    Cost: a sort of the elements left of each sketch.
     """
     found = _cut(elements.offsets, elements.values, classes, sizes, bounds, whole)
     sketch, ends, values, left, need, bitmaps = found
@@ -106,11 +107,11 @@ def _cut(
     for i in range(n):
         kept = offsets[i] + np.flatnonzero(classes[offsets[i] : offsets[i + 1]])
         least = max(1, bounds[i] - (sizes[i] - (offsets[i + 1] - offsets[i])))
-        # What holds little itself may still contain a smaller sketch.
+        # With `whole`, a sketch with few elements left may still contain a smaller sketch.
         if len(kept) < (1 if whole else least):
             continue
 
-        # The total order: rarest first, elements of a class by a hash, for the tasks own ranges of elements.
+        # The total order: rarest first, then by a hash. By value, low ranges would own most of the prefixes.
         keys = np.empty(len(kept), np.uint64)
         for k in range(len(kept)):
             keys[k] = (np.uint64(classes[kept[k]]) << np.uint64(56)) | (scatter(elements[kept[k]]) >> np.uint64(8))
@@ -128,14 +129,14 @@ def _cut(
 
 @compiled
 def add_parities(bitmap: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
-    """Turn the bit of the bucket of each value; the bucket is in bits that no owner is chosen by."""
+    """Flip the bit of each value's bucket; no owner is chosen by the bits that give the bucket."""
     for value in values:
         bucket = scatter(value ^ np.uint64(0x5555)) & np.uint64(64 * WORDS - 1)
         bitmap[bucket >> np.uint64(6)] ^= np.uint64(1) << (bucket & np.uint64(63))
 
 
 def take_all(keys: Ragged, ids: Ragged, bounds: NDArray[np.int32]) -> Prefixes:
-    """As `cut_prefixes` where sketches meet at any key they have in common: the elements of keys, the bitmaps of ids.
+    """Make `Prefixes` for sketches that meet at any common key: all elements of the keys, and bitmaps of the ids.
 
     Args:
         keys: the elements of the keys of each sketch, distinct; n rows.
@@ -156,16 +157,16 @@ def _parities(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> NDArray[np
 
 
 def post(prefixes: Prefixes, division: Division) -> Posted:
-    """What each owner is told of each prefix.
+    """Split each prefix into the parts that its owners receive.
 
-    Cost: linear; 40 bytes of memory an element.
+    Cost: linear; 40 bytes of memory per element.
     """
     elements, lengths = prefixes.elements.values, np.diff(prefixes.elements.offsets)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(len(elements)) - np.repeat(prefixes.elements.offsets[:-1], lengths)
     owners = division.owners(elements)
 
-    # By owner; then, for the sort is stable, by sketch and by place.
+    # By owner; then, because the sort is stable, by sketch and by place.
     order = np.argsort(owners.astype(np.uint16), kind="stable")
     owner, row, place = owners[order], rows[order], place[order]
     is_first = np.append(np.ones(min(len(order), 1), np.bool_), (np.diff(owner) != 0) | (np.diff(row) != 0))

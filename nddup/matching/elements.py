@@ -1,10 +1,10 @@
-"""Elements: short names of ids, small enough to be counted and compared in other tasks than those that hold the ids.
+"""Elements: short names of ids, small enough to send to other tasks, which count and compare them.
 
-The element of an id is the first `bits` bits of a hash of it. Two ids may have the same element; then it has more
-holders than either id. Whatever is concluded from elements allows for that, and pairs are verified on the ids.
+The element of an id is the first `bits` bits of a hash of it. Two ids may have the same element, which then has more
+holders than either id. Every conclusion drawn from elements allows for that, and pairs are verified on the ids.
 
-An element belongs to the task in whose range it lies. The range is known there, so only the rest of the element is
-sent, 4 bytes as a rule. `bits` follows the number of ids, never the number of tasks: no result depends on that.
+An element belongs to the task in whose range it lies. The owner knows its range, so only the rest of the element is
+sent, usually 4 bytes. `bits` depends on the number of ids, never on the number of tasks, so that no result does.
 """
 
 from typing import Any, NamedTuple
@@ -16,47 +16,47 @@ from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
 
 LEAST_BITS = 36
 SPARE_BITS = 6
-"""So many bits beyond those that number the ids: of 64 distinct ids one has the element of another."""
+"""Bits beyond those needed to number the ids: one of 64 distinct ids shares its element with another."""
 
 LAST_CLASS = 15
-"""The class of all elements with more than 16,384 holders: it fits half a byte."""
+"""The class of all elements with more than 16,384 holders: a class fits half a byte."""
 
 MOST_BITS = 47
-"""A number of 48 bits is left that is no element."""
+"""Most bits of an element, so that some number of 48 bits is no element."""
 
 SHIFT = np.uint64(32)
 
 RANGE_BITS, FREQUENT = 16, 8
-"""Ranges in which frequent elements are looked for, 2**16 of them; see `find_frequent`."""
+"""Frequent elements are found by counting in 2**RANGE_BITS ranges; see `find_frequent`."""
 
 
 class Division(NamedTuple):
     """How ids become elements, and which task owns an element."""
 
     bits: int
-    """Of an element, at most `MOST_BITS`."""
+    """Bits of an element, at most `MOST_BITS`."""
 
     partitions: int
-    """Tasks, at most 2**16: each owns a range of elements."""
+    """Number of tasks, at most 2**16; each owns a range of elements."""
 
     def owners(self, elements: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The task that owns each element, (n,); it ascends with the elements."""
+        """Return the task that owns each element, (n,); owners ascend with the elements."""
         return (elements * np.uint64(self.partitions) >> np.uint64(self.bits)).astype(np.int32)
 
     def rests(self, elements: NDArray[np.uint64], owners: NDArray[np.int32]) -> NDArray[np.generic]:
-        """What an owner needs to tell its elements apart, (n,), of `rest_type`."""
+        """Return the place of each element in its owner's range, (n,), of `rest_type`."""
         count = np.uint64(self.partitions)
         first = ((owners.astype(np.uint64) << np.uint64(self.bits)) + count - np.uint64(1)) // count
         return (elements - first).astype(self.rest_type)
 
     @property
     def rest_type(self) -> type[np.generic]:
-        """uint32; uint64 where a task owns more than 2**32 elements, which a few tasks do."""
+        """uint32; uint64 if a task owns more than 2**32 elements, as when there are few tasks."""
         return np.uint32 if 1 << self.bits <= self.partitions << 32 else np.uint64
 
 
 def divide(ids: int, partitions: int) -> Division:
-    """The division for so many ids, the repeated ones counted each time.
+    """Return the division for this many ids, repeated ones counted each time.
 
     Example:
         >>> divide(10**6, 16), divide(2 * 10**11, 2_400)
@@ -74,7 +74,7 @@ def scatter(value: np.uint64) -> np.uint64:
 
 
 def list_elements(rows: Ragged, bits: int) -> Ragged:
-    """The distinct elements of each row of ids, ascending.
+    """Return the distinct elements of each row of ids, ascending.
 
     Cost: a sort of each row.
     """
@@ -105,10 +105,10 @@ def _list_elements(
 
 
 def find_frequent(elements: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-    """Which of `elements`, (n,), are better asked for once, with how often they are there.
+    """Return a mask, (n,), of the elements that are better asked for once, with a count, than once per occurrence.
 
-    They are those in ranges that hold four times the mean and `FREQUENT` more. Elements are spread evenly, so such a
-    range has one that many sketches hold; and every element of which there are so many is in such a range.
+    They are those in ranges that hold more than four times the mean plus `FREQUENT`. Elements are spread evenly, so
+    such a range has one that many sketches hold; and every element that occurs that often is in such a range.
     """
     ranges = (elements >> np.uint64(max(bits - RANGE_BITS, 0))).astype(np.int64)
     held = np.bincount(ranges, minlength=1)
@@ -118,12 +118,12 @@ def find_frequent(elements: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
 def rarity_classes(
     elements: NDArray[Any], counts: NDArray[np.int64] | None = None, most: int = 1 << 22
 ) -> NDArray[np.uint8]:
-    """How many of `elements` equal each of them, as a class: 0 for one alone, c for 2**(c - 1) + 1 … 2**c of them.
+    """Count how often each of `elements` occurs, as a class: 0 for once, c for 2**(c - 1) + 1 … 2**c times.
 
     Args:
         elements: (n,), of unsigned numbers.
-        counts: how often each counts, (n,); None: once.
-        most: about so many are counted at a time, for counting takes four times their memory.
+        counts: weight of each, (n,); None: 1.
+        most: about how many are counted at a time: counting takes four times their memory.
 
     Returns:
         (n,), uint8.
@@ -144,14 +144,14 @@ def rarity_classes(
 
 
 def pack_classes(classes: NDArray[np.uint8], lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Two classes to a byte, run by run; a class above `LAST_CLASS` becomes that one.
+    """Pack two classes to a byte, run by run; a class above `LAST_CLASS` becomes `LAST_CLASS`.
 
     Args:
-        classes: of all runs, one after another.
+        classes: of all runs, one after another, uint8.
         lengths: of each run, in classes.
 
     Returns:
-        The bytes, and how many each run has.
+        The bytes, and the number of bytes of each run.
 
     Example:
         >>> packed, sizes = pack_classes(np.array([1, 2, 3, 99], np.uint8), np.array([3, 1]))
@@ -165,10 +165,10 @@ def pack_classes(classes: NDArray[np.uint8], lengths: NDArray[np.int64]) -> tupl
 
 
 def unpack_classes(packed: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """What `pack_classes` packed, of runs of the same lengths.
+    """Unpack what `pack_classes` packed, from runs of the same lengths.
 
     Raises:
-        ValueError: if there are not as many bytes as such runs have.
+        ValueError: if the number of bytes is not that of such runs.
     """
     expected = int(((lengths + 1) // 2).sum())
     if expected != len(packed):
@@ -180,7 +180,7 @@ def unpack_classes(packed: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDA
 
 @compiled
 def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
-    """Two classes to a byte, the first in its lower half; a run begins with a byte of its own."""
+    """Write two classes to a byte, the first in its lower half; each run begins in a new byte."""
     at = byte = 0
     for run in range(len(lengths)):
         for place in range(lengths[run]):
@@ -195,7 +195,7 @@ def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: N
 
 @compiled
 def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes: NDArray[np.uint8]) -> None:
-    """The reverse of `_pack_runs`."""
+    """Reverse `_pack_runs`."""
     at = byte = 0
     for run in range(len(lengths)):
         for place in range(lengths[run]):
@@ -207,14 +207,14 @@ def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes:
 
 @compiled
 def _count_classes(elements: NDArray[np.uint64], weights: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """`rarity_classes` by one open-addressing table, at most half full; a slot holds the place of an element."""
+    """Do `rarity_classes` by one open-addressing table, at most half full; a slot holds the place of an element."""
     bits = 4
     while (1 << bits) < 2 * len(elements):
         bits += 1
     mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
     table, counts = np.full(1 << bits, -1, np.int32), np.zeros(len(elements), np.int64)
 
-    # Equal elements are counted at the first of them, which `firsts` tells.
+    # Equal elements are counted at the first of them; `firsts` holds its place for each.
     firsts = np.empty(len(elements), np.int32)
     for row in range(len(elements)):
         slot = np.int64((elements[row] * HASH_MULTIPLIER) >> shift)

@@ -1,7 +1,7 @@
-"""What the holders of one feature may cost where all of them are compared with each other.
+"""Limits on the cost of comparing all holders of one feature with each other.
 
-Where there are leaders, the holders of a long list are linked instead (`nddup.mining.family_pairs`). Where there are
-none, every pair is to be found: a list is compared in full, however long, or nothing is.
+Where there are leaders, the holders of a long list are linked instead (`nddup.mining.family_pairs`). Without leaders
+every pair must be found: either every list is compared in full, however long, or nothing is.
 """
 
 from typing import NamedTuple
@@ -14,22 +14,22 @@ class LongLists(NamedTuple):
     """`pairs.max_postings` and `pairs.max_comparisons`."""
 
     max_postings: int
-    """So many holders of a feature are always compared."""
+    """Number of holders of a feature that are always compared."""
 
     max_comparisons: int
-    """Comparisons with the holders beyond these."""
+    """Comparisons allowed with the holders beyond `max_postings`."""
 
 
 def find_too_long(holders: NDArray[np.int64], lookers: NDArray[np.int64], long_lists: LongLists) -> int:
-    """The most holders of a feature that would cost more comparisons than they may.
+    """Return the most holders of any feature that would cost more comparisons than allowed.
 
     Args:
-        holders: of each of f features, the sketches that can be met at it, (f,).
-        lookers: the sketches that look for these, the holders included, (f,).
-        long_lists: what a feature may cost.
+        holders: number of sketches that can be met at each of f features, (f,).
+        lookers: number of sketches that look for them, the holders included, (f,).
+        long_lists: the limits.
 
     Returns:
-        0 where none costs more.
+        0 if no feature would cost more.
 
     Example:
         >>> find_too_long(np.array([5, 4]), np.array([9, 900]), LongLists(4, 8))

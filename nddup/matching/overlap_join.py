@@ -1,8 +1,8 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-The prefixes come from `prefix_filter`, where it is proved that nothing is lost. Sketches are taken in order of size.
-Each looks up its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches
-that meet at the first feature of both prefixes are a candidate pair, and are compared on the original sketches.
+`prefix_filter` defines the prefixes and proves that nothing is lost. Sketches are taken in order of size. Each looks up
+its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches that meet at
+the first common feature of their prefixes are a candidate pair, and the original sketches are compared.
 
 Source:
     Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
@@ -30,18 +30,18 @@ class Probes(NamedTuple):
     """The prefix of each in the total order, uint64; for a containment all its features."""
 
     holders: NDArray[np.int32]
-    """Holders of each prefix feature, (p,): with the id, the total order."""
+    """Number of holders of each prefix feature, (p,): with the id, it gives the total order."""
 
     bounds: NDArray[np.int32]
     """alpha_d, (m,), not falling as size grows."""
 
     posted: NDArray[np.int32]
-    """How many of the first prefix features of each the larger sketches look for, (m,); for a containment the length
-    of its prefix."""
+    """How many leading features of each prefix are posted for the larger sketches to look up, (m,); for a containment,
+    the length of the prefix."""
 
     heavy: NDArray[np.bool_]
-    """Sketches that are linked instead of compared with each other, because a feature of their prefix has too many
-    holders, (m,). All holders of such a feature must be heavy."""
+    """Whether each sketch is heavy, (m,): a feature of its prefix has too many holders, so heavy sketches are linked
+    instead of compared with each other. All holders of such a feature must be heavy."""
 
 
 class Found(NamedTuple):
@@ -60,17 +60,17 @@ class Found(NamedTuple):
     """Estimated resemblance, (k,)."""
 
     candidates: int
-    """Pairs that met; all were compared but those within one component that was known to be large."""
+    """Number of candidate pairs; all were compared except those within one component known to be large."""
 
     stopped: int
-    """Most holders of a feature that would cost more than `LongLists` allow: then there are no pairs; else 0."""
+    """The most holders of any feature that would cost more than `LongLists` allow, and then no pairs; else 0."""
 
     links: NDArray[np.int32]
     """Pairs of heavy sketches that hold a common prefix feature, (l, 2)."""
 
 
 class _Lists(NamedTuple):
-    """Where the posting lists lie: two for each of f owned features, first its light holders, then its heavy ones."""
+    """Layout of the posting lists: two for each of f owned features, first its light holders, then its heavy ones."""
 
     feature: NDArray[np.int32]
     """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it."""
@@ -85,13 +85,13 @@ class _Postings(NamedTuple):
     begin: NDArray[np.int64]  # (2 f,)
     end: NDArray[np.int64]  # (2 f,)
     sketch: NDArray[np.int32]  # by entry
-    place: NDArray[np.int64]  # by entry, where the feature stands in the prefixes
+    place: NDArray[np.int64]  # by entry, place of the feature in the prefixes
 
 
 class _Room(NamedTuple):
-    """Room for the search around one sketch."""
+    """Working arrays for the search around one sketch."""
 
-    met: NDArray[np.int32]  # (m,), the last sketch that met each
+    met: NDArray[np.int32]  # (m,), the last sketch that met each one
     candidates: NDArray[np.int32]  # (m,)
 
 
@@ -103,19 +103,19 @@ def join_prefixes(
     long_lists: LongLists,
     max_edges: int = NO_LIMIT,
 ) -> Found:
-    """The near-duplicate pairs whose first common prefix feature this partition owns.
+    """Find the near-duplicate pairs whose first common prefix feature this partition owns.
 
     Args:
         probes: the sketches.
         is_owned: whether this partition owns the feature at each place of the prefixes, (p,).
         threshold: when two sketches are near-duplicates.
-        long_lists: what the light holders of a prefix feature may cost; nothing is compared where one costs more.
-        max_edges: pairs after which no further ones are made within a component: a component that comes to have fewer
-            has all its pairs, any other has more than so many, and these connect it.
+        long_lists: limits on the cost of a prefix feature's light holders; if one costs more, nothing is compared.
+        max_edges: pairs of a component above which it gets no further ones. A component with at most this many has
+            all its pairs; any other has more, enough to connect it.
 
     Returns:
-        Pairs, first < second, each once; and for every owned feature its heavy holders, linked one to the next: any
-        two heavy near-duplicates are joined by such links.
+        Pairs, first < second, each once; and links that chain the heavy holders of each owned feature: such links
+        connect any two heavy near-duplicates.
 
     Cost: owned prefix postings times the sketches they meet within the size bound; each meeting costs one comparison
         of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
@@ -136,13 +136,13 @@ def join_prefixes(
 
 
 def find_nothing(stopped: int) -> Found:
-    """No pairs, because a feature with so many holders would cost too much."""
+    """Return no pairs, because a feature with `stopped` holders would cost too much."""
     none = np.empty(0, np.int32)
     return Found(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
 
 
 def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
-    """The posting lists, empty."""
+    """Lay out the posting lists, still empty."""
     prefix_sizes = np.diff(probes.prefixes.offsets)
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(probes.prefixes.values[owned])
@@ -162,19 +162,19 @@ def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
 def _link(
     prefix_offsets: NDArray[np.int64], feature: NDArray[np.int32], heavy: NDArray[np.bool_], count: int
 ) -> NDArray[np.int32]:
-    """Each heavy sketch with the one before it in the list of each of its owned features, (l, 2)."""
+    """Link each heavy sketch with the one before it in the list of each of its owned features, (l, 2)."""
     heavy_ones = np.flatnonzero(heavy)
     links = np.empty((np.count_nonzero(feature >= 0) if len(heavy_ones) else 0, 2), np.int32)
     n_links = 0
 
-    last = np.full(count, -1, np.int32)  # by feature, the heavy sketch that held it last
+    last = np.full(count, -1, np.int32)  # by feature, the last heavy sketch that held it
     for i in heavy_ones:
         for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
             slot = feature[at]
             if slot < 0:
                 continue
 
-            # Two sketches often share many features one after another: one link is enough.
+            # Two sketches often share many features in succession: one link is enough.
             if last[slot] >= 0 and (n_links == 0 or links[n_links - 1, 0] != last[slot] or links[n_links - 1, 1] != i):
                 links[n_links, 0], links[n_links, 1] = last[slot], i
                 n_links += 1
@@ -186,7 +186,7 @@ def _link(
 def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[NDArray[np.int32], int]:
     """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
 
-    Returns rows (first, second, overlap, shared, united), and the number of candidates.
+    Return rows (first, second, overlap, shared, united), and the number of candidates.
     """
     n_sketches, n_entries = len(probes.bounds), lists.starts[-1]
     postings = _Postings(
@@ -197,7 +197,7 @@ def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[ND
     found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
 
     for i in range(n_sketches):
-        # A sketch may contain any smaller one; else both must have as many features as they need in common.
+        # A sketch may contain any smaller one; otherwise both need at least the features they must share.
         least_size = 0 if rule.is_containment else probes.bounds[i]
         n_met = _list_candidates(probes, lists, postings, i, least_size, room)
         n_candidates += n_met
@@ -206,7 +206,7 @@ def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[ND
             if has_large and share_large(connected, i, j):
                 continue
 
-            # i is the larger one, so a containment asks for the bound of j, which i is to contain.
+            # i is the larger one, so a containment takes the bound of j, which i must contain.
             need = probes.bounds[j] if rule.is_containment else max(probes.bounds[i], probes.bounds[j])
             overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
             if overlap < 0:
@@ -224,13 +224,13 @@ def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[ND
 
 @compiled
 def _list_candidates(probes: Probes, lists: _Lists, postings: _Postings, i: int, least_size: int, room: _Room) -> int:
-    """Write into `room.candidates` the smaller sketches that sketch i is to be compared with; returns how many."""
+    """Write into `room.candidates` the smaller sketches to compare sketch i with; return how many."""
     count = 0
     for at in range(probes.prefixes.offsets[i], probes.prefixes.offsets[i + 1]):
         if lists.feature[at] < 0:
             continue
 
-        # A heavy sketch probes the first of the two lists only: heavy ones are not compared with each other.
+        # A heavy sketch probes only the first of the two lists: heavy ones are not compared with each other.
         for slot in range(2 * lists.feature[at], 2 * lists.feature[at] + 2 - probes.heavy[i]):
             _drop_small(probes.sketches, postings, slot, least_size)
 
@@ -248,7 +248,7 @@ def _list_candidates(probes: Probes, lists: _Lists, postings: _Postings, i: int,
 
 @compiled
 def _drop_small(sketches: Ragged, postings: _Postings, slot: int, least_size: int) -> None:
-    """Drop the first entries of a list, of sketches below this size: they are too small for all that follow, too."""
+    """Drop the first entries of a list, sketches below this size: they are also too small for all that follow."""
     while postings.begin[slot] < postings.end[slot]:
         j = postings.sketch[postings.begin[slot]]
         if sketches.offsets[j + 1] - sketches.offsets[j] >= least_size:
@@ -258,9 +258,9 @@ def _drop_small(sketches: Ragged, postings: _Postings, slot: int, least_size: in
 
 @compiled
 def _share_earlier(probes: Probes, i: int, i_end: int, j: int, j_end: int) -> bool:
-    """Whether the prefixes of sketches i and j have a common feature before these two places.
+    """Return whether the prefixes of sketches i and j have a common feature before these two places.
 
-    Both run in the total order, so one merge tells. If they do, the partition that owns that feature makes the pair.
+    Both are in the total order, so one merge decides. If so, the partition that owns that feature makes the pair.
     """
     features, holders = probes.prefixes.values, probes.holders
     a, b = probes.prefixes.offsets[i], probes.prefixes.offsets[j]

@@ -1,11 +1,11 @@
-"""Which document comes first: the columns of a keep policy, and keys that order documents as they say.
+"""Order of preference among documents: the columns of a keep policy, and keys that order documents by them.
 
     parse_column   `-score:number` -> PolicyColumn
     order_key      values of a document -> bytes; the smaller come first, compared byte by byte
 
-A column orders numbers by their value, however long they are written, and other texts by their bytes. Without a type
-numbers come before texts; of type `number` any other text is unparsable, of type `text` a number is a text. Missing
-values, blank ones too, come last, in either direction, and so do unparsable ones.
+A column orders numbers by value, however many digits they have, and other texts by their bytes. In a column without a
+type numbers come before texts; of type `number`, any other text is unparsable; of type `text`, a number is a text.
+Missing, blank and unparsable values come last in either direction.
 """
 
 import re
@@ -25,7 +25,7 @@ _NUMBER, _TEXT = b"\1", b"\2"
 
 
 class PolicyColumn(NamedTuple):
-    """A column of a policy: its path, whether greater values come first, and what its values are."""
+    """A column of a policy: its path, whether greater values come first, and the type of its values."""
 
     path: str
     is_descending: bool
@@ -33,7 +33,7 @@ class PolicyColumn(NamedTuple):
 
     @property
     def is_derived(self) -> bool:
-        """Whether it is made of a document's own columns, not read from its record."""
+        """Whether it is derived from the document's own columns instead of read from its record."""
         return self.path in DERIVED
 
 
@@ -54,20 +54,20 @@ def parse_column(text: str) -> PolicyColumn:
 
 
 def read_columns(policy: object) -> tuple[PolicyColumn, ...]:
-    """The columns of `keep.policy`; none of a policy that is a word."""
+    """Return the columns of `keep.policy`; none if the policy is a single word."""
     return tuple(map(parse_column, policy)) if isinstance(policy, list) else ()
 
 
 def is_unparsable(value: str | None, column: PolicyColumn) -> bool:
-    """Whether a value is there that is not of the column's type."""
+    """Return whether a value is present but not of the column's type."""
     return column.type == "number" and bool(value and value.strip()) and NUMBER.fullmatch((value or "").strip()) is None
 
 
 def order_key(values: Sequence[str | None], columns: Sequence[PolicyColumn]) -> bytes:
-    """The key of a document: of two documents the one with the smaller key comes first.
+    """Return the key of a document: of two documents the one with the smaller key comes first.
 
     Args:
-        values: of each column, None where missing.
+        values: one for each column, None where missing.
         columns: of the policy.
 
     Example:
@@ -88,12 +88,12 @@ def _key(value: str | None, column: PolicyColumn) -> bytes:
 
 
 def _text_key(text: str) -> bytes:
-    """Bytes that are ordered as the text is, and of which none begins another."""
+    """Encode a text as bytes in the same order; no key is a prefix of another."""
     return text.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\xff") + b"\0\0"
 
 
 def _number_key(number: Decimal) -> bytes:
-    """Bytes that are ordered as numbers are: the sign, the place of the first digit, the digits."""
+    """Encode a number as bytes in the same order: the sign, the place of the first digit, the digits."""
     if not number:
         return b"\x80"
     digits = "".join(map(str, number.as_tuple().digits)).lstrip("0").rstrip("0")
@@ -102,16 +102,16 @@ def _number_key(number: Decimal) -> bytes:
 
 
 NUMBERS: Final = r"^\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,6})?\s*$"
-"""As `NUMBER`, of a whole value, for engines that match columns."""
+"""`NUMBER` for a whole value, blanks around it allowed: for engines that match columns."""
 
 
 class Order(NamedTuple):
-    """Which document comes first: the source that is preferred, then the policy, then the id.
+    """The order of documents: by the preferred source, then by the policy, then by the id.
 
     Attributes:
-        policy: a word of `keep.policy`; empty where there are columns.
+        policy: a word of `keep.policy`; empty if there are columns.
         columns: of the policy.
-        prefer: globs of sources, as regular expressions; a document of an earlier one comes first.
+        prefer: globs of sources, as regular expressions; a document that matches an earlier one comes first.
     """
 
     policy: str = "longest"
@@ -125,10 +125,10 @@ class Order(NamedTuple):
 
 
 def read_glob(glob: str) -> str:
-    """A glob as a regular expression that Python, Java and SQL engines read alike; `*` also matches `/`.
+    """Return a glob as a regular expression that Python, Java and SQL engines read alike; `*` also matches `/`.
 
     Raises:
-        ValueError: for signs that are read differently.
+        ValueError: for an empty glob, or one with a character that they read differently.
 
     Example:
         >>> read_glob("clean/*.jsonl?")
@@ -150,7 +150,7 @@ def read_glob(glob: str) -> str:
 
 
 def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:
-    """The order that the settings `keep` describe."""
+    """Return the order that the `keep` settings describe."""
     columns = read_columns(policy)
     return Order("" if columns else str(policy), columns, tuple(map(read_glob, prefer or ())))
 
@@ -158,11 +158,11 @@ def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:
 def values_of(
     columns: Sequence[PolicyColumn], derived: Sequence[object], read: Sequence[str | None]
 ) -> list[str | None]:
-    """The values of a document, column by column.
+    """Return the values of a document, column by column.
 
     Args:
         columns: of the policy.
-        derived: those of `DERIVED`, in that order.
+        derived: the values of the columns `DERIVED`, in that order.
         read: the values of the columns that are read from the record, in order.
     """
     rest = iter(read)

@@ -1,9 +1,9 @@
-"""How many tasks the pairs stage needs, and how many ids one takes: from the memory of a task, by one formula.
+"""The number of tasks that the pairs stage needs, by one formula from the memory of a task.
 
-Of the memory of a task, `BASE_BYTES` are taken before it has a row. With M bytes besides it keeps M / 32 ids of
-sketches, 8 bytes each: they are there as they came, in the order of their nodes, and once more on their way out. It
-takes M / 8 bytes of postings; while candidates are found they are some three times that. How long the prefixes are is
-known only when they have been cut: half their greatest length is expected, more than was ever seen
+`BASE_BYTES` of the memory of a task are used before it has a row. With M bytes more, a task keeps M / 32 ids of
+sketches, 8 bytes each: in memory they exist as received, once more in the order of their nodes, and once more when
+sent. A task takes M / 8 bytes of postings, which grow to some three times that while candidates are found. The length
+of the prefixes is known only when they have been cut: half their greatest length is expected, more than was ever seen
 (`docs/operations.md`).
 """
 
@@ -13,44 +13,44 @@ from typing import NamedTuple
 from nddup.matching.threshold import Threshold
 
 BASE_BYTES = 800 << 20
-"""Memory of a task before it has a row: what Python, Arrow and the compiled kernels take of its addresses. Spark limits
-these, not the pages that are used."""
+"""Bytes of a task before it has a row: the address space that Python, Arrow and the compiled kernels take. Spark limits
+the address space, not the pages in use."""
 
 LEAST_SHARE = 8
-"""Of a memory hardly larger than that, the part 1/LEAST_SHARE counts, so that the number of tasks has a bound."""
+"""At least 1/LEAST_SHARE of a task's memory counts as free, so that the number of tasks is bounded."""
 
 BYTES_OF_ID = 32
-"""Memory of a task for each id it keeps."""
+"""Bytes of memory per id that a task keeps."""
 
 BYTES_OF_POSTING_BYTE = 8
-"""Memory of a task for each byte of postings it takes."""
+"""Bytes of memory per byte of postings that a task takes."""
 
 POSTING_BYTES = 78
-"""Of one element of a prefix, and of what is told of its sketch, if every element is with another owner."""
+"""Bytes of a posting: one element of a prefix, with the data of its sketch, if no two elements share an owner."""
 
 EXPECTED_SHARE = 0.5
-"""Of the greatest length of the prefixes."""
+"""Expected length of the prefixes, as a share of their greatest length."""
 
 MOST_TASKS = 1 << 16
 
 
 class Volume(NamedTuple):
-    """What the pairs stage is to divide among tasks."""
+    """The data that the pairs stage divides among tasks."""
 
     ids: int
-    """Of all distinct sketches together."""
+    """Ids of all distinct sketches together."""
 
     prefix_share: float
-    """The part of a sketch that is its prefix at most, of the usual sketch."""
+    """Greatest share of an average sketch that is its prefix."""
 
     @property
     def posting_bytes(self) -> int:
-        """Of all postings together, as expected."""
+        """Expected bytes of all postings together."""
         return math.ceil(self.ids * self.prefix_share * EXPECTED_SHARE * POSTING_BYTES)
 
 
 def volume_of(ids: int, sketches: int, threshold: Threshold) -> Volume:
-    """The volume of so many distinct sketches.
+    """Return the volume of this many ids in this many distinct sketches.
 
     Example:
         >>> volume_of(200_000, 1_000, Threshold("resemblance", 8, 10, is_count=False, size=200)).prefix_share
@@ -63,7 +63,7 @@ def volume_of(ids: int, sketches: int, threshold: Threshold) -> Volume:
 
 
 def tasks_needed(volume: Volume, memory: int) -> int:
-    """The least number of tasks that keep within so many bytes of memory each.
+    """Return the least number of tasks that each stay within `memory` bytes.
 
     Example:
         >>> tasks_needed(Volume(ids=2 * 10**11, prefix_share=0.2), memory=2 << 30)

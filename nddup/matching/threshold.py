@@ -1,4 +1,4 @@
-"""The rule: when two sketches are near-duplicates. One threshold t = numerator / denominator, in exact integers.
+"""The rule for near-duplicate sketches: one threshold t = numerator / denominator, in exact integers.
 
 Let a and b be two sketches with |a| >= |b|, and o = |a ∩ b| their overlap. They are near-duplicates iff
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 
 class Rule(NamedTuple):
-    """A `Threshold` as kernels take it. The share is 0 / 1 where the overlap alone decides."""
+    """A `Threshold` in the form that kernels take. The fraction is 0 / 1 where the overlap alone decides."""
 
     size: int
     by_slots: bool
@@ -34,18 +34,18 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Threshold:
-    """When two sketches are near-duplicates.
+    """The condition under which two sketches are near-duplicates.
 
     Attributes:
         measure: `overlap`, `resemblance` or `containment`.
         numerator: of the threshold as an exact decimal; with `is_count`, the number of features.
         denominator: of the threshold; at least 1.
         is_count: the threshold is a number of features, not a share.
-        size: a resemblance is estimated from so many of the smallest ids of both sketches, or from so many slots.
-        by_slots: whether from slots: each slot of a sketch is one id.
+        size: how many of the smallest ids of both sketches, or how many slots, a resemblance is estimated from.
+        by_slots: whether it is estimated from slots: each slot of a sketch is one id.
         shows_containment: whether a share of a sketch estimates the same share of its document.
-        by_text: two sketches that fit are candidates only, and their texts decide (`edit_rule`). A pair is then known
-            to be one from a list of pairs, never from the sketches.
+        by_text: sketches that reach the threshold are only candidates; their texts decide (`edit_rule`). Whether two
+            sketches are a pair is then known only from a list of pairs, never from the sketches.
     """
 
     measure: str
@@ -58,13 +58,13 @@ class Threshold:
     by_text: bool = False
 
     def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""
+        """Return alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""
         return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
 
     def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Least number of features left with which a sketch can be in a pair, (n,) int32.
+        """Return the fewest features that must be left of a sketch for it to be in a pair: (n,) int32 to (n,) int32.
 
-        Of a containment it is 1: a sketch that contains a small one needs no more in common with it.
+        For a containment this is 1: a sketch that contains a small one need not share more with it.
         """
         return np.ones(len(sizes), np.int32) if self.is_containment else self.bounds(sizes)
 
@@ -75,19 +75,19 @@ class Threshold:
 
     @property
     def is_containment(self) -> bool:
-        """Whether two sketches are near-duplicates because one contains the other."""
+        """Whether the threshold is on containment: one sketch contains the other."""
         return self.measure == "containment"
 
     @property
     def rule(self) -> Rule:
-        """The same as plain numbers, for kernels."""
+        """The threshold as plain numbers, for kernels."""
         by_resemblance = self.measure == "resemblance"
         numerator, denominator = (self.numerator, self.denominator) if by_resemblance else (0, 1)
         return Rule(self.size, self.by_slots, by_resemblance, numerator, denominator, self.is_containment)
 
 
 def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:
-    """alpha_d: the least overlap with another sketch that a near-duplicate of d can have.
+    """Return alpha_d, the least overlap with d that a near-duplicate of d can have.
 
     Args:
         sizes: |d| of the original sketches, shape (n,), int32.

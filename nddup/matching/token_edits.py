@@ -1,19 +1,19 @@
-"""Token edit similarity of texts: 2 LCS / (a + b), with a cut-off and a bound of work for each pair.
+"""Token edit similarity of texts: 2 LCS / (a + b), with a cut-off and a bound on the work for each pair.
 
     rows of token numbers, pairs  --compare_tokens-->  similarity of each pair that `edit_rule` confirms
 
-RapidFuzz finds the LCS, 64 tokens a step, and stops where the threshold is out of reach. It compares strings fastest,
-so each distinct token of a block of pairs becomes one character.
+RapidFuzz finds the LCS, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on strings, so
+each distinct token of a block of pairs becomes one character.
 
-A pair beyond the bound of work gets a lower bound of its LCS. Common tokens at both ends count. Between them, the
-tokens that occur once in either text are anchors: a longest chain of anchors in the same order is a common subsequence,
-and the texts between two anchors are compared exactly while the bound allows it. So such a pair is never confirmed in
-error; it may be left unconfirmed.
+A pair beyond that bound gets a lower bound of its LCS. Common tokens at both ends count. Between them, the tokens that
+occur exactly once in each text are anchors: a longest chain of anchors in the same order is a common subsequence, and
+the texts between two anchors are compared exactly while the bound on the work allows it. So such a pair is never
+confirmed in error, but it may be left unconfirmed.
 
 Sources:
     Hyyrö 2004, Bit-parallel LCS-length computation revisited.
     Fredman 1975, On computing the length of longest increasing subsequences.
-    Cohen, "patience diff" (2003): tokens that occur once as anchors.
+    Cohen, "patience diff" (2003): tokens that occur once, as anchors.
 """
 
 from bisect import bisect_left
@@ -30,29 +30,29 @@ from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.matching.edit_rule import EditRule, least_common
 
 BLOCK = 1 << 19
-"""Tokens of the texts that are spelled at a time: fewer than there are characters, so each may be another one."""
+"""Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
 
 SURROGATES, AFTER = 0xD800, 0x800
-"""First of the code points that are no characters, and how many there are."""
+"""The first surrogate, a code point that is no character, and how many there are."""
 
 AHEAD = 16
-"""Texts that one is compared with at a time, where one confirmed pair is enough."""
+"""Texts that one text is compared with at a time, where one confirmed pair is enough."""
 
 CLOSE = 1.05
 """Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
 
 
 class Edits(NamedTuple):
-    """What was found of k pairs."""
+    """The results for k pairs."""
 
     common: NDArray[np.int64]
-    """(k,), LCS of a confirmed pair, or the lower bound that confirmed it; 0 of any other."""
+    """(k,), the LCS of a confirmed pair, or the lower bound that confirmed it; 0 for any other."""
 
     similarity: NDArray[np.float64]
-    """(k,), 2 LCS / (a + b) of a confirmed pair; NaN of any other."""
+    """(k,), 2 LCS / (a + b) of a confirmed pair; NaN for any other."""
 
     is_bounded: NDArray[np.bool_]
-    """(k,), whether the pair was beyond the bound of work."""
+    """(k,), whether the pair was beyond the bound on the work."""
 
     @property
     def is_near(self) -> NDArray[np.bool_]:
@@ -61,7 +61,7 @@ class Edits(NamedTuple):
 
 
 def join_edits(parts: Sequence[Edits]) -> Edits:
-    """What was found of several lists of pairs, as of one."""
+    """Concatenate the results for several lists of pairs; none give empty arrays."""
     if not parts:
         return Edits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
     return Edits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -72,15 +72,15 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     Find which pairs of texts are confirmed by their tokens.
 
     Args:
-        tokens: n rows of token numbers, equal tokens and only they having equal numbers; in the order of the text.
-        pairs: (k, 2), rows of `tokens`; fastest where pairs with the same row come together.
-        rule: the threshold and the bound of work.
+        tokens: n rows of token numbers in the order of the text; only equal tokens have equal numbers.
+        pairs: (k, 2), rows of `tokens`; fastest if pairs with the same row are adjacent.
+        rule: the threshold and the bound on the work.
 
     Returns:
         The similarity of each confirmed pair. A text without tokens is similar to none.
 
-    Cost: for a pair at most a b / 64 steps, less where the threshold is soon out of reach; beyond the bound a sort of
-        the tokens and `rule.cells` / 64 steps. Memory: some 30 bytes a token of `BLOCK` tokens.
+    Cost: for a pair at most a b / 64 steps, less if the threshold is soon out of reach; beyond the bound a sort of the
+        tokens and `rule.cells` / 64 steps. Memory: some 30 bytes per token, for `BLOCK` tokens.
 
     Example:
         >>> rows = Ragged(np.array([0, 4, 8, 11]), np.array([1, 2, 3, 4, 1, 2, 9, 4, 7, 8, 9], np.uint64))
@@ -92,7 +92,7 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     totals = sizes.sum(axis=1)
     need = least_common(totals, rule)
 
-    # The shorter text is an upper bound of LCS: a pair that it rules out is not compared.
+    # The length of the shorter text is an upper bound of the LCS: a pair that it rules out is not compared.
     can_be = sizes.min(axis=1, initial=np.iinfo(np.int64).max) >= need
     is_long = can_be & ((sizes[:, 0] > rule.cells // np.maximum(sizes[:, 1], 1)) | (totals > BLOCK))
     common = np.zeros(len(ends), np.int64)
@@ -108,7 +108,7 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
 
 
 def confirms_any(tokens: Ragged, rule: EditRule, one: int, others: NDArray[np.int64]) -> bool:
-    """Whether the text of one row is confirmed with that of one of several others, which are looked at in order."""
+    """Return whether the text of one row is confirmed with that of any of several others, tried in order."""
     for low in range(0, len(others), AHEAD):
         some = take_rows(tokens, np.append(others[low : low + AHEAD], one).astype(np.int64))
         count = len(some.offsets) - 2
@@ -119,7 +119,7 @@ def confirms_any(tokens: Ragged, rule: EditRule, one: int, others: NDArray[np.in
 
 
 def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Rows one after another whose tokens together are at most `BLOCK`."""
+    """Yield consecutive rows that have at most `BLOCK` tokens together."""
     ends = np.cumsum(totals[rows])
     low = 0
     while low < len(rows):
@@ -130,12 +130,12 @@ def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDAr
 
 
 def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.int64]:
-    """LCS of the pairs of a block; 0 where it is well below what the pair needs."""
+    """Return the LCS of each pair of a block, (k,); 0 where it is well below what the pair needs."""
     rows, places = np.unique(pairs, return_inverse=True)
     texts = spell(take_rows(tokens, rows))
     first, second = ([texts[place] for place in column] for column in places.reshape(-1, 2).T.tolist())
 
-    # A call takes one cut-off, a count. The cut-off of a share (`Indel.normalized_similarity`) loses pairs that lie
+    # A call takes one cut-off, a count. With a share as cut-off, `Indel.normalized_similarity` loses pairs that lie
     # exactly at it.
     order = np.argsort(need, kind="stable")
     level = (np.log(need[order]) / np.log(CLOSE)).astype(np.int64)
@@ -147,7 +147,7 @@ def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) 
 
 
 def spell(tokens: Ragged) -> list[str]:
-    """Each row as a string, a character a token; of at most `BLOCK` distinct tokens."""
+    """Spell each row as a string, one character per token; at most `BLOCK` distinct tokens in all rows."""
     codes = number_keys(np.ascontiguousarray(tokens.values))[0].astype(np.uint32)
     codes[codes >= SURROGATES] += AFTER
     whole = codes.astype("<u4").tobytes().decode("utf-32-le")
@@ -156,12 +156,12 @@ def spell(tokens: Ragged) -> list[str]:
 
 def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int) -> int:
     """
-    A lower bound of the LCS of two long texts.
+    Return a lower bound of the LCS of two long texts.
 
     Args:
         first: (a,), tokens.
         second: (b,), tokens.
-        cells: product of lengths that may be compared exactly, all gaps between anchors together.
+        cells: work allowed for exact comparisons: products of lengths, summed over the gaps between anchors.
 
     Cost: sorts of both texts, and `cells` / 64 steps.
 
@@ -188,13 +188,13 @@ def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: i
 
 
 def _common_start(first: NDArray[np.uint64], second: NDArray[np.uint64], most: int) -> int:
-    """How many tokens at the start are the same, `most` at most."""
+    """Return how many tokens at the start are equal, `most` at most."""
     differ = np.flatnonzero(first[:most] != second[:most])
     return int(differ[0]) if len(differ) else most
 
 
 def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Places, (c, 2), of a longest chain of tokens that occur once in either text, in the order of both."""
+    """Return the places, (c, 2), of a longest chain of tokens that occur once in each text, in the order of both."""
     places = []
     for text in (first, second):
         values, at, counts = np.unique(text, return_index=True, return_counts=True)
@@ -203,7 +203,7 @@ def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.
     anchors = np.stack([places[0][1][of_first], places[1][1][of_second]], axis=1)
     anchors = anchors[np.argsort(anchors[:, 0])]
 
-    # `last[k]` is the anchor at which the best chain of k + 1 anchors ends, `before` the one before each.
+    # `last[k]` is the anchor at which the best chain of k + 1 anchors ends; `before` holds the previous one of each.
     ends: list[int] = []
     last: list[int] = []
     before = np.full(len(anchors), -1, np.int64)
@@ -221,5 +221,5 @@ def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.
 
 
 def _exact(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
-    """LCS of two short texts, or of long ones that hold few distinct tokens."""
+    """Return the LCS of two short texts, or of long ones with few distinct tokens."""
     return int(LCSseq.similarity(first.tolist(), second.tolist()))

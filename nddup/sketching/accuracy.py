@@ -28,7 +28,7 @@ SUMMED: Final = 256
 
 
 def smallest_variance(resemblance: float, *, size: int, united: int | None = None) -> float:
-    """Variance of the min-s estimate of a resemblance r: r (1 - r) / s x (N - s) / (N - 1).
+    """Return the variance of the min-s estimate of a resemblance r: r (1 - r) / s x (N - s) / (N - 1).
 
     Args:
         resemblance: r, in [0, 1].
@@ -53,7 +53,7 @@ def smallest_variance(resemblance: float, *, size: int, united: int | None = Non
 
 
 def slots_variance(resemblance: float, *, slots: int) -> float:
-    """Variance of equal slots / slots, the estimate of `min-perm` and `minhash`: r (1 - r) / n.
+    """Return the variance of equal slots / slots, the estimate of `min-perm` and `minhash`: r (1 - r) / n.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -67,7 +67,7 @@ def slots_variance(resemblance: float, *, slots: int) -> float:
 
 
 def sampled_variance(share: float, *, modulus: int, among: int) -> float:
-    """Variance of an estimate from the ids divisible by `modulus`, given that there are any.
+    """Return the variance of an estimate from the ids divisible by `modulus`, given that there are any.
 
     A resemblance is the common share of A ∪ B; a containment is the share of A that lies in B. Either is estimated by
     the same share of the M ids kept out of N. Given M, the estimate is hypergeometric; M is binomial(N, 1 / modulus).
@@ -100,7 +100,7 @@ def sampled_variance(share: float, *, modulus: int, among: int) -> float:
 
 
 def pass_probability(resemblance: float, *, size: int, need: int, united: int | None = None) -> float:
-    """The chance that the min-s estimate of a resemblance r is at least `need` / s.
+    """Return the chance that the min-s estimate of a resemblance r is at least `need` / s.
 
     Args:
         resemblance: r, in [0, 1].
@@ -132,7 +132,7 @@ def pass_probability(resemblance: float, *, size: int, need: int, united: int | 
 
 
 def overlap_probability(resemblance: float, *, size: int, support: int) -> float:
-    """The chance that two full min-s sketches have at least `support` ids in common.
+    """Return the chance that two full min-s sketches have at least `support` ids in common.
 
     Go through the ids of the union in the order of the permutation. Each is common with probability r; otherwise it
     belongs to either document alone, with equal chances (the documents are of about equal length). A common id is in
@@ -177,9 +177,9 @@ def overlap_probability(resemblance: float, *, size: int, support: int) -> float
 
 
 def expected_overlap(resemblance: float, *, size: int) -> float:
-    """The mean of |A ∩ B| of two full min-s sketches; for large s near s x 2r / (1 + r).
+    """Return the mean of |A ∩ B| of two full min-s sketches; for large s near s x 2r / (1 + r).
 
-    Up to `SUMMED` ids, the chances of each overlap are summed, at a cost of s². For larger sketches an approximation
+    Up to `SUMMED` ids, the chances of all overlaps are summed, at a cost of s². For larger sketches an approximation
     is used, which is off by less than a tenth of an id. Go through the union in the order of the permutation until one
     document has shown s ids and the other one s - D. A share r of these ids is common, so the mean is
     r (2s - E D) / (1 + r). D is the distance of a random walk of about 2s (1 - r) / (1 + r) steps from its start; its
@@ -197,7 +197,7 @@ def expected_overlap(resemblance: float, *, size: int) -> float:
 
 
 def _binomial(hits: NDArray[np.int64] | int, draws: NDArray[np.int64] | int, share: float) -> NDArray[np.float64]:
-    """P(X = hits) of a binomial distribution; 0 where there are more hits than draws."""
+    """Return P(X = hits) of a binomial distribution; 0 where there are more hits than draws."""
     hits, draws = np.broadcast_arrays(np.asarray(hits), np.asarray(draws))
     if share in (0.0, 1.0):
         return np.where(hits == draws * int(share), 1.0, 0.0)
@@ -208,7 +208,7 @@ def _binomial(hits: NDArray[np.int64] | int, draws: NDArray[np.int64] | int, sha
 
 
 def _hypergeometric(need: int, size: int, good: int, united: int) -> float:
-    """P(X >= need): of `size` drawn out of `united`, of which `good` are good, so many are good."""
+    """Return P(X >= need), X being the good ones among `size` drawn from `united`, of which `good` are good."""
     hits = np.arange(max(need, size - (united - good), 0), min(size, good) + 1)
     logs = _log_factorials(united)
     bad = united - good
@@ -217,7 +217,7 @@ def _hypergeometric(need: int, size: int, good: int, united: int) -> float:
 
 
 def _log_factorials(most: int) -> NDArray[np.float64]:
-    """Log 0!, log 1!, … up to log most! at least. (To load scipy for them takes a second.)"""
+    """Return log 0!, log 1!, … up to log most! at least. (Loading SciPy for them would take a second.)"""
     return _table(most.bit_length())
 
 

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 FIXED_SIZE: Final = "keeps as many ids of a short document as of a long one: it shows a resemblance, not a containment"
-NO_TEXT: Final = MappingProxyType({"containment": "is of words without their order: common ones are no common text"})
+NO_TEXT: Final = MappingProxyType({"containment": "holds words without their order: common words are no common text"})
 EQUAL_ONLY: Final = MappingProxyType({"containment": "says only whether two texts are equal"})
 NO_CLUSTERS: Final = "its pairs do not make maximal sets"
 
@@ -34,13 +34,13 @@ class Kind:
 
     Attributes:
         name: as in `sketch.kind`.
-        says: a description in one line.
+        says: description in one line.
         estimate: how two sketches are compared.
         finder: how candidate pairs are found.
-        options: the keys of the section `sketch` that it takes besides size, seed, fingerprint and permutation.
+        options: keys of the section `sketch` that it accepts besides size, seed, fingerprint and permutation.
         refused: measures it cannot show, each with the reason; every kind shows `overlap`.
-        is_mined: whether its near-duplicates can be mined for maximal sets. That requires that a set that is no cluster
-            has no superset that is one.
+        is_mined: whether its near-duplicates can be mined for maximal sets. It requires that no superset
+            of a set that is not a cluster is one.
         is_of_shingles: whether each id stands for one shingle, so that a shingle can be left out.
         is_of_words: whether its features are words (`word_sketches`) instead of shingles.
     """
@@ -62,11 +62,11 @@ class Kind:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every pair of sketches above the threshold is found."""
+        """Whether every pair of sketches that reaches the threshold is found."""
         return self.finder in {"prefix", "levels"}
 
     def sample(self, size: int) -> int:
-        """How many ids or slots a resemblance is estimated from: `sketch.size`, or `WHOLE` for plain sets.
+        """Return how many ids or slots a resemblance is estimated from: `sketch.size`, or `WHOLE` for plain sets.
 
         Example:
             >>> [KINDS[name].sample(100) for name in ("min-s", "min-perm", "mod-m")] == [100, 100, WHOLE]
@@ -76,7 +76,7 @@ class Kind:
 
     @property
     def by_slots(self) -> bool:
-        """Whether a resemblance is the share of equal slots, not that of common ids among the smallest."""
+        """Whether a resemblance is the share of equal slots, not of common ids among the smallest."""
         return self.estimate == "slots"
 
 
@@ -92,14 +92,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             ),
             Kind(
                 "super",
-                "min-s, its pairs found by super-shingles of the sorted sketch: one in common is a candidate",
+                "min-s; two sketches are compared if they share a super-shingle of the sorted sketch",
                 "smallest",
                 finder="runs",
                 options=frozenset({"rows"}),
             ),
             Kind(
                 "min-perm",
-                "the smallest under each of n permutations",
+                "the smallest shingle id under each of n permutations",
                 "slots",
                 options=frozenset({"tagged"}),
                 is_of_shingles=False,
@@ -121,7 +121,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             ),
             Kind(
                 "mod-pow2",
-                "the ids that 2^i divides, i by the document's length, compared at the coarser of two",
+                "the ids that 2^i divides, i by the document's length; compared at the coarser modulus",
                 "levels",
                 finder="levels",
                 refused=MappingProxyType({}),

@@ -41,7 +41,7 @@ class Errors(NamedTuple):
 
 
 def candidate_probability(resemblance: Shares | float, *, bands: int, rows: int) -> Shares:
-    """The S-curve: the chance that two documents of this resemblance agree in all rows of at least one band.
+    """Return the S-curve: the chance that two documents of this resemblance agree in all rows of some band.
 
     Args:
         resemblance: in [0, 1], any shape.
@@ -65,7 +65,7 @@ def candidate_probability(resemblance: Shares | float, *, bands: int, rows: int)
 
 
 def curve_threshold(*, bands: int, rows: int) -> float:
-    """The resemblance near which the S-curve is steepest: (1 / bands)^(1 / rows).
+    """Return the resemblance near which the S-curve is steepest: (1 / bands)^(1 / rows).
 
     A pair of this resemblance becomes a candidate with probability 1 - (1 - 1 / bands)^bands, about 0.63.
 
@@ -81,7 +81,7 @@ def curve_threshold(*, bands: int, rows: int) -> float:
 
 
 def expected_errors(*, bands: int, rows: int, threshold: float) -> Errors:
-    """The shares of pairs that LSH gets wrong if resemblances are spread evenly over [0, 1].
+    """Return the shares of pairs that LSH gets wrong if resemblances are spread evenly over [0, 1].
 
     Real collections have far more dissimilar pairs than similar ones. For known resemblances, add up
     `candidate_probability` instead.
@@ -115,7 +115,7 @@ def choose_bands(slots: int, threshold: float, *, weight_of_missed: float = 0.5)
     """Choose the bands and rows with the smallest weighted area of wrong pairs under and over the S-curve.
 
     Args:
-        slots: of the signature; bands x rows does not exceed it.
+        slots: of the signature; bands x rows does not exceed them.
         threshold: the lowest resemblance of a wanted pair, in (0, 1].
         weight_of_missed: weight of missed pairs, in [0, 1]; false candidates have the rest. If candidates are
             verified, false ones cost only time, so a large weight is right.
@@ -154,7 +154,7 @@ def choose_bands(slots: int, threshold: float, *, weight_of_missed: float = 0.5)
 
 
 def _missed_areas(bands: NDArray[np.int64], rows: int, threshold: float) -> tuple[Shares, Shares]:
-    """The integrals of (1 - s^rows)^bands from 0 to `threshold` and from `threshold` to 1."""
+    """Return the integrals of (1 - s^rows)^bands from 0 to `threshold` and from `threshold` to 1."""
     from scipy import special  # noqa: PLC0415 - half a second to load, which only LSH needs
 
     a, b = 1 / rows, bands + 1.0

@@ -1,6 +1,6 @@
 """Keys that bring similar sketches together without counting what they share: LSH bands and super-shingles.
 
-    bands   the slots of a signature in groups of `rows`; a key is the values of a group and the number of the group.
+    bands   the slots of a signature in groups of `rows`; a key combines the values of a group and its number.
             Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`lsh_bands`).
     runs    `rows` consecutive ids of the sorted sketch are a key: a super-shingle, a shingle of shingles. Two sketches
             share about s r**rows of them. Short documents, and documents contained in longer ones, share hardly any.
@@ -31,7 +31,7 @@ class Finder(NamedTuple):
     rows: int
 
     def keys(self, sketches: Ragged) -> Ragged:
-        """The keys of each sketch, ascending and distinct, uint64.
+        """Return the keys of each sketch, ascending and distinct, uint64.
 
         A sketch of fewer than `rows` ids is one run of all of them. An empty sketch has no key.
 
@@ -46,7 +46,7 @@ class Finder(NamedTuple):
 def _band_keys(
     offsets: NDArray[np.int64], ids: NDArray[np.uint64], bands: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """A key for each band of each sketch. The low bits of an id are its slot; slots beyond the bands are not used."""
+    """Make a key for each band of each sketch. An id's low bits are its slot; slots beyond the bands are not used."""
     starts = np.zeros(offsets.size, np.int64)
     keys = np.empty((offsets.size - 1) * bands, np.uint64)
     slots = np.zeros(bands * rows, np.uint64)
@@ -73,7 +73,7 @@ def _band_keys(
 def _run_keys(
     offsets: NDArray[np.int64], ids: NDArray[np.uint64], rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """A key for each run of `rows` ids of each sketch."""
+    """Make a key for each run of `rows` ids of each sketch."""
     starts = np.zeros(offsets.size, np.int64)
     keys = np.empty(ids.size, np.uint64)
     at = 0

@@ -65,7 +65,7 @@ class _Rule(NamedTuple):
 
 @compiled
 def slot_bits(n_shingles: int) -> int:
-    """The logarithm of the number of home slots: two to four per shingle."""
+    """Return the binary logarithm of the number of home slots: two to four per shingle."""
     bits = 1
     while (1 << bits) < 2 * n_shingles:
         bits += 1
@@ -74,7 +74,7 @@ def slot_bits(n_shingles: int) -> int:
 
 @compiled
 def slots_needed(n_shingles: int) -> int:
-    """The slots of a table: the home slots, room behind the last one for every shingle, and one free slot."""
+    """Return the slots of a table: the home slots, room after the last one for every shingle, and one free slot."""
     return (1 << slot_bits(n_shingles)) + n_shingles + 1
 
 
@@ -97,7 +97,7 @@ def insert(slots: NDArray[np.uint64], home: np.uint64, value: np.uint64) -> bool
     if held == value:
         return False
 
-    # Take the slot, and move the greater values behind it until one finds a free slot.
+    # Take the slot, and move the greater values on until one finds a free slot.
     while value != EMPTY:
         held = slots[i]
         slots[i] = value
@@ -123,7 +123,7 @@ def select_smallest(
         increment: likewise.
         size: s.
         slots: scratch, at least `slots_needed(n)`. Random ids make no long runs in the table, but there is room for
-            any run behind the last home slot.
+            any run after the last home slot.
         ids: written.
 
     Returns:
@@ -189,7 +189,7 @@ def _sketch_batch(
 
 
 def read_only(array: NDArray[Number]) -> NDArray[Number]:
-    """A contiguous, read-only view, as Arrow's buffers are: numba compiles one kernel for all callers."""
+    """Return a contiguous, read-only view, like Arrow's buffers, so that numba compiles one kernel for all callers."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -201,7 +201,7 @@ def check_texts(
     """Check texts and settings, as described in `sketch_texts`; return the offsets as int64.
 
     Raises:
-        ValueError: if a setting is less than 1, or an offset falls or lies outside `data`.
+        ValueError: if a setting is less than 1, or the offsets fall or lie outside `data`.
     """
     check_at_least_one(**at_least_one)
     bounds = np.ascontiguousarray(offsets, dtype=np.int64)

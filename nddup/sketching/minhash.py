@@ -4,7 +4,7 @@
     gf2         slot k uses the seed's k-th random invertible binary matrix
     affine      (a x + b) mod 2**61 - 1, as in the 2017 paper
     datasketch  the signature of datasketch 2 with `scheme="affine64"`: fmix64, then a x + b modulo 2**64, with a and b
-                from NumPy's generator under the seed; its LeanMinHash and LSH accept our signatures
+                from NumPy's generator under the seed; its LeanMinHash and LSH accept these signatures
 
 For random permutations, the chance that a slot is equal in two documents is their resemblance. So equal slots / n
 estimates it, with variance r (1 - r) / n.
@@ -48,7 +48,7 @@ FMIX_SECOND: Final = np.uint64(0xC4CEB9FE1A85EC53)
 
 
 class Slots(NamedTuple):
-    """n permutations: keys of shape (n,), or tables of shape (n, 8, 256); the others have no rows."""
+    """n permutations: keys of shape (n,), or tables of shape (n, 8, 256); the arrays not used have no rows."""
 
     name: str
     multipliers: NDArray[np.uint64]
@@ -58,12 +58,12 @@ class Slots(NamedTuple):
 
 @lru_cache(maxsize=8)
 def draw_slots(name: str, n: int, seed: int) -> Slots:
-    """The n permutations of a seed. They are cached: do not write to them.
+    """Draw the n permutations of a seed. They are cached: do not write to them.
 
     Args:
         name: `mix`, `gf2`, `affine` or `datasketch`.
         n: at least 1, at most MOST_SLOTS.
-        seed: chooses them; for `datasketch` it must be below 2**32, as there.
+        seed: chooses them; for `datasketch`, at least 0 and below 2**32.
 
     Raises:
         ValueError: for an unknown name or a number out of range.
@@ -93,7 +93,7 @@ def draw_slots(name: str, n: int, seed: int) -> Slots:
 
 
 def find_minima(fingerprints: NDArray[np.uint64], slots: Slots) -> NDArray[np.uint64]:
-    """The signature of a document: the smallest permuted fingerprint under each permutation.
+    """Return the signature of a document: the smallest permuted fingerprint under each permutation.
 
     Args:
         fingerprints: (m,), m >= 1; repeated ones make no difference.
@@ -173,7 +173,7 @@ def _minima_by_tables(fingerprints: NDArray[np.uint64], tables: Tables) -> NDArr
 
 
 def tag_slots(signature: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A signature as a set of ids, ascending. An id has the 47 low bits of a value, then the number of its slot.
+    """Return a signature as a set of ids, ascending: the 47 low bits of a value, then the number of its slot.
 
     Example:
         >>> [(int(id_) >> SLOT_BITS, int(id_) % MOST_SLOTS) for id_ in tag_slots(np.array([9, 5, 9], np.uint64))]

@@ -1,7 +1,7 @@
 """V_i(D): sketches of ids divisible by 2**i, reduced to coarser moduli.
 
 The ids divisible by 2**(i+1) are the next coarser sketch of a document. Two documents are compared at the coarser of
-their two moduli, where both are samples of one rate.
+their two moduli, at which both are sampled at one rate.
 
 Source:
     Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web; Broder 1997 (V_i and its comparison).
@@ -16,7 +16,7 @@ from nddup.arrays import Ragged, compiled
 from nddup.sketching.permutations import GOLDEN, mix_id
 
 LEVEL_BITS: Final = 6
-"""Bits of a level, which is below 64. A name holds the node, the level of its sketch, and the level compared at."""
+"""Bits of a level, which is below 64. A name packs the node, the level of its sketch, and the level compared at."""
 
 ONE: Final = np.uint64(1)
 
@@ -24,7 +24,7 @@ ONE: Final = np.uint64(1)
 def spread_levels(
     nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
 ) -> tuple[NDArray[np.int64], Ragged]:
-    """Each sketch at its own level and at each coarser one, up to `most`; empty ones are left out.
+    """Reduce each sketch to its own level and to each coarser one, up to `most`; leave out empty results.
 
     Args:
         nodes: (n,), numbers below 2**51.
@@ -33,10 +33,10 @@ def spread_levels(
         most: the coarsest level, below 64.
 
     Returns:
-        Names, (m,), `node << 12 | own << 6 | level`; and the ids of each row, ascending, permuted by the level, so that
-        rows of different levels have no ids in common.
+        Names, (m,), `node << 12 | own << 6 | level`, where `own` is the level of the sketch; and the ids of each row,
+        ascending, permuted by the level, so that rows of different levels have no ids in common.
 
-    Cost: linear in the ids, times the levels of each, and a sort of each row.
+    Cost: linear in the ids times the levels of their sketch, and a sort of each row.
 
     Example:
         >>> names, rows = spread_levels(np.array([5]), np.array([1]), Ragged(np.array([0, 3]), np.array([2, 4, 8])), 3)
@@ -76,7 +76,7 @@ def _spread(
                     values[end] = mix_id(ids[at], ONE, GOLDEN * np.uint64(level + 1))
                     end += 1
 
-            # A row without ids keeps its place for the next one.
+            # An empty row leaves its place to the next one.
             if end > starts[row]:
                 values[starts[row] : end] = np.sort(values[starts[row] : end])
                 names[row] = nodes[i] << 2 * LEVEL_BITS | levels[i] << LEVEL_BITS | level

@@ -124,7 +124,7 @@ def draw_words(seed: int, count: int, *, stream: int = 0) -> list[int]:
 
 
 def linear_tables(columns: list[int]) -> Tables:
-    """The tables of a linear map.
+    """Make the tables of a linear map.
 
     Args:
         columns: at most 64; `columns[j]` is the image of the number 2**j.
@@ -142,7 +142,7 @@ def linear_tables(columns: list[int]) -> Tables:
 
 @compiled
 def gf2_id(value: np.uint64, tables: Tables) -> np.uint64:
-    """The image of one number under a linear map (see `linear_tables`)."""
+    """Return the image of one number under a linear map (see `linear_tables`)."""
     image = np.uint64(0)
     for i in range(8):
         image ^= tables[i, value & BYTE]
@@ -151,10 +151,10 @@ def gf2_id(value: np.uint64, tables: Tables) -> np.uint64:
 
 
 def gf2_columns(seed: int, *, slot: int = 0) -> list[int]:
-    """The columns of a random invertible 64 x 64 matrix over GF(2), as numbers; each `slot` of a seed has its own.
+    """Draw the columns of an invertible 64 x 64 matrix over GF(2), as numbers; each `slot` of a seed has its own.
 
-    Singular matrices, 71 of 100, are drawn again. So the result is uniform over the invertible matrices, as far as the
-    generator is random.
+    Singular matrices, 71 of 100, are rejected and drawn again, so the result is uniform over the invertible matrices,
+    as far as the generator is random.
     """
     stream = slot << 20
     while True:
@@ -165,7 +165,7 @@ def gf2_columns(seed: int, *, slot: int = 0) -> list[int]:
 
 
 def rank(vectors: list[int]) -> int:
-    """The rank over GF(2) of numbers, read as vectors of bits.
+    """Return the rank over GF(2) of numbers, read as vectors of bits.
 
     Example:
         >>> rank([1, 2, 3]), rank([1, 2, 4]), rank([])
@@ -183,7 +183,7 @@ def rank(vectors: list[int]) -> int:
 
 @lru_cache(maxsize=256)
 def gf2_tables(seed: int, *, slot: int = 0) -> Tables:
-    """The tables of `gf2_columns`, shape (8, 256). They are cached: do not write to them."""
+    """Make the tables of `gf2_columns`, shape (8, 256). They are cached: do not write to them."""
     return linear_tables(gf2_columns(seed, slot=slot))
 
 
@@ -211,7 +211,7 @@ def gf2(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
 
 @compiled
 def affine_id(value: np.uint64, multiplier: np.uint64, increment: np.uint64) -> np.uint64:
-    """(multiplier x value + increment) mod 2**61 - 1, exactly; all three below 2**61.
+    """Return (multiplier x value + increment) mod 2**61 - 1, exactly; all three are below 2**61.
 
     The product has up to 122 bits. It is computed from four products of 32-bit halves. Modulo the prime, 2**64 = 8 and
     2**61 = 1, so each product is folded before it can exceed 64 bits.
@@ -236,13 +236,13 @@ def _affine_all(values: NDArray[np.uint64], multiplier: np.uint64, increment: np
 
 
 def affine_keys(seed: int, *, slot: int = 0) -> tuple[np.uint64, np.uint64]:
-    """The numbers a, from 1 to p - 1, and b, from 0 to p - 1, of an affine map; each `slot` of a seed has its own."""
+    """Draw a, from 1 to p - 1, and b, from 0 to p - 1, of an affine map; each `slot` of a seed has its own."""
     multiplier, increment = draw_words(seed, 2, stream=slot << 20)
     return np.uint64(multiplier % (PRIME - 1) + 1), np.uint64(increment % PRIME)
 
 
 def affine(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
-    """(a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as of `mix`, results below p.
+    """Return (a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as of `mix`, results below p.
 
     Values that are equal modulo p get the same id: a million random values contain such a pair once in some 5 million
     collections.

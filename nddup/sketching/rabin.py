@@ -29,7 +29,7 @@ LEAST_BITS, MOST_BITS = 16, 63
 
 
 def remainder(number: int, modulus: int) -> int:
-    """The remainder of the division of one polynomial by another.
+    """Return the remainder of the division of one polynomial by another.
 
     Example:
         >>> remainder(0b1101, 0b11), remainder(0b101, 0b11)  # 1 + x**2 = (1 + x)**2
@@ -52,7 +52,7 @@ def product(first: int, second: int, modulus: int) -> int:
 
 
 def power_of_x(exponent: int, modulus: int) -> int:
-    """x**exponent modulo a polynomial."""
+    """Return x**exponent modulo a polynomial."""
     result, base = 1, remainder(2, modulus)
     while exponent:
         if exponent & 1:
@@ -62,10 +62,10 @@ def power_of_x(exponent: int, modulus: int) -> int:
 
 
 def is_irreducible(polynomial: int) -> bool:
-    """Rabin's test of a polynomial of degree n.
+    """Return whether a polynomial of degree n is irreducible, by Rabin's test.
 
-    It is irreducible iff x**(2**n) = x modulo the polynomial, and for no prime divisor q of n has it a common factor
-    with x**(2**(n/q)) - x.
+    It is iff x**(2**n) = x modulo the polynomial, and x**(2**(n/q)) - x has no common factor with it for any prime
+    divisor q of n.
 
     Example:
         >>> [polynomial for polynomial in range(4, 16) if is_irreducible(polynomial)]
@@ -93,7 +93,7 @@ def _common_divisor(first: int, second: int) -> int:
 
 
 def draw_polynomial(bits: int, seed: int) -> int:
-    """An irreducible polynomial of degree `bits`, chosen by a seed; about one in `bits` of those drawn is."""
+    """Draw an irreducible polynomial of degree `bits` by a seed; about 2 in `bits` of those drawn are irreducible."""
     stream = 1 << 40
     while True:
         stream += 1
@@ -103,12 +103,12 @@ def draw_polynomial(bits: int, seed: int) -> int:
 
 
 class RabinTables(NamedTuple):
-    """The linear maps of a polynomial.
+    """The linear maps of a polynomial, as tables.
 
     Attributes:
-        entering: of a token to its remainder.
-        shifted: of a fingerprint to its product with x**64.
-        leaving: of a token to its product with x**(64 length).
+        entering: from a token to its remainder.
+        shifted: from a fingerprint to its product with x**64.
+        leaving: from a token to its product with x**(64 length).
     """
 
     entering: Tables
@@ -118,7 +118,7 @@ class RabinTables(NamedTuple):
 
 @lru_cache(maxsize=8)
 def rabin_tables(bits: int, length: int, seed: int) -> RabinTables:
-    """The tables for shingles of `length` tokens. They are cached: do not write to them.
+    """Make the tables for shingles of `length` tokens. They are cached: do not write to them.
 
     Args:
         bits: degree of the polynomial, 16 to 63.
@@ -148,7 +148,7 @@ def roll_rabin(
     tables: RabinTables,
     fingerprints: NDArray[np.uint64],
 ) -> int:
-    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many. As `rolling_hash.roll`."""
+    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many, as `rolling_hash.roll` does."""
     if n_tokens == 0:
         return 0
 

@@ -1,4 +1,4 @@
-"""Checks of arguments that several modules of this package make."""
+"""Argument checks that several modules of this package share."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ Shares = NDArray[np.float64]
 
 
 def check_shares(values: Shares | float) -> Shares:
-    """The values as an array.
+    """Return the values as an array.
 
     Raises:
         ValueError: if one lies outside [0, 1].

@@ -103,7 +103,7 @@ class Recipe:
 
 
 def size_of(recipe: Recipe, n_features: int) -> int:
-    """Sketch size for n distinct shingles.
+    """Return the sketch size for n distinct shingles.
 
     Example:
         >>> [size_of(Recipe(size=100, growth="logarithmic"), n) for n in (50, 100, 300, 700)]
@@ -117,7 +117,7 @@ def size_of(recipe: Recipe, n_features: int) -> int:
 
 
 def level_of(n_features: int, size: int) -> int:
-    """Exponent i of the modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
+    """Return exponent i of the modulus 2**i: the least with n / 2**i <= size, so that size/2 to size ids are expected.
 
     Example:
         >>> [level_of(n, 100) for n in (0, 100, 101, 200, 201, 800)]
@@ -127,7 +127,7 @@ def level_of(n_features: int, size: int) -> int:
 
 
 class _Document(NamedTuple):
-    """One text: its number of tokens, and the fingerprints of its shingles in text order (a view, until the next)."""
+    """One text: its number of tokens, and its shingles' fingerprints in order (a view, valid until the next text)."""
 
     n_tokens: int
     fingerprints: NDArray[np.uint64]
@@ -163,7 +163,7 @@ class _Sketcher:
         return _Document(n_tokens, self._fingerprints[:count])
 
     def permute(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The distinct ids of a text, ascending, without those that are left out."""
+        """Return the distinct ids of a text, ascending, without those that are left out."""
         if self.recipe.permutation in {"gf2", "affine"} and self.minima is None:
             ids = np.unique(PERMUTATIONS[self.recipe.permutation](fingerprints, seed=self.recipe.seed))
         else:
@@ -171,7 +171,7 @@ class _Sketcher:
         return ids[~np.isin(ids, self.left_out)] if self.left_out.size else ids
 
     def _mix(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """All distinct ids under `mix`, ascending: the ordered hash table is faster than a sort."""
+        """Return all distinct ids under `mix`, ascending: the ordered hash table is faster than a sort."""
         needed = slots_needed(fingerprints.size)
         if self._slots.size < needed:
             self._slots = np.empty(needed, np.uint64)
@@ -180,7 +180,7 @@ class _Sketcher:
         return ids[:written]
 
     def select(self, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The ids of a text that its sketch keeps."""
+        """Return the ids of a text that its sketch keeps."""
         recipe = self.recipe
         if recipe.kind == "mod-m":
             return np.asarray(ids[ids % np.uint64(recipe.modulus) == 0])
@@ -201,8 +201,8 @@ def make_sketches(
         data: UTF-8, as of `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
         recipe: of the sketches.
-        left_out: ids of shingles that are left out, (k,), uint64. None for a kind with slots, whose ids do not stand
-            for single shingles.
+        left_out: ids of shingles to leave out, (k,), uint64, any order. None for a kind with slots, whose ids do not
+            stand for single shingles.
 
     Returns:
         One sketch per text, in the order given, with `signatures` if the kind has slots. `n_features` does not count
@@ -234,11 +234,11 @@ def make_sketches(
     n_texts = max(bounds.size - 1, 0)
     sketcher = _Sketcher(recipe, int(np.diff(bounds).max(initial=0)), np.sort(left_out))
     if sketcher.minima is not None and left_out.size:
-        raise ValueError(f"kind {recipe.kind}: an id of a slot is of no one shingle; none can be left out")
+        raise ValueError(f"kind {recipe.kind}: the id of a slot stands for no single shingle; none can be left out")
 
     text = read_only(data)
     n_tokens, n_features = np.zeros(n_texts, np.int32), np.zeros(n_texts, np.int32)
-    ids, signatures = [nothing], [nothing]  # one to concatenate where there are no texts
+    ids, signatures = [nothing], [nothing]  # something to concatenate if there are no texts
     for d in range(n_texts):
         document = sketcher.read(text, bounds[d], bounds[d + 1])
         distinct = sketcher.permute(document.fingerprints)

@@ -1,4 +1,4 @@
-# ruff: noqa: PLR2004 (the numbers of UTF-8 are its own)
+# ruff: noqa: PLR2004 (the numbers are those of UTF-8)
 """Rolling fingerprints: UTF-8 text -> token hashes -> 64-bit fingerprints of shingles.
 
     hash of a token    h = SEED; for each lower-cased code point c: h = (h ^ c) * FACTOR; then one shift and one
@@ -26,13 +26,13 @@ from nddup.sketching.tokens import ALONE, LOWER
 TOKEN_SEED: Final = np.uint64(0xCBF29CE484222325)  # FNV-1a's basis
 TOKEN_FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)  # odd, with bits set throughout
 TOKEN_FINISH: Final = np.uint64(0xFF51AFD7ED558CCD)  # of MurmurHash3's finaliser
-SHINGLE_BASE: Final = np.uint64(0x9FB21C651E98DF25)  # odd; one below it 4 divides, no more: order is seen
+SHINGLE_BASE: Final = np.uint64(0x9FB21C651E98DF25)  # odd; BASE - 1 is 4 times an odd number: order counts
 BEYOND_ASCII: Final = 0x80
 SHIFT_32: Final = np.uint64(32)
 SHIFT_29: Final = np.uint64(29)
 BLANK: Final = np.uint64(0x20)
 NO_LIMIT: Final = 2**62
-"""Above any number of tokens, and small enough to add to one without overflow."""
+"""More than any number of tokens, and small enough to be added to one without overflow."""
 
 _ALONE: Final = np.uint32(ALONE)
 _LOWER: Final = np.uint32(LOWER)
@@ -47,7 +47,7 @@ class Shingling(NamedTuple):
 
 
 def shingling(length: int, offset: int) -> Shingling:
-    """The rule for the kernels; `length` and `offset` are at least 1."""
+    """Make the rule for the kernels; `length` and `offset` are at least 1."""
     leaving = np.uint64(pow(int(SHINGLE_BASE), length, 2**64))
     return Shingling(min(length, NO_LIMIT), min(offset, NO_LIMIT), leaving)
 
@@ -61,7 +61,7 @@ def finish_token(state: np.uint64) -> np.uint64:
 
 @compiled
 def most_tokens(n_bytes: int) -> int:
-    """The most tokens in so many bytes: each has a separator after it, or three bytes of its own."""
+    """Return the most tokens in `n_bytes` bytes: each has a separator after it, or three bytes of its own."""
     return (n_bytes + 1) // 2
 
 
@@ -75,7 +75,7 @@ def byte_at(data: NDArray[np.uint8], i: int) -> int:
 def decode(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:  # noqa: PLR0911 (one per length and fault)
     """Decode the character of two to four bytes at `i`: its code point and its length.
 
-    A byte that does not begin a well-formed character ending before `end` gives (0, 1): U+0000, a separator.
+    If no well-formed character that ends before `end` begins at `i`, the result is (0, 1): U+0000, a separator.
     """
     lead = byte_at(data, i)
     if lead < 0xC2 or lead > 0xF4 or i + 1 >= end:  # not the first byte of a character, or the last byte of the text
@@ -163,8 +163,8 @@ def roll(
 ) -> int:
     """Write the fingerprints of the shingles of `hashes[:n_tokens]`, with room for one per token; return how many.
 
-    `leaving` is SHINGLE_BASE**length. The arguments are numbers and not a `Shingling`, because numba takes several
-    microseconds to unpack a tuple when it is called from Python.
+    `leaving` is SHINGLE_BASE**length. The arguments are plain numbers instead of a `Shingling`, because numba takes
+    several microseconds to unpack a tuple in a call from Python.
     """
     if n_tokens == 0:
         return 0
@@ -189,7 +189,7 @@ def roll(
 
 @compiled
 def most_characters(n_bytes: int) -> int:
-    """The most tokens in so many bytes when each is a character: every one has a byte of its own."""
+    """Return the most tokens in `n_bytes` bytes when each is a character: every one has a byte of its own."""
     return n_bytes + 1
 
 
@@ -200,7 +200,7 @@ def hash_characters(
     """Hash the characters of a text into the front of `hashes`; return their number.
 
     A token is a lower-cased word character, or one blank for everything between two words. There is no blank before
-    the first word and after the last. A character gets the hash of a word that consists of it alone.
+    the first word or after the last. A character gets the hash of a word that consists of it alone.
 
     Arguments as of `hash_tokens`; `hashes` has room for `most_characters(end - start)`.
     """

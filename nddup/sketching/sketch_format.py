@@ -5,7 +5,7 @@ from typing import Final
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
 
 SKETCH_FORMAT: Final = 1
-"""Goes up whenever any text gets any other id, because stored sketches then compare with nothing made later.
+"""Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
 
 An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
 shingles (`rolling_hash`), on where shingles start, and on the permutation (`permutations.mix_id`).

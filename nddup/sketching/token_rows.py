@@ -1,7 +1,7 @@
 """The token hashes of texts, and a fingerprint of each text's sequence of them.
 
-Two texts have equal rows iff they are the same sequence of tokens, as far as 64-bit hashes tell tokens apart: a pair of
-distinct tokens gets one hash about once in 2**64 pairs.
+Two texts have equal rows iff they are the same sequence of tokens, as far as 64-bit hashes tell tokens apart: two
+distinct tokens get the same hash once in about 2**64 pairs.
 """
 
 from hashlib import blake2b
@@ -21,18 +21,18 @@ def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Ragged:
 
     Args:
         data: the texts as UTF-8, one after another.
-        bounds: (n + 1,), where each begins and ends.
+        bounds: (n + 1,), text i is `data[bounds[i]:bounds[i + 1]]`.
 
     Returns:
-        n rows, the hashes of the tokens in the order of the text; a text of separators only has an empty row.
+        n rows, the token hashes of each text in order; the row of a text without tokens is empty.
 
-    Cost: some 5 ns a byte.
+    Cost: some 5 ns per byte.
     """
     return Ragged(*_hash_rows(data, bounds, WORD_TABLE))
 
 
 def fingerprint_rows(rows: Ragged) -> list[bytes]:
-    """BLAKE2b-128 of each row: equal sequences of tokens, and only they, are equal."""
+    """Return the BLAKE2b-128 digest of each row: digests are equal iff the rows are."""
     data = memoryview(np.ascontiguousarray(rows.values).tobytes())
     return [blake2b(data[low:high], digest_size=16).digest() for low, high in pairwise((8 * rows.offsets).tolist())]
 
@@ -41,7 +41,7 @@ def fingerprint_rows(rows: Ragged) -> list[bytes]:
 def _hash_rows(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], table: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Offsets, (n + 1,), and the hashes of all texts."""
+    """Return the offsets, (n + 1,), and the hashes of all texts."""
     n = len(bounds) - 1
     offsets = np.zeros(n + 1, np.int64)
     room = n

@@ -1,4 +1,4 @@
-r"""Tokens: text -> words, by one table that the compiled sketches use too.
+r"""Tokens: text -> words, by a table that the compiled sketching kernels share.
 
 Each character belongs to one of three classes:
 
@@ -78,9 +78,9 @@ TOKEN_TABLE_VERSION, WORD_TABLE = read_word_table(
 
 
 def tokenise(text: str) -> list[str]:
-    """The tokens of a text, in order, lower-cased.
+    """Return the tokens of a text, in order, lower-cased.
 
-    For display and for lists of words. `min_s.sketch_texts` follows the same table without a Python object per token.
+    For display and for lists of words. `min_s.sketch_texts` uses the same table without a Python object per token.
 
     Returns:
         The tokens; none if the text has only separators.

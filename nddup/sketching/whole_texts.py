@@ -1,4 +1,4 @@
-"""Sketches of the kind `whole`: two ids that tell a text from any other, so that only equal texts share them.
+"""Sketches of the kind `whole`: two ids that only equal texts share.
 
     text --tokens--> hashes of the words or characters, in order --BLAKE2b-128--> two ids
 
@@ -24,17 +24,17 @@ IDS: Final = 2
 def digest_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64], *, unit: str = "word"
 ) -> Sketches:
-    r"""The sketches of texts.
+    r"""Make the sketches of texts.
 
     Args:
         data: UTF-8, as of `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
-        unit: `word` or `char`: what is compared.
+        unit: the tokens that are compared, `word` or `char`.
 
     Returns:
-        One sketch a text. `n_features` is `IDS`; 0 for a text without tokens, whose sketch is empty.
+        One sketch per text. `n_features` is `IDS`; 0 for a text without tokens, whose sketch is empty.
 
-    Cost: the tokens are hashed by one compiled pass a text, and 8 bytes a token digested.
+    Cost: one compiled pass per text hashes the tokens; then 8 bytes per token are digested.
 
     Example:
         >>> texts = ["A rose is a rose.", "a ROSE is\na rose", "a rose is rose a"]

@@ -199,5 +199,5 @@ def test_what_is_left_out_is_never_selected(documents: list[str], gone: set[int]
 
 
 def test_nothing_of_slots_can_be_left_out() -> None:
-    with pytest.raises(ValueError, match="an id of a slot is of no one shingle"):
+    with pytest.raises(ValueError, match="the id of a slot stands for no single shingle"):
         sketch(["a b"], Recipe("min-perm"), [1])

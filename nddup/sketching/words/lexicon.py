@@ -26,18 +26,18 @@ from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of
 from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
 
 TERM_FORMAT: Final = 1
-"""Raise it whenever a term gets another id: saved lexicons would then hold other words."""
+"""Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""
 
 COUNTED: Final = ("counted", "occurrences", "commonest")
-"""What is noted of the collection: distinct terms, their occurrences, those of the commonest term."""
+"""Counts kept for the collection: distinct terms, all their occurrences, those of the commonest term."""
 
 MOST_TERMS: Final = 10_000_000
-"""Terms of a lexicon: it travels to every worker, 8 bytes a term."""
+"""Terms of a lexicon, at most: it is sent to every worker, 8 bytes per term."""
 
 
 @dataclass(frozen=True)
 class LexiconRule:
-    """Everything but the collection that decides a lexicon; `low` and `high` are exact decimals, as written."""
+    """Everything that decides a lexicon except the collection; `low` and `high` are exact decimals, as written."""
 
     languages: tuple[str, ...]
     stems: bool
@@ -54,7 +54,7 @@ class LexiconRule:
         )
 
     def interval(self, commonest: int) -> tuple[int, int]:
-        """The lowest and the highest count of a term in the lexicon, given the count of the most frequent term.
+        """Return the lowest and the highest count of a term in the lexicon, given that of the most frequent term.
 
         Example:
             >>> LexiconRule((), True, True, "0.00001", "0.5").interval(1_234_567)
@@ -63,12 +63,12 @@ class LexiconRule:
         return math.ceil(Fraction(self.low) * commonest), math.floor(Fraction(self.high) * commonest)
 
     def terms(self) -> Terms:
-        """The mapping from words to terms."""
+        """Make the mapping from words to terms."""
         return Terms(self.languages, stems=self.stems, stops=self.stops)
 
 
 class Counted(NamedTuple):
-    """How often terms occur: n terms, their ids, their occurrences, and how many documents hold them, each (n,)."""
+    """Counts of n terms: the terms, their ids, their occurrences, and the documents that contain them, each (n,)."""
 
     terms: list[str]
     ids: NDArray[np.uint64]
@@ -79,8 +79,8 @@ class Counted(NamedTuple):
 class TermCounts:
     """Counts the terms of the texts of one task. Texts of fewer than `least_tokens` tokens are skipped.
 
-    Memory: some 150 bytes per distinct word, for at most `most` words. Beyond that, the counts so far are set aside as
-    a part of the result.
+    Memory: some 150 bytes per distinct word, for at most `most` words. Beyond that, the counts so far are put aside as
+    one part of the result.
     """
 
     def __init__(self, rule: LexiconRule, most: int = MOST_WORDS, *, least_tokens: int = 0) -> None:
@@ -110,13 +110,13 @@ class TermCounts:
         return found
 
     def _introduce(self, words: list[str]) -> None:
-        """Give the terms of new words numbers; stop words have -1."""
+        """Number the terms of new words; a stop word gets -1."""
         numbers = self._number
         named = [-1 if t == NO_TERM else numbers.setdefault(t, len(numbers)) for t in self._terms(words)]
         self._term_of = np.concatenate([self._term_of, np.array(named, np.int32)])
 
         missing = len(numbers) - self._counts.shape[1]
-        if missing > 0:  # at least twice the room, so that the copies cost linear time
+        if missing > 0:  # at least double the room, so that copying takes linear time in all
             room = np.zeros((3, max(missing, self._counts.shape[1])), np.int64)
             self._counts = np.concatenate([self._counts, room], axis=1)
 
@@ -154,10 +154,10 @@ def count_terms(
 
 
 def sort_ids(ids: NDArray[np.int64]) -> bytes:
-    """The ids of a lexicon's terms, (n,), as bytes of ascending uint64.
+    """Return the ids of a lexicon's terms, (n,), as bytes of ascending uint64.
 
     Raises:
-        CapacityError: if they are more than `MOST_TERMS`.
+        CapacityError: if there are more than `MOST_TERMS`.
     """
     if len(ids) > MOST_TERMS:
         raise CapacityError(f"more than {MOST_TERMS:,} words in the lexicon; raise lexicon.low")

@@ -2,9 +2,9 @@
 
     documents, document's -> document;   the -> nothing;   документами -> документ
 
-Stems are Snowball's (PyStemmer), stop words those of the package stop-words; both use the same names of languages. A
+Stems are Snowball's (PyStemmer), stop words those of the package stop-words; both name the languages alike. A
 word is stemmed by the first of the chosen languages that is written in its script. The stop words of all chosen
-languages are left out. A stop word such as `don't` has several tokens here, and each of them is a stop word.
+languages are left out. A stop word such as `don't` is several tokens here, and each of them counts as a stop word.
 
 Sources:
     Porter 2001, Snowball: a language for stemming algorithms.
@@ -85,7 +85,7 @@ class Terms:
         ]
 
     def __call__(self, words: list[str]) -> list[str]:
-        """The term of each word, `NO_TERM` for a stop word. Cost: about a microsecond per word."""
+        """Return the term of each word, `NO_TERM` for a stop word. Cost: about a microsecond per word."""
         found = [NO_TERM if word in self.stop_words else word for word in words]
         for low, high, stemmer in self._stemmers:
             own = [i for i, word in enumerate(found) if low <= word[:1] <= high]
@@ -95,12 +95,12 @@ class Terms:
 
 
 def versions_of_terms() -> str:
-    """The versions of the stemmer and of the stop words: other versions may give other terms."""
+    """Return the versions of the stemmer and of the stop words: other versions may give other terms."""
     return f"snowball-{Stemmer.version()}/stop-words-{version('stop-words')}"
 
 
 def term_ids(terms: Iterable[str]) -> NDArray[np.uint64]:
-    """64-bit ids of terms: BLAKE2b of their UTF-8.
+    """Return the 64-bit ids of terms, (n,): BLAKE2b of their UTF-8.
 
     Example:
         >>> term_ids(["document"]).tolist() == term_ids(["x", "document"]).tolist()[1:]
@@ -111,11 +111,11 @@ def term_ids(terms: Iterable[str]) -> NDArray[np.uint64]:
 
 
 def letter_number(keyword: str, *, letters: int) -> int:
-    """A keyword as the positions of its first letters in their alphabet, written one after another.
+    """Return the positions of a keyword's first letters in their alphabet, written one after another as one number.
 
     Latin letters count from 1 to 26, without their accents, Russian letters from 1 to 33; a digit is its own number. If
     one of the first characters is any other, or the result has more than 18 digits, the letters are hashed instead.
-    Different keywords often get the same number: the method is defined so.
+    Different keywords often get the same number: that is part of the method.
 
     Args:
         keyword: lower-cased, not empty.
@@ -133,7 +133,7 @@ def letter_number(keyword: str, *, letters: int) -> int:
 
 @cache
 def _position(letter: str) -> str:
-    """The digits of a letter's position; `?` for a character of no known alphabet."""
+    """Return the digits of a letter's position; `?` for a character of no known alphabet."""
     for alphabet in ALPHABETS[:2]:
         if letter in alphabet:
             return str(alphabet.index(letter) + 1)

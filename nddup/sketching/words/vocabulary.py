@@ -2,7 +2,7 @@
 
     UTF-8 text --number_words--> a number for each token, and the place of each new word
 
-A word is a token as of `tokens`, identified by its 64-bit hash, the same as of `rolling_hash.hash_tokens`. What a word
+A word is a token as defined in `tokens`, identified by its 64-bit hash from `rolling_hash.hash_tokens`. What a word
 stands for (its stem, its place in a lexicon) is looked up once per distinct word; each token then costs one table
 look-up.
 """
@@ -31,25 +31,25 @@ FREE: Final = np.int32(-1)
 FIRST_BITS: Final = 12
 
 MOST_WORDS: Final = 1 << 20
-"""Distinct words a vocabulary holds before it starts again: some 150 MB, with what they stand for."""
+"""Distinct words that a vocabulary holds before it starts again: some 150 MB, with what they stand for."""
 
 PIECE: Final = 1 << 20
-"""Bytes of text numbered at a time; a longer text is numbered as a whole."""
+"""Bytes of text numbered in one call; a longer text is numbered as a whole."""
 
 _ALONE: Final = np.uint32(ALONE)
 _LOWER: Final = np.uint32(LOWER)
 
 Numbered = tuple[NDArray[np.int32], NDArray[np.int64]]
-"""A number per token, (t,), and the offsets of the texts in it, (d + 1,)."""
+"""A number per token, (t,), and the offsets of the texts in that array, (d + 1,)."""
 
 
 class Written(NamedTuple):
-    """What `number_words` writes.
+    """The arrays that `number_words` writes.
 
     Attributes:
         tokens: the number of each token; room for `most_tokens` of the bytes.
         offsets: (d + 1,), where the tokens of each text begin.
-        places: (slots / 2, 2), begin and end in the bytes of each new word, by number.
+        places: (slots / 2, 2), first byte and end of each new word in the text, by its number.
     """
 
     tokens: NDArray[np.int32]
@@ -58,7 +58,7 @@ class Written(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far `number_words` has come: the next text and byte, the tokens so far, the words in the table."""
+    """The progress of `number_words`: the next text and byte, the tokens so far, the words in the table."""
 
     text: int
     at: int
@@ -68,7 +68,7 @@ class Position(NamedTuple):
 
 @compiled
 def grow_table(keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The same words in a table with twice as many slots."""
+    """Copy the words into a table with twice as many slots."""
     wider = np.zeros(2 * keys.size, np.uint64)
     renumbered = np.full(2 * keys.size, FREE, np.int32)
     shift = _home_shift(wider.size)
@@ -82,13 +82,13 @@ def grow_table(keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> tuple[ND
 
 @compiled
 def _home_shift(slots: int) -> np.uint64:
-    """By how many bits a multiplied hash is shifted to give its first slot; `slots` is a power of two."""
+    """Return by how many bits to shift a multiplied hash to get its first slot; `slots` is a power of two."""
     return WORD_BITS - np.uint64(np.log2(slots))
 
 
 @compiled
 def _find_slot(keys: NDArray[np.uint64], numbers: NDArray[np.int32], key: np.uint64, shift: np.uint64) -> int:
-    """The slot of a word in an open-addressing table, or the free slot where it belongs."""
+    """Return the slot of a word in an open-addressing table, or the free slot where it belongs."""
     mask = np.int64(keys.size - 1)
     slot = np.int64((key * HASH_MULTIPLIER) >> shift)
     while numbers[slot] != FREE and keys[slot] != key:
@@ -113,11 +113,11 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
         table: `tokens.WORD_TABLE`.
         words: a hash table: hashes of words, with a power of two slots; and their numbers, `FREE` in a free slot.
         found: written.
-        progress: where to go on.
+        progress: where to continue.
 
     Returns:
-        The progress. Its `text` is d when all texts are done. If it is less, the table is half full: it must grow, and
-        the call must be repeated.
+        The progress. Its `text` is d when all texts are done. If it is less, the table is half full: grow it and
+        call again.
     """
     keys, numbers = words
     tokens, offsets, places = found
@@ -140,7 +140,7 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
             if entry == 0:
                 continue
 
-            # A word goes on to the next separator, or to a character that is a token by itself.
+            # A word extends to the next separator, or to a character that is a token by itself.
             state = (TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR
             while entry < _ALONE and i < end:
                 width = 1
@@ -153,7 +153,7 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
                 i += width
                 state = (state ^ np.uint64(entry)) * TOKEN_FACTOR
 
-            # A new word takes the free slot that the search ends at.
+            # A new word takes the free slot at which the search ended.
             key = finish_token(state)
             slot = _find_slot(keys, numbers, key, shift)
             number = numbers[slot]
@@ -174,7 +174,7 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
 
 
 class _Lower(dict[int, int]):
-    """Lower case by the word table, looked up once per character: for `str.translate`."""
+    """A table for `str.translate`: lower case by the word table, looked up once per character."""
 
     def __missing__(self, code: int) -> int:
         self[code] = int(WORD_TABLE[code]) & LOWER
@@ -189,7 +189,7 @@ class Vocabulary:
 
     Args:
         introduce: called with new words, lower-cased, in the order of their numbers; each word comes once.
-        forget: called when numbers begin at 0 again, because there were more than `most` words.
+        forget: called when numbering starts again at 0, because there were more than `most` words.
         most: number of distinct words above which the vocabulary starts again at the next piece of text.
     """
 
@@ -208,7 +208,7 @@ class Vocabulary:
         self._count = 0
 
     def number(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Numbered:
-        """Number the tokens of texts that lie in `data` at `bounds`, (d + 1,); new words are introduced first."""
+        """Number the tokens of the texts in `data` at `bounds`, (d + 1,); new words are introduced before it ends."""
         if self._count > self._most:
             self.clear()
             self._forget()
@@ -233,14 +233,14 @@ class Vocabulary:
 
 
 def _spell(data: NDArray[np.uint8], bounds: NDArray[np.int64], places: NDArray[np.int64]) -> list[str]:
-    """The words at these places, (n, 2), lower-cased."""
+    """Return the words at these places, (n, 2), lower-cased."""
     raw = data[bounds[0] : bounds[-1]].tobytes()
     words = [raw[begin:end].decode() for begin, end in (places - bounds[0]).tolist()]
     return [word.lower() if word.isascii() else word.translate(_LOWER_CASE) for word in words]
 
 
 def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """Split texts into runs of at most `PIECE` bytes, or of one longer text: these are numbered at a time.
+    """Split texts into runs of at most `PIECE` bytes, or of one longer text; each is numbered in one call.
 
     Example:
         >>> [b.tolist() for _, b in pieces(np.zeros(3 << 20, np.uint8), np.array([0, 9, 2 << 20, 3 << 20]))]

@@ -40,10 +40,10 @@ class WordRule:
 
     Attributes:
         kind: as in `kinds.KINDS`.
-        lexicon: what its terms are; `keywords` does not use the interval.
-        letters: number of letters of a keyword that are used.
+        lexicon: what terms are and which are in the lexicon; `keywords` ignores its interval.
+        letters: letters of a keyword that are used, for `keywords`.
         copies: K, the number of randomised lexicons besides the whole one, for `i-match`.
-        left_out: share of the terms that each copy leaves out.
+        left_out: share of the terms that each of these omits.
         seed: chooses these terms.
     """
 
@@ -70,7 +70,7 @@ class WordRule:
 
 
 class WordSketcher:
-    """Makes sketches by a rule, and remembers the term of each word from batch to batch.
+    """Makes sketches by a rule, and remembers the term of each word across batches.
 
     Args:
         rule: of the sketches.
@@ -103,7 +103,7 @@ class WordSketcher:
             offsets: (d + 1,), as there.
 
         Returns:
-            One sketch per text; `n_features` counts all its distinct terms, also those outside the lexicon. A text
+            One sketch per text; `n_features` counts all its distinct terms, even those outside the lexicon. A text
             without a term of the lexicon has an empty sketch.
 
         Cost: one pass; each distinct word is stemmed once.
@@ -122,7 +122,7 @@ class WordSketcher:
     def _sketch(
         self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """The numbers of tokens, distinct terms and ids of each text, (3, d); and the ids of all texts."""
+        """Return the numbers of tokens, distinct terms and ids of each text, (3, d), and the ids of all texts."""
         tokens, offsets = self._vocabulary.number(data, bounds)
         self._last[:] = 0
         ids, features, ends = select_terms(tokens, offsets, self._term_of, self._ids, self._kept, self._last)
@@ -131,7 +131,7 @@ class WordSketcher:
         return np.stack([np.diff(offsets), features, np.diff(ends)]), ids
 
     def _introduce(self, words: list[str]) -> None:
-        """Give the terms of new words numbers; stop words have -1."""
+        """Number the terms of new words; a stop word gets -1."""
         terms = self._terms(words)
         found = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
         ids = self._ids_of([term for _, term in found])
@@ -140,7 +140,7 @@ class WordSketcher:
         known = len(numbers)
         named[[place for place, _ in found]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
 
-        # The terms that were not known are the last ones of the dictionary.
+        # The new terms are the last entries of the dictionary.
         new = np.array(list(islice(reversed(numbers), len(numbers) - known))[::-1], np.uint64)
         self._term_of = np.concatenate([self._term_of, named])
         self._ids = np.concatenate([self._ids, new])
@@ -164,7 +164,7 @@ class WordSketcher:
 
 @lru_cache(maxsize=1)
 def sketcher_of(rule: WordRule, lexicon: bytes) -> WordSketcher:
-    """The sketcher of this process for a rule and the ids of a lexicon, which keeps its words from task to task."""
+    """Return this process's sketcher for a rule and the ids of a lexicon; it keeps its words from task to task."""
     return WordSketcher(rule, np.frombuffer(lexicon, np.uint64))
 
 
@@ -177,14 +177,14 @@ def select_terms(
     kept: NDArray[np.bool_],
     last: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """Select the distinct terms of each text that are kept.
+    """Select the distinct terms of each text that are in the lexicon.
 
     Args:
         tokens: numbers of words, text after text.
-        offsets: (d + 1,), of the texts in it.
-        term_of: the term of each word, -1 for none.
+        offsets: (d + 1,), of the texts in `tokens`.
+        term_of: the number of each word's term, -1 for a stop word.
         ids: of each term.
-        kept: whether a term is in the lexicon.
+        kept: whether each term is in the lexicon.
         last: scratch: the text, from 1, in which each term was last seen; 0 at the start.
 
     Returns:
@@ -215,9 +215,9 @@ def select_terms(
 def sign_sets(
     ids: NDArray[np.uint64], ends: NDArray[np.int64], keys: NDArray[np.uint64], least: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The signatures of each set, ascending, and their offsets: one of all ids, and one for each randomised lexicon.
+    """Return the signatures of each set, ascending, and their offsets: one of all ids, one per randomised lexicon.
 
-    Copy c >= 1 of the lexicon holds an id iff the id, permuted with the keys of the copy, is at least `least`.
+    Copy c >= 1 of the lexicon contains an id iff the id, permuted with the keys of the copy, is at least `least`.
     Signatures of different copies differ. A set that has no id in a copy has no signature for it.
     """
     n_texts = ends.size - 1
