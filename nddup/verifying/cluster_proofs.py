@@ -1,10 +1,10 @@
-"""Proofs about sets of sketches: that one is a cluster, and that nothing can be added to it.
+"""Proofs about sets of sketches: that a set is a cluster, and that nothing can be added to it.
 
-    prove_clusters    what each set shares, what it must share, and whether a pair of it is no near-duplicate
+    prove_clusters    features that each set shares, support it needs, and whether some pair is not near-duplicate
     find_extensions   the sketches that could be added to a set
 
 Both follow the definition of a cluster: a maximal set in which every pair is a near-duplicate and all sketches share at
-least the largest alpha among them. Nothing of the miners is used.
+least the largest alpha among them. None of the miners' code is used.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from nddup.verifying.definitions import Rows, Rule, bound_of, compare, judge
 
 
 class Members(NamedTuple):
-    """Sets of sketches: set i has the places `places[offsets[i]:offsets[i + 1]]` of some `Rows`."""
+    """Sets of sketches: set i holds rows `places[offsets[i]:offsets[i + 1]]` of some `Rows`."""
 
     offsets: NDArray[np.int64]
     places: NDArray[np.int64]
 
 
 class Proved(NamedTuple):
-    """Of each of n sets: the features all members share; the largest alpha of a member; whether a pair is not near."""
+    """For each of n sets: the features all members share, the largest alpha of a member, whether a pair is not near."""
 
     joints: Rows
     bounds: NDArray[np.int64]  # (n,)
@@ -32,14 +32,14 @@ class Proved(NamedTuple):
 
 
 def prove_clusters(nodes: Rows, members: Members, rule: Rule) -> Proved:
-    """What sets of distinct sketches share, what they must share, and whether all their pairs are near-duplicates.
+    """Measure what sets of distinct sketches share, what they must share, and whether some pair is not near-duplicate.
 
     Args:
-        nodes: the sketches; levels are not looked at.
+        nodes: the sketches; levels are ignored.
         members: the sets, none empty.
         rule: the definition.
 
-    Cost: a merge for each pair of a set.
+    Cost: a merge for each pair in a set, each sketch with itself included.
     """
     shared, joints, bounds, bad = _prove_clusters(nodes.offsets, nodes.ids, *members, rule)
     return Proved(Rows(shared, joints), bounds, bad)
@@ -55,7 +55,7 @@ def _prove_clusters(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
     count = len(starts) - 1
     shared, bounds, bad = np.zeros(count + 1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    for s in range(count):  # a set shares no more than its first member has
+    for s in range(count):  # a set shares no more than the features of its first member
         first = places[starts[s]]
         shared[s + 1] = shared[s] + offsets[first + 1] - offsets[first]
     joints, n = np.empty(shared[count], np.uint64), 0
@@ -78,7 +78,7 @@ def _prove_clusters(
         shared[s + 1] = n
 
         for i in range(len(mine)):
-            for j in range(i, len(mine)):  # with itself: a group of equal documents
+            for j in range(i, len(mine)):  # also with itself: a group of equal documents
                 one = ids[offsets[mine[i]] : offsets[mine[i] + 1]]
                 other = ids[offsets[mine[j]] : offsets[mine[j] + 1]]
                 bad[s] |= not judge(one, other, np.uint64(0), rule)[1]
@@ -86,24 +86,24 @@ def _prove_clusters(
 
 
 class Sets(NamedTuple):
-    """Proved sets of sketches, and what tells which of them a sketch may extend."""
+    """Sets of sketches as `prove_clusters` measured them, indexed by first member for `find_extensions`."""
 
     nodes: Rows
     members: Members
-    """The places of each set in `nodes`, none empty."""
+    """The rows of each set in `nodes`; no set is empty."""
 
     joints: Rows
     """The features that each set shares."""
 
     bounds: NDArray[np.int64]
-    """The support that each must have, (n,)."""
+    """The support that each set must have, (n,)."""
 
     begun: Members
-    """Of each node the sets whose first member it is."""
+    """For each node, the sets whose first member it is."""
 
 
 def prepare_sets(nodes: Rows, members: Members, joints: Rows, bounds: NDArray[np.int64]) -> Sets:
-    """Sets as `find_extensions` takes them, see `Sets`."""
+    """Index sets by first member for `find_extensions`; see `Sets`."""
     firsts = members.places[members.offsets[:-1]]
     order = np.argsort(firsts, kind="stable")
     begun = Members(np.searchsorted(firsts[order], np.arange(len(nodes.offsets))), order)
@@ -113,20 +113,20 @@ def prepare_sets(nodes: Rows, members: Members, joints: Rows, bounds: NDArray[np
 def find_extensions(
     batch: Rows, places: NDArray[np.int64], firsts: NDArray[np.int64], sets: Sets, rule: Rule
 ) -> NDArray[np.int64]:
-    """The sketches that could be added to a set: near to all its members, and keeping the joint support.
+    """Find the sketches that could be added to a set: near to all its members, and preserving enough joint support.
 
     Args:
-        batch: n sketches, each near to a first member of a set; levels are not looked at.
-        places: where each is in `sets.nodes`, -1 where it is not; (n,).
-        firsts: where the first member that it is near to is in `sets.nodes`; (n,).
-        sets: what `prove_clusters` said of each set.
+        batch: n sketches, each near to a first member of a set; levels are ignored.
+        places: place of each in `sets.nodes`, -1 if it is not there; (n,).
+        firsts: place in `sets.nodes` of the first member that each is near to; (n,).
+        sets: from `prepare_sets`.
         rule: the definition.
 
     Returns:
-        (place in the batch, set) of each, (k, 2). A set is maximal if it has none of all sketches near to its first
-        member: who could be added is near to every member.
+        Rows (place in the batch, set), (k, 2). A set is maximal if no sketch near to its first member extends it: a
+        sketch that could be added is near to every member.
 
-    Cost: for each sketch and each set that begins with its first member, a merge a member and one more.
+    Cost: for each sketch and each set that begins with its first member, a merge per member and one more.
     """
     own, nodes = (batch.offsets, batch.ids), (sets.nodes.offsets, sets.nodes.ids)
     joints = sets.joints.offsets, sets.joints.ids
@@ -164,7 +164,7 @@ def _extend(
             if not is_addable:
                 continue
 
-            # The overlap of a sketch with the joint features is the support that the set would keep with it.
+            # The overlap of the sketch with the joint features is the support of the extended set.
             joint = joint_ids[joint_offsets[s] : joint_offsets[s + 1]]
             if compare(sketch, joint, rule.sample, np.uint64(0))[0] < max(bounds[s], own):
                 continue

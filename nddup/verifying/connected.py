@@ -1,4 +1,4 @@
-"""Connected parts of a graph, by union and find: what `nddup check` recounts components with."""
+"""Connected parts of a graph, by union-find: `nddup check` recounts components with them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,14 @@ from nddup.arrays import compiled
 
 @compiled
 def label_parts(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
-    """The smallest node of the connected part of each node, (nodes,).
+    """Label each node with the smallest node of its connected part, (nodes,).
 
     Args:
         first: one end of each edge, (m,).
-        second: the other.
-        nodes: how many there are; one without an edge is its own part.
+        second: the other end, (m,).
+        nodes: number of nodes; one without an edge is its own part.
 
-    Cost: nearly linear: paths are halved, and the smaller root stays one.
+    Cost: nearly linear: paths are halved, and the smaller root stays the root.
 
     Example:
         >>> label_parts(np.array([4, 1]), np.array([2, 4]), 5).tolist()

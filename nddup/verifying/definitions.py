@@ -1,10 +1,10 @@
-"""What a near-duplicate is, by definition: one merge of two sketches, then exact integers.
+"""The definition of a near-duplicate: one merge of two sketches, then exact integers.
 
     compare    two sketches -> overlap, resemblance as a fraction, both sizes
-    is_near    what `compare` measures -> near-duplicates or not
+    is_near    the result of `compare` -> near-duplicates or not
     judge      both, for two sketches
 
-Nothing of the job's own search is used: `nddup check` proves a run with these.
+None of the code by which a run searches is used: `nddup check` proves a run with these.
 
 Source:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
@@ -21,9 +21,9 @@ from nddup.arrays import compiled
 
 
 class Rows(NamedTuple):
-    """Sketches one after another: sketch i is `ids[offsets[i]:offsets[i + 1]]`, ascending as unsigned.
+    """Sketches one after another: sketch i is `ids[offsets[i]:offsets[i + 1]]`, ascending as unsigned numbers.
 
-    With `levels`, sketch i holds the ids that 2**levels[i] divides, and two are compared at the higher level.
+    With `levels`, the ids of sketch i are divisible by 2**levels[i], and two sketches are compared at the higher level.
     """
 
     offsets: NDArray[np.int64]  # (n + 1,)
@@ -31,18 +31,18 @@ class Rows(NamedTuple):
     levels: NDArray[np.int64] | None = None  # (n,)
 
     def row(self, i: int) -> NDArray[np.uint64]:
-        """Sketch i."""
+        """Return sketch i."""
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
     def at_levels(self, levels: NDArray[np.int64]) -> "Rows":
-        """The same sketches at these levels, (n,)."""
+        """Return the same sketches at these levels, (n,)."""
         return self._replace(levels=levels if levels.any() else None)
 
 
 class Sample(NamedTuple):
     """How a resemblance is estimated: from the `size` smallest ids of both sketches, or from `size` slots.
 
-    Above the size of any sketch it is that of two plain sets.
+    If `size` exceeds any sketch, the resemblance is that of two plain sets.
     """
 
     size: int
@@ -50,7 +50,7 @@ class Sample(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When two sketches are near-duplicates: `numerator / denominator` is the threshold as it was written.
+    """The condition for near-duplicates: `numerator / denominator` is the threshold as it was written.
 
     `is_count`: the overlap must reach `numerator`. `is_resemblance`: the resemblance must reach the fraction. Neither:
     the overlap must reach that share of the larger sketch; with `is_containment`, of the smaller one. `sample` says how
@@ -70,13 +70,13 @@ class Rule(NamedTuple):
 
 
 def gather(sketches: Sequence[NDArray[np.uint64]]) -> Rows:
-    """Sketches as `Rows`; of none, no rows."""
+    """Join sketches into `Rows`; no sketches give no rows."""
     offsets = np.concatenate([[0], np.cumsum([len(sketch) for sketch in sketches])]).astype(np.int64)
     return Rows(offsets, np.concatenate([np.empty(0, np.uint64), *sketches]).astype(np.uint64))
 
 
 def sketch_rows(column: pa.Array) -> Rows:
-    """A list<int64> column as sketches of unsigned ids; null is an empty one."""
+    """Return a list<int64> column as sketches of unsigned ids; null gives an empty sketch."""
     lengths = np.diff(column.offsets.to_numpy())
     if column.null_count:
         lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
@@ -86,7 +86,7 @@ def sketch_rows(column: pa.Array) -> Rows:
 
 @compiled
 def bound_of(size: int, rule: Rule) -> int:
-    """Alpha of a sketch of this size: the count, or the least integer o >= 1 with o / size >= threshold.
+    """Return alpha of a sketch of this size: the count, or the least integer o >= 1 with o / size >= threshold.
 
     Example:
         >>> [bound_of(size, Rule(55, 100, False, True, Sample(200))) for size in (1, 100, 200)]
@@ -101,10 +101,10 @@ def bound_of(size: int, rule: Rule) -> int:
 def compare(
     first: NDArray[np.uint64], second: NDArray[np.uint64], sample: Sample, mask: np.uint64
 ) -> tuple[int, int, int, int, int]:
-    """Merge two sketches: their overlap, the resemblance as numerator and denominator, |A| and |B|.
+    """Merge two sketches; return their overlap, the resemblance as numerator and denominator, |A| and |B|.
 
-    The resemblance is |MIN_s(A | B) & A & B| / |MIN_s(A | B)|; when both have fewer than s ids they are the whole
-    documents and it is |A & B| / |A | B|. Two empty sketches give 0, 0, 0. By slots it is |A & B| / slots.
+    The resemblance is |MIN_s(A | B) & A & B| / |MIN_s(A | B)|; if both have fewer than s ids, they are whole
+    documents, and it is |A & B| / |A | B|. Two empty sketches give 0, 0, 0. By slots it is |A & B| / slots.
 
     Args:
         first: A, ascending, distinct.
@@ -118,7 +118,7 @@ def compare(
     is_whole = len(first) < size and len(second) < size
     i, j, overlap, seen, shared, n_first, n_second = 0, 0, 0, 0, 0, 0, 0
     while i < len(first) or j < len(second):
-        # The smallest id that is left, and which sketches hold it: A | B is walked in ascending order.
+        # The smallest id left, and which sketches hold it: A | B is traversed in ascending order.
         is_first = j == len(second) or (i < len(first) and first[i] <= second[j])
         is_second = i == len(first) or (j < len(second) and second[j] <= first[i])
         value = first[i] if is_first else second[j]
@@ -136,7 +136,7 @@ def compare(
             overlap += 1
             shared += is_inside
 
-    if sample.by_slots:  # signatures: every slot is compared with its counterpart
+    if sample.by_slots:  # signatures: equal slots out of all slots
         shared, seen = overlap, size
     return overlap, shared, seen, n_first, n_second
 
@@ -152,7 +152,7 @@ def compare_all(
     sample: Sample,
     masks: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
-    """`compare` for k pairs of places in two `Rows`.
+    """Run `compare` on k pairs of places in two `Rows`.
 
     Args:
         offsets: of the first rows, (n + 1,).
@@ -165,7 +165,7 @@ def compare_all(
         masks: as in `compare`, one for each pair, (k,).
 
     Returns:
-        What `compare` gives, (k, 5).
+        The results of `compare`, (k, 5).
 
     Cost: the ids of all pairs together.
     """
@@ -179,15 +179,15 @@ def compare_all(
 
 @compiled
 def share_a_band(first: NDArray[np.uint64], second: NDArray[np.uint64], bands: int, rows: int) -> bool:
-    """Whether two signatures agree in all slots of a band. The low 17 bits of an id are its slot.
+    """Return whether two signatures agree in all slots of a band. The low 17 bits of an id are its slot.
 
     Args:
         first: ids of a signature.
         second: those of the other.
-        bands: bands of a signature.
-        rows: slots of a band.
+        bands: bands per signature.
+        rows: slots per band.
 
-    Cost: the product of the sizes: plain, and only ever some hundred slots.
+    Cost: the product of the sizes. Plain, and enough for the few hundred slots of a signature.
     """
     # Equal ids are equal values in the same slot.
     equal = np.zeros(bands * rows, np.bool_)
@@ -205,11 +205,11 @@ def share_a_band(first: NDArray[np.uint64], second: NDArray[np.uint64], bands: i
 
 @compiled
 def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
-    """Whether a pair is near-duplicate, by definition, in exact integers. Nothing in common is never near.
+    """Return whether a pair is near-duplicate, by definition, in exact integers. With no overlap it never is.
 
     Args:
         measured: overlap, resemblance as numerator and denominator, |A|, |B|.
-        rule: the definition. Of its bands `judge` takes care.
+        rule: the definition; only `judge` handles its bands.
 
     Example:
         >>> pair = (8, 8, 10, 10, 8)  # ten ids, and eight of them
@@ -233,7 +233,7 @@ def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
 def judge(
     first: NDArray[np.uint64], second: NDArray[np.uint64], mask: np.uint64, rule: Rule
 ) -> tuple[tuple[int, int, int, int, int], bool]:
-    """Measure two sketches, and say whether they are near-duplicates.
+    """Measure two sketches, and decide whether they are near-duplicates.
 
     Args:
         first: A, ascending, distinct.
@@ -242,7 +242,7 @@ def judge(
         rule: the definition.
 
     Returns:
-        What `compare` measures, and whether the pair is near.
+        The result of `compare`, and whether the pair is near.
     """
     measured = compare(first, second, rule.sample, mask)
     if rule.bands:

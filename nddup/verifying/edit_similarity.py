@@ -1,7 +1,7 @@
 """The edit similarity of texts: 1 - d / n.
 
-d is the Levenshtein distance (characters inserted, deleted or replaced), n the length of the longer text. Runs of
-blanks count as one, and a text is compared by its first `CHARACTERS`.
+d is the Levenshtein distance (characters inserted, deleted or replaced), n the length of the longer text. A run of
+blanks counts as one blank, and only the first `CHARACTERS` of a text are compared.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
 CHARACTERS = 200_000
-"""Of a text; what follows is not compared: a comparison of two such texts takes about a second at worst."""
+"""Characters of a text that are compared: comparing two texts of this length takes about a second at worst."""
 
 BLANKS = r"[ \t\n\x0b\f\r]+"
 
@@ -28,7 +28,7 @@ class Spelled(NamedTuple):
 
 
 def spell_out(texts: pa.Array) -> Spelled:
-    """Texts with runs of blanks as one, none at either end, cut at `CHARACTERS`; (n,) each."""
+    """Reduce runs of blanks to one, trim both ends, and cut texts at `CHARACTERS`; (n,) each."""
     plain = pc.utf8_trim(pc.replace_substring_regex(texts, BLANKS, " "), " ")
     lengths = pc.utf8_length(plain)
     is_cut = pc.greater(lengths, CHARACTERS)
@@ -37,19 +37,19 @@ def spell_out(texts: pa.Array) -> Spelled:
 
 
 def can_reach(first: NDArray[np.int32], second: NDArray[np.int32], similarity: float) -> NDArray[np.bool_]:
-    """Whether texts of these lengths may be so similar: a distance is at least their difference; (n,).
+    """Return whether texts of these lengths may reach a similarity: d is at least their difference; (n,).
 
-    Empty texts are similar to none.
+    An empty text is similar to none.
     """
     shorter, longer = np.minimum(first, second), np.maximum(first, second)
     return np.asarray((shorter > 0) & (shorter >= longer * similarity - 1), np.bool_)
 
 
 def measure(first: list[str], second: list[str], *, similarity: float, threads: int = 1) -> NDArray[np.float64]:
-    """The similarity of each text of the first list and that at its place in the second; 0 below `similarity`; (n,).
+    """Return the similarity of texts at the same place of both lists, (n,); 0 where it is below `similarity`.
 
-    Cost: the product of both lengths / 64 steps for a pair at worst, less where texts differ soon. The threads run
-    without the interpreter's lock.
+    Cost: per pair at most the product of both lengths / 64 steps, fewer if texts differ early. The threads run without
+    the interpreter's lock.
     """
     return np.asarray(
         cpdist(first, second, scorer=Levenshtein.normalized_similarity, score_cutoff=similarity, dtype=np.float64,

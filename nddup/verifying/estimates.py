@@ -1,4 +1,4 @@
-"""The resemblance of pairs of stored sketches, by definition, a batch of pairs at a time."""
+"""The resemblance of pairs of stored sketches by definition, one batch of pairs at a time."""
 
 from collections.abc import Iterator
 
@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 from nddup.verifying.definitions import Sample, compare_all, sketch_rows
 
 USED = ("sketch_a", "sketch_b", "features_a", "features_b")
-"""The columns of a batch that an estimate is made of: list<int64> twice, int32 twice."""
+"""The columns of a batch that an estimate uses: list<int64> twice, int32 twice."""
 
 
 def estimate_pairs(batches: Iterator[pa.RecordBatch], *, sample: Sample, levelled: int) -> Iterator[pa.RecordBatch]:
-    """Append `estimate` double, the resemblance of both sketches, in the place of `USED`; null where one is null.
+    """Replace the columns `USED` by a last one, `estimate`, double: the resemblance of both; null if either is null.
 
     Args:
-        batches: pairs with the columns `USED`, and others, which stay as they are.
+        batches: pairs with the columns `USED`; other columns stay as they are.
         sample: how a resemblance is estimated.
-        levelled: s, where the modulus of a sketch follows the document's length; else 0.
+        levelled: s, if the modulus of a sketch depends on the document's length; else 0.
 
-    Cost: the ids of all pairs; one batch is in memory.
+    Cost: linear in the ids of all pairs; one batch is in memory.
     """
     for batch in batches:
         first, second = (batch.column(name) for name in USED[:2])
         a, b = sketch_rows(first), sketch_rows(second)
 
-        # Sketches of two moduli are compared at the larger one: ids that it does not divide are masked out.
+        # Sketches with different moduli are compared at the larger one: ids that it does not divide are masked out.
         levels = [_levels(batch.column(name), levelled) for name in USED[2:]]
         masks = (np.uint64(1) << np.maximum(*levels).astype(np.uint64)) - np.uint64(1)
         places = np.arange(len(batch))
@@ -38,7 +38,7 @@ def estimate_pairs(batches: Iterator[pa.RecordBatch], *, sample: Sample, levelle
 
 
 def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:
-    """The least i with n_features / 2**i <= size: the number of binary digits of (n - 1) div size; (n,)."""
+    """Return the least i with n_features / 2**i <= size: the binary digits of (n_features - 1) div size; (n,)."""
     if not size:
         return np.zeros(len(n_features), np.int64)
     above = np.maximum(n_features.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) - 1, 0) // size

@@ -1,8 +1,8 @@
-"""The near-duplicates of some sketches among many, found without the job's own search.
+"""All near-duplicates of some sketches among many, found without the code by which a run searches.
 
-    Probes      sketches by feature
-    find_near   every overlap of a batch of sketches with ALL probes, no pruning, no prefixes; those that are
-                near-duplicates by definition
+    Probes      sketches indexed by feature
+    find_near   every overlap of a batch of sketches with ALL probes, without pruning or prefixes; returns the pairs
+                that are near-duplicates by definition
 
 The only shortcut: sketches that share no feature have overlap 0, and resemblance never exceeds overlap over the size of
 the sample. Both follow from the definitions.
@@ -20,14 +20,14 @@ from nddup.arrays import compiled
 from nddup.verifying.definitions import Rows, Rule, bound_of, judge
 
 FOUND = 7
-"""Numbers of a pair that the kernel gives back: place in the batch, probe, and what `compare` measures."""
+"""Numbers per pair that the kernel returns: place in the batch, probe, and the five results of `compare`."""
 
 BLOCK = 64
-"""Overlaps that are looked at together."""
+"""Overlaps that are tested in one step."""
 
 
 class Near(NamedTuple):
-    """Near-duplicate pairs of a sketch of a batch and a probe, one array for each number; each (k,)."""
+    """k near-duplicate pairs of a sketch of the batch and a probe; each array is (k,)."""
 
     rows: NDArray[np.int64]
     """Place in the batch."""
@@ -38,13 +38,13 @@ class Near(NamedTuple):
     overlap: NDArray[np.int64]
     resemblance: NDArray[np.float64]
     within: NDArray[np.float64]
-    """Containment of the sketch of the batch in the probe."""
+    """Containment of the batch's sketch in the probe."""
 
     around: NDArray[np.float64]
-    """Containment of the probe in the sketch of the batch."""
+    """Containment of the probe in the batch's sketch."""
 
     def cut(self, low: int, high: int) -> "Near":
-        """The pairs from place `low` to before `high`."""
+        """Return the pairs `low` to `high` - 1."""
         return Near(
             self.rows[low:high],
             self.probes[low:high],
@@ -56,23 +56,23 @@ class Near(NamedTuple):
 
 
 class Index(NamedTuple):
-    """Who holds which feature: the holders of `features[i]` are `holders[starts[i]:starts[i + 1]]`, ascending."""
+    """The holders of each feature: those of `features[i]` are `holders[starts[i]:starts[i + 1]]`, ascending."""
 
-    features: NDArray[np.uint64]  # (f,) ascending
+    features: NDArray[np.uint64]  # (f,), ascending
     starts: NDArray[np.int64]  # (f + 1,)
-    holders: NDArray[np.int32]  # (all ids,)
+    holders: NDArray[np.int32]  # (number of all ids,)
 
 
 class Probes:
-    """Sketches that all others are compared with, by their features.
+    """Sketches that all others are compared with, indexed by their features.
 
     Attributes:
         sketches: p sketches.
-        index: of their features.
+        index: the holders of their features.
     """
 
     def __init__(self, sketches: Rows) -> None:
-        """Index p sketches by feature; of none, nothing overlaps. Cost: a sort of their ids."""
+        """Index p sketches by feature; p may be 0. Cost: a sort of their ids."""
         order = np.argsort(sketches.ids, kind="stable")
         ids = sketches.ids[order]
         starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.empty(0, np.int64)
@@ -82,20 +82,20 @@ class Probes:
 
 
 def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64] | None = None) -> Near:
-    """Every near-duplicate of a probe in the batch; a sketch equal to the probe is one where the rule says so.
+    """Find every near-duplicate of a probe in the batch, including sketches equal to the probe if the rule admits them.
 
     Args:
         batch: n sketches.
         probes: p sketches.
         rule: the definition.
-        places: where each sketch of the batch is among the probes, -1 where it is not; (n,). It is then compared only
-            with the probes after it, so that of two probes a pair is found once, and none with itself.
+        places: place of each sketch of the batch among the probes, -1 if it is none; (n,). It is then compared only
+            with the probes after it, so that each pair of probes is found once, and no probe with itself.
 
     Returns:
-        In no order; empty if there is none.
+        The pairs in no particular order; empty if there is none.
 
-    Cost: one step for each feature of a batch's sketch and each probe that holds it, and a merge for each pair whose
-        overlap does not rule it out. Without the interpreter's lock.
+    Cost: one step for each feature of each sketch of the batch and each probe that holds it, and a merge for each pair
+        whose overlap does not rule it out. Runs without the interpreter's lock.
     """
     own, other = _plain(batch), _plain(probes.sketches)
     is_levelled = bool(own[2].any() or other[2].any())
@@ -106,7 +106,7 @@ def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64]
 
 
 def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
-    """Offsets, ids and levels; of sketches without levels all 0."""
+    """Return offsets, ids and levels; all levels are 0 for sketches without them."""
     levels = np.zeros(len(rows.offsets) - 1, np.int64) if rows.levels is None else rows.levels.copy()
     return rows.offsets, rows.ids, levels
 
@@ -115,29 +115,29 @@ def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[n
 def count_overlaps(
     sketch: NDArray[np.uint64], index: Index, after: int, least: int, counts: NDArray[np.int32], met: NDArray[np.int32]
 ) -> int:
-    """Overlaps of a sketch with every probe, as far as they reach a least one.
+    """Count the overlaps of a sketch with every probe, and list those of at least `least`.
 
     Args:
         sketch: its ids.
         index: of the probes.
-        after: the probes up to this one are left out; -1: none is.
-        least: the overlap from which a probe is told, at least 1.
+        after: the probes up to this one are left out; -1: none are.
+        least: the least overlap listed, at least 1.
         counts: zeros, before and after the call; (p,).
         met: takes the probes and their overlaps, (p, 2).
 
     Returns:
-        How many probes are told.
+        How many probes are listed.
 
-    Cost: a binary search a feature, a step a holder; then a look at every count, several at once.
+    Cost: a binary search per feature, a step per holder; then a test of every count, several at once.
     """
     for id_ in sketch:
         at = np.searchsorted(index.features, id_)
         if at < len(index.features) and index.features[at] == id_:
             holders = index.holders[index.starts[at] : index.starts[at + 1]]
             for probe in holders[np.searchsorted(holders, after, side="right") :]:
-                counts[np.uint32(probe)] += 1  # no test for a negative place
+                counts[np.uint32(probe)] += 1  # unsigned: no test for a negative place
 
-    # No step asks whether a probe is new: the counts are looked at afterwards, a block at a time.
+    # The loop above does not test whether a probe is new; the counts are searched here, a block at a time.
     n = 0
     for low in range(max(after, 0) // BLOCK * BLOCK, len(counts), BLOCK):
         block = counts[low : low + BLOCK]
@@ -168,19 +168,19 @@ def _find_near(
     rule: Rule,
     is_levelled: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
 ) -> NDArray[np.int64]:
-    """The near pairs, (k, `FOUND`): place in the batch, probe, and what is measured."""
+    """Return the near pairs, (k, `FOUND`): place in the batch, probe, and the result of `compare`."""
     probes = len(probe_offsets) - 1
     counts, met = np.zeros(probes, np.int32), np.empty((probes, 2), np.int32)
     found, k = np.empty((64, FOUND), np.int64), 0
 
-    # A pair is left unmeasured only if its overlap is too small for its sizes. At a common modulus, for containment and
-    # for bands the sizes do not bound the overlap so simply: there every overlap is measured.
+    # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment or bands the
+    # sizes do not bound the overlap so simply, so every overlap is measured.
     is_plain = not is_levelled and not rule.is_containment and not rule.bands
 
     for row in range(len(offsets) - 1):
         sketch = ids[offsets[row] : offsets[row + 1]]
 
-        # Of this sketch and any other the larger one is at least as large.
+        # The larger of this sketch and any other is at least as large as this one.
         size = len(sketch) if is_plain else 1
         least = bound_of(min(size, rule.sample.size) if rule.is_resemblance else size, rule)
         for t in range(count_overlaps(sketch, index, after[row], least, counts, met)):

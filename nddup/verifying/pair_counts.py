@@ -1,7 +1,7 @@
 """Counts of pairs that are too many to list, and how well two lists of pairs agree.
 
 count_pairs            memberships in sets -> how many pairs lie in a common set, each counted once
-count_pairs_of_kinds   the same from kinds of items, those that lie in the same sets
+count_pairs_of_kinds   the same, from kinds of items: a kind is all items that lie in the same sets
 Agreement              three counts of pairs -> precision, recall, F1
 """
 
@@ -14,9 +14,9 @@ from nddup.arrays import compiled
 
 
 class Agreement(NamedTuple):
-    """How many pairs a reference and a result have, and how many both.
+    """Numbers of pairs in a reference, in a result, and in both.
 
-    A ratio that would divide by nothing is None: precision if nothing was found, recall if the reference is empty.
+    A ratio that would divide by zero is None: precision if nothing was found, recall if the reference is empty.
     """
 
     reference: int
@@ -30,12 +30,12 @@ class Agreement(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the reference that was found."""
+        """Share of the reference's pairs that were found."""
         return self.common / self.reference if self.reference else None
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of both: twice the common pairs over all of both lists.
+        """Harmonic mean of precision and recall: twice the common pairs over the pairs of both lists.
 
         Example:
             >>> Agreement(reference=4, found=6, common=3).f1
@@ -46,20 +46,20 @@ class Agreement(NamedTuple):
 
 
 def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
-    """How many pairs of different items lie in at least one common set.
+    """Count the pairs of different items that lie in at least one common set.
 
     Args:
-        sets: (m,), the set of each membership, any numbers.
-        items: (m,), its item, any numbers; a membership may be repeated.
+        sets: (m,), the set of each membership; any numbers.
+        items: (m,), its item; any numbers. A membership may be repeated.
 
     Returns:
         The exact number of distinct pairs.
 
     Items that lie in the same sets are one *kind* and are counted together, so disjoint sets of any size cost nothing.
-    Each kind then meets the kinds after it once for every set that holds both.
+    Each kind then meets each later kind once for every set that holds both.
 
     Cost: a sort of the memberships; then the sum over the sets of the square of their number of kinds of items, in
-    steps of about a nanosecond. Some 60 bytes a membership.
+    steps of about a nanosecond. Some 60 bytes per membership.
 
     Example:
         >>> sets, items = np.array([1, 1, 1, 2, 2, 2]), np.array([10, 11, 12, 11, 12, 13])
@@ -69,14 +69,14 @@ def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
     if len(sets) == 0:
         return 0
 
-    # Each item's sets, ascending, repeated memberships removed; the sets renumbered from 0.
+    # Sort each item's sets, drop repeated memberships, and renumber the sets from 0.
     by_item = np.lexsort((sets, items))
     sets, items = sets[by_item], items[by_item]
     is_new = np.append(True, (sets[1:] != sets[:-1]) | (items[1:] != items[:-1]))
     sets, items = np.unique(sets[is_new], return_inverse=True)[1], items[is_new]
     starts = np.append(np.flatnonzero(np.append(True, items[1:] != items[:-1])), len(items)).astype(np.int64)
 
-    # One item stands for each kind. `held` are the sets of the first kind, then of the second, …
+    # One item represents each kind. `held` lists the sets of the first kind, then of the second, …
     kinds, weights = _group_equal(starts, sets.astype(np.int64))
     lengths = np.diff(starts)[kinds]
     rows = np.repeat(starts[kinds] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
@@ -87,14 +87,14 @@ def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
 
 
 def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], weights: NDArray[np.int64]) -> int:
-    """How many pairs of different items lie in at least one common set, from kinds of items.
+    """Count the pairs of different items that lie in at least one common set, from kinds of items.
 
     Args:
         offsets: (k + 1,), kind i lies in the sets `held[offsets[i]:offsets[i + 1]]`, each once, at least one.
         held: (offsets[-1],), numbers of sets from 0.
-        weights: (k,), the items of each kind.
+        weights: (k,), number of items of each kind.
 
-    Cost: as `count_pairs`, without its sort of the memberships.
+    Cost: as of `count_pairs`, without its sort by items.
 
     Example:
         >>> count_pairs_of_kinds(np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.array([1, 2, 1]))
@@ -103,7 +103,7 @@ def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], we
     if len(weights) == 0:
         return 0
 
-    # The same the other way round: the kinds of each set, ascending.
+    # The inverse: the kinds of each set, ascending.
     lengths = np.diff(offsets)
     order = np.argsort(held, kind="stable")
     holders = np.repeat(np.arange(len(weights)), lengths)[order].astype(np.int64)
@@ -114,7 +114,7 @@ def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], we
 
 
 def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One item of each kind (items of the same sets), and how many items are of that kind.
+    """Return one item of each kind (items in the same sets), and the number of items of that kind.
 
     Items are sorted by a sum of random numbers, one for each of their sets, and neighbours are compared in full. If two
     kinds had the same sum, items of one might stay apart; that costs time and changes no count.
@@ -129,7 +129,7 @@ def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[ND
 
 @compiled
 def _starts_kind(starts: NDArray[np.int64], sets: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which items, in this order, do not lie in the same sets as the item before; (n,)."""
+    """Return a mask, (n,), of the items, in this order, that do not lie in the same sets as the item before."""
     is_first = np.ones(len(order), np.bool_)
     for k in range(1, len(order)):
         a, b = order[k - 1], order[k]
@@ -154,7 +154,7 @@ def _count_between(
     holders: NDArray[np.int64],
     weights: NDArray[np.int64],
 ) -> int:
-    """Pairs of items of different kinds: each kind marks those after it, once, in all its sets."""
+    """Count pairs of items of different kinds: each kind marks each later kind in any of its sets once."""
     total = 0
     marked = np.full(len(weights), -1, np.int64)
     for kind in range(len(weights)):

@@ -1,6 +1,6 @@
-"""The form that a sketch of each kind must have by definition: `nddup check` compares the stored sketches with it.
+"""The form that a sketch of each kind must have by definition: `nddup check` tests the stored sketches against it.
 
-Nothing of the sketching code is used.
+None of the sketching code is used.
 """
 
 import math
@@ -17,7 +17,7 @@ class Form(NamedTuple):
 
     kind: str
     size: int
-    """Shingles, permutations or, for `i-match`, signatures."""
+    """Number of shingles, of permutations or, for `i-match`, of signatures."""
 
     modulus: int = 1
     growth: str = "fixed"
@@ -25,7 +25,7 @@ class Form(NamedTuple):
 
 
 def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The least and the most ids that sketches of documents with so many features may have; each (n,).
+    """Return the least and the most ids that sketches of documents with `n_features` features may have; each (n,).
 
     Example:
         >>> due_sizes(np.array([0, 7, 300]), Form("min-perm", 100))[0].tolist()
@@ -42,7 +42,7 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
     if form.kind not in {"min-s", "super"}:
         return np.zeros_like(n_features), n_features
 
-    # MIN_s holds the s smallest ids, all of them where there are fewer; s may follow the number of features.
+    # MIN_s holds the s smallest ids, or all if there are fewer; s may grow with the number of features.
     size = np.full(len(n_features), form.size, np.int64)
     if form.growth == "linear":
         size = np.array([(n + form.modulus - 1) // form.modulus for n in n_features.tolist()], np.int64)
@@ -54,20 +54,20 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
 
 
 def level_due(n_features: int, size: int) -> int:
-    """The least i with n / 2**i <= size, found by trying."""
+    """Return the least i with n_features / 2**i <= size, by trial."""
     return next(i for i in range(64) if n_features <= size << i)
 
 
 def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> NDArray[np.bool_]:
-    """Which sketches are not ascending sets of unsigned ids, or not the ids that their kind calls for; (n,).
+    """Return a mask, (n,), of sketches that are not ascending sets of unsigned ids, or not those their kind requires.
 
     `min-s` has as many ids as its size allows. Kinds with slots have one id for each slot. Kinds with a modulus have
-    ids that it divides. `i-match` has at most one id for each signature.
+    only ids that it divides. `i-match` has at most one id for each signature.
 
     Args:
         batch: n sketches.
         n_features: of the documents, (n,).
-        form: what is due.
+        form: the form required.
 
     Example:
         >>> rows = Rows(np.array([0, 2, 4]), np.array([1, 2, 2, 1], np.uint64))

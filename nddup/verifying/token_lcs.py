@@ -1,4 +1,4 @@
-"""The longest common subsequence of two texts by bit vectors: the method of `check`, apart from the library of the run.
+"""The longest common subsequence of two texts by bit vectors, for `check`: independent of the library that a run uses.
 
 Source:
     Crochemore, Iliopoulos, Pinzon, Reid 2001, A fast and practical bit-vector algorithm for the longest common
@@ -10,10 +10,9 @@ from collections.abc import Hashable, Sequence
 
 def count_common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """
-    The length of the longest common subsequence of two sequences.
+    Return the length of the longest common subsequence of two sequences.
 
-    A bit of the vector stands for a token of `first`; it is 0 where the LCS grows with that token. Python's integers
-    are the vectors.
+    The vector is a Python integer. Each bit stands for a token of `first`, and is 0 where the LCS grows at that token.
 
     Cost: the product of both lengths / 64 steps.
 
