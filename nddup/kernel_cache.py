@@ -49,7 +49,7 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
 
 @contextmanager
 def kept_by_sources() -> Iterator[None]:
-    """Let numba name cached kernels by these digests inside the context; other users of numba keep their names."""
+    """Let numba name cached kernels by these digests inside the context; other users of numba are unaffected."""
     before = config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
     config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{locator.__name__}" for locator in _LOCATORS)  # type: ignore[attr-defined]
     try:

@@ -28,7 +28,7 @@ WORDS = 2
 """64-bit words of a bitmap."""
 
 BEFORE = 5
-"""Elements before each one that are sent with it, at most."""
+"""Most elements before each one that are sent with it."""
 
 NO_ELEMENT = (1 << 48) - 1
 """Stands in place of an element where there is none."""

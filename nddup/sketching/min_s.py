@@ -56,7 +56,7 @@ class Sketches(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """What decides the sketch of a text: its shingles, the permutation, and the number of ids kept."""
+    """The settings that decide the sketch of a text: shingles, permutation, and number of ids kept."""
 
     shingles: Shingling
     keys: MixKeys

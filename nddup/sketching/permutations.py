@@ -196,7 +196,7 @@ def _gf2_all(values: NDArray[np.uint64], tables: Tables) -> NDArray[np.uint64]:
 
 
 def gf2(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
-    """Permute 64-bit numbers by a random invertible binary matrix; arguments and result as of `mix`.
+    """Permute 64-bit numbers by a random invertible binary matrix; arguments and result as for `mix`.
 
     Cost: about 4 ns per value, and some milliseconds for the matrix.
 
@@ -242,7 +242,7 @@ def affine_keys(seed: int, *, slot: int = 0) -> tuple[np.uint64, np.uint64]:
 
 
 def affine(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
-    """Return (a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as of `mix`, results below p.
+    """Return (a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as for `mix`, results below p.
 
     Values that are equal modulo p get the same id: a million random values contain such a pair once in some 5 million
     collections.

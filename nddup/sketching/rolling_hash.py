@@ -202,7 +202,7 @@ def hash_characters(
     A token is a lower-cased word character, or one blank for everything between two words. There is no blank before
     the first word or after the last. A character gets the hash of a word that consists of it alone.
 
-    Arguments as of `hash_tokens`; `hashes` has room for `most_characters(end - start)`.
+    Arguments as for `hash_tokens`; `hashes` has room for `most_characters(end - start)`.
     """
     n_tokens = 0
     is_after_gap = False

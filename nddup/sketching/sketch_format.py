@@ -12,4 +12,4 @@ shingles (`rolling_hash`), on where shingles start, and on the permutation (`per
 """
 
 FULL_FORMAT: Final = f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
-"""What must be equal for two stored sketches to be compared: `versions.sketch_format` in the metrics of a run."""
+"""Two stored sketches can be compared only if this is equal: `versions.sketch_format` in the metrics of a run."""

@@ -27,7 +27,7 @@ def digest_texts(
     r"""Make the sketches of texts.
 
     Args:
-        data: UTF-8, as of `min_s.sketch_texts`.
+        data: UTF-8, as for `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
         unit: the tokens that are compared, `word` or `char`.
 

@@ -94,7 +94,7 @@ def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], we
         held: (offsets[-1],), numbers of sets from 0.
         weights: (k,), number of items of each kind.
 
-    Cost: as of `count_pairs`, without its sort by items.
+    Cost: as for `count_pairs`, without its sort by items.
 
     Example:
         >>> count_pairs_of_kinds(np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.array([1, 2, 1]))

@@ -43,7 +43,7 @@ class WordRule:
         lexicon: what terms are and which are in the lexicon; `keywords` ignores its interval.
         letters: letters of a keyword that are used, for `keywords`.
         copies: K, the number of randomised lexicons besides the whole one, for `i-match`.
-        left_out: share of the terms that each of these omits.
+        left_out: share of the terms that each randomised lexicon omits.
         seed: chooses these terms.
     """
 
@@ -99,7 +99,7 @@ class WordSketcher:
         """Sketch texts.
 
         Args:
-            data: UTF-8, as of `min_s.sketch_texts`.
+            data: UTF-8, as for `min_s.sketch_texts`.
             offsets: (d + 1,), as there.
 
         Returns:
