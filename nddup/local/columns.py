@@ -1,4 +1,4 @@
-"""Arrow columns as arrays and back, in pieces where Arrow's 32-bit offsets ask for it."""
+"""Conversion of Arrow columns to arrays and back, in chunks where Arrow's 32-bit offsets require it."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 
 MOST_VALUES = 1 << 30
-"""Most values in one list array, whose offsets have 31 bits."""
+"""Most values in one list array; its offsets have 31 bits."""
 
 TAKEN = 1 << 20
-"""Strings that are copied into one chunk: some 60 MB of ids."""
+"""Most rows in a chunk that `take` makes: some 60 MB of ids."""
 
 WORDS = 2
-"""64-bit words of a fingerprint."""
+"""64-bit words in a fingerprint."""
 
 
 def ragged_of(column: pa.ChunkedArray) -> Ragged:
-    """A column of `array<long>` as rows of uint64; a null row is empty. One chunk is not copied.
+    """Return a column of `array<long>` as rows of uint64; a null row becomes empty. A single chunk is not copied.
 
-    The values are read-only in any case: a kernel is compiled anew for arrays that are not.
+    The values are always read-only, because writable ones would make every kernel compile a second time.
     """
     parts = [_rows_of(chunk) for chunk in column.chunks if len(chunk)]
     whole = parts[0] if len(parts) == 1 else None
@@ -43,7 +43,7 @@ def _rows_of(chunk: pa.ListArray) -> Ragged:
 
 
 def lists_of(offsets: NDArray[np.int64], values: pa.Array) -> pa.ChunkedArray:
-    """Rows of different length as a list column, in chunks of at most `MOST_VALUES` values."""
+    """Return rows of different lengths as a list column, in chunks of at most `MOST_VALUES` values."""
     chunks = []
     for rows in pieces_of(np.diff(offsets), MOST_VALUES):
         ends = offsets[rows.start : rows.stop + 1]
@@ -53,7 +53,9 @@ def lists_of(offsets: NDArray[np.int64], values: pa.Array) -> pa.ChunkedArray:
 
 
 def pieces_of(sizes: NDArray[np.integer], most: int) -> Iterator[slice]:
-    """Rows one after another whose sizes together are `most` at most; a larger row is alone. Of no rows, nothing.
+    """Yield consecutive slices of rows whose sizes add up to at most `most`; a larger row is a slice of its own.
+
+    No rows give no slices.
 
     Example:
         >>> [(rows.start, rows.stop) for rows in pieces_of(np.array([3, 1, 2, 9, 1]), most=4)]
@@ -69,7 +71,7 @@ def pieces_of(sizes: NDArray[np.integer], most: int) -> Iterator[slice]:
 
 
 def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArray:
-    """The values at some places, in chunks of `TAKEN` rows; a negative place gives null."""
+    """Return the values at some places, in chunks of `TAKEN` rows; a negative place gives null."""
     whole = one_chunk(column)
     chunks = [
         whole.take(pa.array(part, mask=part < 0) if (part < 0).any() else pa.array(part))
@@ -79,17 +81,17 @@ def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArra
 
 
 def mean_bytes(column: pa.ChunkedArray) -> float:
-    """Bytes of a value, in the mean; 0 of no values."""
+    """Return the mean size of a value in bytes; 0 for an empty column."""
     return float(column.nbytes / len(column)) if len(column) else 0.0
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """All of a column as one array."""
+    """Return a whole column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def fingerprints_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """A column of 16 bytes each as (n, 2) words; without nulls."""
+    """Return a column of n 16-byte values without nulls as (n, 2) uint64 words."""
     parts = [np.empty((0, WORDS), np.uint64)]
     for chunk in column.chunks:
         data = chunk.buffers()[2]

@@ -5,7 +5,7 @@ documents      --pair-->     pairs
 pairs          --cluster-->  clusters, members, false_components
                --keep-->     keep
 
-Each step gives its tables, what the next step takes of it, and what `metrics.json` says of it.
+Each step returns its tables, the arrays that the next step needs, and its counts for `metrics.json`.
 """
 
 from dataclasses import dataclass, field
@@ -44,20 +44,20 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True)
 class Sketched:
-    """The documents and the rejects; of the kinds of words the lexicon."""
+    """The documents, the rejects, and the lexicon where the kind uses one."""
 
     documents: pa.Table
     rejects: pa.Table
     lexicon: pa.Table | None
     parts: pa.Table
-    """PARTS: how the files were read, so that a record is found again."""
+    """PARTS: how many records precede each part of a file, so that a record can be found again."""
     counts: Counts
     reasons: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Paired:
-    """The pairs, and behind them the distinct sketches: `large` are those of components given by leaders."""
+    """The pairs, and the distinct sketches behind them; `large` holds those of components given by leaders."""
 
     pairs: pa.Table
     nodes: Nodes
@@ -70,7 +70,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Clustered:
-    """The clusters, and the graph they lie in."""
+    """The clusters, and the pair graph they come from."""
 
     clusters: pa.Table
     members: pa.Table
@@ -88,12 +88,12 @@ class Kept:
 
 
 def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> Sketched:
-    """Read and sketch every record, number them, and collapse equal sketches.
+    """Read, sketch and number every record, and collapse equal sketches.
 
     Args:
         source: files, or TEXTS.
         config: all settings.
-        workers: to read with.
+        workers: the processes to read with.
     """
     read = read_records(source, config, workers)
     workers.tell("collapse", 0, len(read.records))
@@ -104,7 +104,7 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> S
 
 
 def count_sketches(documents: pa.Table) -> Counts:
-    """What pairing asks of DOCUMENTS: the distinct sketches, the postings they make, the most features of one."""
+    """Count the distinct sketches of DOCUMENTS, their postings, and the most features of a document."""
     sizes = pc.list_value_length(documents["sketch"])
     is_distinct = pc.and_(pc.equal(documents["doc_id"], documents["group"]), pc.greater(sizes, 0))
     return {
@@ -118,10 +118,14 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     """Find the near-duplicate documents.
 
     Args:
-        documents: DOCUMENTS, of this run or of any.
+        documents: DOCUMENTS of this or any other run.
         config: all settings.
-        workers: to compare with.
-        source: the files or TEXTS that the documents come from, where texts confirm pairs.
+        workers: the threads to compare with.
+        source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
+
+    Raises:
+        NeedsSparkError: if the pairs may not fit in memory.
+        CapacityError: if a feature or a family takes more than `pairs.max_comparisons`.
     """
     plan = Plan(config)
     workers.tell("collapse", 0, len(documents))
@@ -152,7 +156,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
 def _read_candidates(
     matches: Matches, documents: pa.Table, plan: Plan, source: Collection | pa.Table | None, workers: Workers
 ) -> "Confirmer | None":
-    """What compares the texts of candidates; None where the sketches decide."""
+    """Return what compares the texts of candidates; None where the sketches decide."""
     rule = edit_rule_of(plan.config)
     if rule is None:
         return None
@@ -164,7 +168,7 @@ def _read_candidates(
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
-    """Find the clusters of the near-duplicates, by `clusters.mode`; mode `none` gives the graph without any."""
+    """Find the clusters of near-duplicates, by `clusters.mode`; mode `none` makes the graph without clusters."""
     plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
     edges = len(paired.matches.first)
     workers.tell("components", 0, edges)
@@ -179,7 +183,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
 
 
 def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
-    """The sets of all components, named by their documents."""
+    """Mine the sets of all components and make clusters of documents from them."""
     sets = mine(graph, nodes, plan.mining, workers)
     members = int(nodes.equals[graph.nodes[sets.members]].sum())
     workers.tell("name", 0, members)
@@ -191,6 +195,6 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
-    """Say of every document whether it stays."""
+    """Decide for every document whether it is kept."""
     kept = list_kept(paired.nodes, clustered.graph, least_size=Plan(config).threshold.least_size)
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})

@@ -1,4 +1,4 @@
-"""What the settings decide of each step."""
+"""The arguments of each step, derived from the settings."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """The arguments of the steps, by the settings."""
+    """The arguments of the steps of a run with these settings."""
 
     config: Config
 
     @property
     def threshold(self) -> Threshold:
-        """The threshold of the run, exact."""
+        """The threshold of the run, in exact numbers."""
         return derive.threshold_of(self.config)
 
     @property
     def kind(self) -> Kind:
-        """What the sketches are."""
+        """The kind of the sketches."""
         return derive.kind_of(self.config.sketch)
 
     @property
     def levels(self) -> int:
-        """s, where the modulus of a sketch follows the document's length; else 0."""
+        """Sketch size s where the modulus depends on the document's length, else 0."""
         return derive.levels_of(self.config)
 
     @property
     def text(self) -> TextRule:
-        """Which text of a record counts."""
+        """Which text of a record is sketched."""
         given = self.config.input
         return TextRule(given.markup, given.charset, given.text)
 
     @property
     def limits(self) -> Limits:
-        """Of a record, and of what a compressed file may expand to."""
+        """The longest record, and how far a compressed file may expand."""
         return Limits(int(self.config.input.max_record), self.config.input.max_expansion)
 
     def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
-        """How records become sketches."""
+        """Return the rule by which records become sketches; its ids are bytes of ascending uint64."""
         recipe = derive.recipe_of(self.config)
         by_text = self.config.pairs.confirm != "none"
         return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon, by_text)
 
     @property
     def matching(self) -> "Rule":
-        """How pairs are found."""
+        """The rule by which pairs are found."""
         from nddup.local.pairing.match import Rule  # noqa: PLC0415 - a query pairs nothing
 
         config, levels = self.config, self.levels
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def mining(self) -> "MiningRule":
-        """What the sets of a component are, and may come to."""
+        """Which sets are mined in a component, and their budget."""
         from nddup.local.clustering.problems import MiningRule  # noqa: PLC0415 - a query mines nothing
         from nddup.mining.cluster_modes import Budget  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Files are listed, read, cut and sketched by worker processes; texts and term counts are made by the same scan.
+"""Worker processes read and sketch the files; the same scan reads texts and counts terms.
 
-`scan` hands the parts to `workers`, which keep the processes alive; `worker` is what runs in one of them.
+`scan` cuts the files into tasks; `workers` hands these to its processes, each of which runs `worker`.
 """

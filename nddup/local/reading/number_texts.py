@@ -1,4 +1,4 @@
-"""Given texts in the order of their ids, as `number_texts` in `nddup.spark.reading.scan` numbers them."""
+"""Numbering of given texts in the order of their ids, as `number_texts` in `nddup.spark.reading.scan` does it."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,22 +10,22 @@ from nddup.working_tables import TEXTS
 SOURCE = "dataframe"
 
 SEED = 42
-"""Of Spark's xxhash64."""
+"""Seed of Spark's `xxhash64`."""
 
 WORD = (1 << 64) - 1
 PRIMES = (
     0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
 )  # fmt: skip
-"""Of XXH64, from its specification."""
+"""The primes of XXH64, from its specification."""
 
 STRIPE = 32
 
 
 def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A002 - the caller's word
-    """TEXTS of a table, in the order of the ids; of equal ids in that of a hash of the text, which Spark has too.
+    """Return TEXTS of a table, ordered by id; texts of equal ids are ordered by a hash that Spark has too.
 
     Args:
-        table: any, with the columns `id` and `text`, which are read as strings.
+        table: any table with the columns `id` and `text`, which are read as strings.
         id: name of the column of ids.
         text: name of the column of texts.
 
@@ -59,14 +59,14 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
 
 
 def _key(text: str | None) -> tuple[int, bool, bytes]:
-    """Where a text comes among those of one id."""
+    """Return the sort key of a text among those of the same id."""
     data = None if text is None else text.encode()
     hashed = SEED if data is None else xxhash64(data)
     return hashed - (1 << 64) if hashed >> 63 else hashed, data is not None, data or b""
 
 
 def xxhash64(data: bytes, seed: int = SEED) -> int:
-    """XXH64 of some bytes.
+    """Return XXH64 of some bytes.
 
     Source: the specification of xxHash, version 0.1.1.
 

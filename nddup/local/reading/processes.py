@@ -1,8 +1,8 @@
 """Worker processes that read and sketch files: started early, forked from one that has loaded everything.
 
-The first process of `nddup.local.reading.worker` imports what reading takes, and forks the others, so that all of them
-cost one start. It has one thread: a process with several must not be forked, and this one may be a notebook. Only the
-standard library is imported here, so that the workers load while the caller still does.
+The first process runs `nddup.local.reading.worker`: it imports what reading needs and forks the others, so that all of
+them cost one start. It has one thread: a process with several must not be forked, and the caller may be a notebook.
+Only the standard library is imported here, so that the workers load while the caller is still loading.
 """
 
 import os
@@ -16,10 +16,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 START = "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(sys.argv[2:])"
-"""What the first process runs: the package need not be installed where this process found it."""
+"""Code of the first process. It is told where the package is, so the package need not be installed."""
 
 FEW_BYTES = 8 << 20
-"""Stored bytes below which a collection is read in this process: starting others takes longer."""
+"""Stored bytes below which a collection is read in this process, because starting others would take longer."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -33,7 +33,7 @@ class Processes:
 
     @classmethod
     def start(cls, count: int) -> "Processes":
-        """Start so many; returns at once, they load meanwhile."""
+        """Start `count` processes and return at once; they load meanwhile."""
         pairs = [socket.socketpair() for _ in range(count)]
         theirs = [other.fileno() for _, other in pairs]
         root = str(Path(__file__).resolve().parents[2])
@@ -42,14 +42,14 @@ class Processes:
             pass_fds=theirs,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **ONE_THREAD},
-            start_new_session=True,  # an interrupt from the keyboard is for the caller, who ends them
+            start_new_session=True,  # a keyboard interrupt reaches the caller only, who ends the processes
         )
         for _, other in pairs:
             other.close()
         return cls([Connection(ours.detach()) for ours, _ in pairs], first)
 
     def close(self) -> None:
-        """Close the connections; each worker then exits."""
+        """Close the connections, so that the workers exit; kill them if they have not after 10 seconds."""
         for connection in self.connections:
             connection.close()
         try:
@@ -58,7 +58,7 @@ class Processes:
             self.kill()
 
     def kill(self) -> None:
-        """End them wherever they are."""
+        """Kill the processes, whatever they are doing."""
         for connection in self.connections:
             connection.close()
         with suppress(ProcessLookupError):
@@ -67,7 +67,7 @@ class Processes:
 
 
 def is_worth_it(inputs: Sequence[str]) -> bool:
-    """Whether the files of INPUT paths have more than `FEW_BYTES` together; a path that is not there has none."""
+    """Return whether the files of INPUT paths have more than `FEW_BYTES` in all; a path that cannot be read has 0."""
     left = FEW_BYTES
     waiting = [path.removeprefix("file://") if path.startswith("file:///") else path for path in inputs]
     while waiting and left >= 0:

@@ -1,4 +1,4 @@
-"""From files or texts to RECORDS; where the kind asks for it, in two passes.
+"""From files or texts to RECORDS, in one pass unless the settings need another.
 
 lexicon      a pass that counts the words, then one that sketches with those of the lexicon
 left out     a pass that sketches, then one without the shingles that too many documents have
@@ -24,7 +24,7 @@ from nddup.tables import REJECTS
 
 
 class Read(NamedTuple):
-    """All records in collection order, the files without any, the lexicon, and what was counted."""
+    """All records in collection order, rejects of files without any, the lexicon, and the counts."""
 
     records: pa.Table
     silent: pa.Table
@@ -33,10 +33,10 @@ class Read(NamedTuple):
 
 
 def read_records(source: Collection | pa.Table, config: Config, workers: Workers) -> Read:
-    """RECORDS of files or of TEXTS.
+    """Make RECORDS of files or of TEXTS.
 
     Raises:
-        ConfigError: for a saved lexicon that cannot be taken.
+        ConfigError: for a saved lexicon that cannot be used.
         CapacityError: for a lexicon of too many words.
         NddupError: if a worker fails or dies, naming what it read.
     """
@@ -62,9 +62,9 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
 
 
 def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
-    """The shingles in the sketches of more documents than `pairs.max_document_frequency` allows, ascending.
+    """Return the shingles that are in the sketches of more documents than `pairs.max_document_frequency`, ascending.
 
-    None where all are allowed. What takes their place in the sketches stays, however common.
+    Returns None where there is no limit. The shingles that then take their place in the sketches stay, however common.
     """
     limit = config.pairs.max_document_frequency
     if limit is None:
@@ -77,7 +77,7 @@ def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.
 
 
 def list_silent(collection: Collection, records: pa.Table) -> pa.Table:
-    """REJECTS of whole files: those whose head said so, and those in which no record was found."""
+    """Return REJECTS of whole files: those already refused by their head, and those in which no record was found."""
     known = {source for source, _, _ in collection.unread}
     seen = set(pc.unique(records["source"]).to_pylist())
     rows = list(collection.unread)

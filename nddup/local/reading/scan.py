@@ -1,6 +1,6 @@
-"""From files to the rows of a consumer: tasks of some MB each, in worker processes or here, in collection order.
+"""From files to the rows that a consumer makes: tasks of some MB each, run in worker processes or here.
 
-The records are read and the rows are made by `nddup.scanning`, as on Spark.
+As on Spark, `nddup.scanning` reads the records and makes the rows; `in_collection_order` sorts them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,17 +20,17 @@ from nddup.scanning.given_texts import read_texts
 from nddup.scanning.local_files import FilePart, cut_file, scan_files, scan_part
 
 TASK_BYTES = 8 << 20
-"""Most stored bytes that one task reads: of small files a thousand pages, of a large one a part."""
+"""Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
 
 LEAST_TASK_BYTES = 1 << 20
-"""Fewest: less would not be worth the way to a worker and back."""
+"""Least bytes at which files are cut: a smaller task would not be worth the way to a worker and back."""
 
 LEAST_TASKS = 16
-"""Tasks of a collection that has bytes enough, so that several workers end at nearly the same time. It does not follow
-their number: a run that is resumed with another number of workers finds the same parts again."""
+"""Tasks to cut a collection into, if it has enough bytes, so that the workers end at nearly the same time. It does not
+depend on their number, so that a run resumed with another number of workers finds the same parts again."""
 
 TEXTS_ROWS = 1_000
-"""Given texts that are sketched in one call."""
+"""Most given texts that are sketched in one call."""
 
 
 class Task(Protocol):
@@ -42,15 +42,15 @@ class Task(Protocol):
 
     @property
     def names(self) -> list[str]:
-        """What it reads, for messages: paths."""
+        """What it reads, such as paths, for messages."""
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """The rows that a consumer makes of it."""
+        """Yield the rows that a consumer makes of it."""
 
 
 @dataclass(frozen=True)
 class WholeFiles:
-    """Files that are read from their start, and share a head."""
+    """Files that share a head and are read from their start."""
 
     head: FileHead
     entries: tuple[ListedFile, ...]
@@ -66,7 +66,7 @@ class WholeFiles:
         return [entry.file.path for entry in self.entries]
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """The rows of one file after another."""
+        """Yield the rows of one file after another."""
         return scan_files(self.entries, self.head, consumer, limits)
 
 
@@ -88,7 +88,7 @@ class PartOfFile:
         return [self.part.path]
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """The rows of the records that begin in it."""
+        """Yield the rows of the records that begin in it."""
         return scan_part(self.part, self.head, consumer, limits)
 
 
@@ -105,14 +105,14 @@ class SpooledTexts:
         return ["the texts"]
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """The rows of the texts."""
+        """Yield the rows of the texts."""
         del limits
         with pa.memory_map(self.path) as file:
             yield from scan_texts(pa.ipc.open_file(file).read_all(), consumer)
 
 
 def list_tasks(collection: Collection) -> list[Task]:
-    """The tasks of a collection, in the order of its files as far as these are read alike."""
+    """Return the tasks of each group of files that are read alike: files read whole, then parts of large ones."""
     whole_size = sum(entry.file.size for group in collection.groups for entry in group.files)
     most = min(TASK_BYTES, max(LEAST_TASK_BYTES, whole_size // LEAST_TASKS))
     tasks: list[Task] = []
@@ -128,7 +128,7 @@ def list_tasks(collection: Collection) -> list[Task]:
 
 
 def spool_texts(texts: pa.Table, folder: Path) -> list[Task]:
-    """TEXTS as tasks, in order: each of some rows, written to a file."""
+    """Write TEXTS to files, some rows to each, and return a task for each file, in order."""
     tasks: list[Task] = []
     rows = max(1, int(len(texts) * TASK_BYTES / max(texts.nbytes, 1)))
     for number, low in enumerate(range(0, len(texts), rows)):
@@ -140,14 +140,14 @@ def spool_texts(texts: pa.Table, folder: Path) -> list[Task]:
 
 
 def scan_texts(texts: pa.Table, consumer: Consumer) -> Iterator[pa.RecordBatch]:
-    """The rows that a consumer makes of TEXTS."""
+    """Yield the rows that a consumer makes of TEXTS."""
     return consumer.batches(read_texts(texts.to_batches(max_chunksize=TEXTS_ROWS)), None)
 
 
 def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
-    """Rows with source, split and seq in the order of their files, of their splits, and within these.
+    """Sort rows that have source, split and seq by the order of the files, then by split, then by seq.
 
-    Cost: the rows are copied unless they are in order.
+    Cost: the rows are copied unless they are in order already.
     """
     if not len(rows):
         return rows
@@ -159,6 +159,6 @@ def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
 
 
 def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-    """The rows of all tasks, read in this process."""
+    """Yield the rows of all tasks, read in this process."""
     for task in tasks:
         yield from task.run(consumer, limits)

@@ -1,4 +1,4 @@
-"""The lexicon of a run: counted from its collection, or taken from another run."""
+"""The lexicon of a run: counted from its collection, or read from another run's folder."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ NOTE = "lexicon.json"
 
 
 class Lexicon(NamedTuple):
-    """LEXICON, its ids as bytes of ascending uint64, and what was counted of its collection."""
+    """LEXICON, its ids as bytes of ascending uint64, and the counts of the collection it was made from."""
 
     table: pa.Table
     ids: bytes
@@ -29,7 +29,9 @@ class Lexicon(NamedTuple):
 
 
 def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) -> Lexicon | None:
-    """The words that describe a document, where the kind asks for them: counted in a pass of its own, or taken.
+    """Return the words that describe documents, counted in a pass of their own, or as another run saved them.
+
+    Returns None where the kind needs no lexicon.
 
     Raises:
         ConfigError: for a saved lexicon that is missing, or made by other settings.
@@ -53,17 +55,17 @@ def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) ->
 
 
 def sum_terms(counted: pa.Table) -> pa.Table:
-    """TERMS with each term once, by its name, of partial counts."""
+    """Sum partial counts to TERMS with each term once, sorted by term."""
     sums = counted.group_by(["term", "feature"]).aggregate([("occurrences", "sum"), ("documents", "sum")])
     whole = sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names])
     return whole.select(TERMS.names).cast(TERMS.arrow).sort_by("term")
 
 
 def take_saved(path: str, words: WordRule) -> tuple[pa.Table, dict[str, int]]:
-    """The lexicon that another run left, and what was counted for it.
+    """Read the lexicon that another run saved, and what was counted for it.
 
     Raises:
-        ConfigError: if there is none, or if it was made by other settings: naming both.
+        ConfigError: if there is none, or if it was made by other settings; the message names both settings.
     """
     where, ours = path.rstrip("/"), words.lexicon.key
     try:

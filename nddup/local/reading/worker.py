@@ -1,6 +1,6 @@
-"""A worker process: reads tasks from its connection, and writes the rows of each to a file of its own.
+"""A worker process: it receives tasks from its connection, and writes the rows of each task to a separate file.
 
-A task that fails answers with the error; a worker that dies closes its connection, which says as much.
+It answers a task that fails with the error. When it dies, its connection closes, and so the caller knows.
 """
 
 import os
@@ -21,14 +21,14 @@ from nddup.start_up import spare_blas, spare_pandas
 __all__ = ["serve", "sketch_records"]
 
 Order = tuple[Consumer, Limits]
-"""What is made of the tasks that follow."""
+"""What makes the rows of the tasks that follow, and the limits of reading."""
 
 Answer = tuple[int, str]
-"""The rows that were written, and an error; no error is an empty text."""
+"""The number of rows written, and the error message; empty where there was no error."""
 
 
 def serve(descriptors: Sequence[str]) -> None:
-    """Load the kernels, fork a process for each descriptor but the last, and work for it."""
+    """Load the kernels, fork a process for each descriptor but the last, and serve the last in this process."""
     spare_pandas()
     spare_blas()
     load_kernels()
@@ -49,7 +49,7 @@ def serve(descriptors: Sequence[str]) -> None:
 
 
 def load_kernels() -> None:
-    """Call the kernels of the usual path once, on almost nothing."""
+    """Load the most used kernels by calling each once on tiny data."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     sketch_texts(text, np.array([0, len(text)], np.int64))
     markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
@@ -57,7 +57,7 @@ def load_kernels() -> None:
 
 
 def _work(connection: Connection) -> None:
-    """Answer until the other end is closed: an order says what is made of the tasks that follow it."""
+    """Answer messages until the other end is closed. An order applies to the tasks that follow it."""
     order: Order | None = None
     try:
         while True:

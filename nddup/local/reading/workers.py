@@ -21,7 +21,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, Limits
 
 FULL = "No space left on device"
-"""What the system says where a disk is full: that of the output, not the one of the files that were read."""
+"""The system's message for a full disk. The disk is the one written to, not the one read from."""
 
 DIED = "the worker process ended; it may have had too little memory"
 
@@ -29,19 +29,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Progress = Callable[[str, int, int], None]
-"""Is told a step, how much of it is done, and how much there is: bytes when reading, else rows or parts."""
+"""Called with a step, how much of it is done, and how much there is: bytes when reading, else rows or parts."""
 
 
 @dataclass
 class Workers:
-    """As many threads, and where there is enough to read processes, as a run may use.
+    """The threads of a run and, where there is enough to read, its processes.
 
     Attributes:
-        count: of threads, and of processes.
-        processes: where they have been started already.
-        spool: a folder for what the processes write, made where it is missing; None: one of the system's.
-        progress: is told how far a step is.
-        memory: that the run may take.
+        count: the number of threads, and of processes.
+        processes: the processes, if they have been started already.
+        spool: a folder for what the processes write, made if missing; None: the system's temporary folder.
+        progress: called as a step advances.
+        memory: the memory that the run may take.
     """
 
     count: int
@@ -51,11 +51,11 @@ class Workers:
     memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
-        """Start no thread yet."""
+        """Make the pool of threads; a thread starts when it is first needed."""
         self.threads = ThreadPoolExecutor(self.count)
 
     def __enter__(self) -> Self:
-        """As a context, all of them end with it."""
+        """Return the workers; leaving the context ends them."""
         return self
 
     def __exit__(
@@ -67,19 +67,19 @@ class Workers:
             self.processes.close()
 
     def tell(self, step: str, done: int, size: int) -> None:
-        """Show how far a step is."""
+        """Report how far a step is."""
         if self.progress is not None:
             self.progress(step, done, size)
 
     def work(self, step: str, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
-        """What each part of a step comes to, in order, by as many threads; how many are done is shown."""
+        """Yield the result of each part of a step, in order, computed by the threads; report how many are done."""
         self.tell(step, 0, len(parts))
         for number, made in enumerate(self.threads.map(work, parts), 1):
             self.tell(step, number, len(parts))
             yield made
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
-        """The rows that a consumer makes of files or of TEXTS, a task after another.
+        """Return the rows that a consumer makes of files or of TEXTS, in the order of the tasks.
 
         Raises:
             NddupError: if a worker fails or dies, naming the files it was reading.
@@ -97,7 +97,7 @@ class Workers:
         return self._run_apart(tasks, source, (consumer, limits))
 
     def run(self, tasks: Sequence[Task], consumer: Consumer, limits: Limits) -> pa.Table:
-        """The rows of some tasks, in order; errors as of `scan`."""
+        """Return the rows of some tasks, in order; errors as of `scan`."""
         if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
             return pa.Table.from_batches(scan_here(tasks, consumer, limits), consumer.table.arrow)
         return self._run_apart(tasks, None, (consumer, limits))
@@ -105,7 +105,7 @@ class Workers:
     def _run_apart(
         self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, Limits]
     ) -> pa.Table:
-        """The rows of tasks, or of TEXTS, made by the processes."""
+        """Return the rows of tasks, or of TEXTS, made by the processes."""
         if self.spool is not None:
             self.spool.mkdir(parents=True, exist_ok=True)
         spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
@@ -115,19 +115,19 @@ class Workers:
                 tasks = spool_texts(source, spool)
             return self._hand_out(tasks, self.processes.connections, order, spool)
         except BaseException:
-            self.processes.kill()  # what they are at is of no use
+            self.processes.kill()  # nobody will take what they are making
             self.processes = None
             raise
         finally:
             shutil.rmtree(spool, ignore_errors=True)
             if self.spool is not None:
-                with suppress(OSError):  # another pass may be at work there
+                with suppress(OSError):  # not empty if another pass is using it
                     self.spool.rmdir()
 
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, Limits], spool: Path
     ) -> pa.Table:
-        """Hand the tasks to whoever is free; the rows are mapped from the files that the workers wrote."""
+        """Hand each task to a free worker; map the rows from the files that the workers wrote."""
         free = list(workers)
         for connection in free:
             _send(connection, order, tasks[0])
@@ -163,7 +163,7 @@ def _send(connection: Connection, message: tuple[object, object], task: Task) ->
 
 
 def _receive(connection: Connection, task: Task) -> None:
-    """Take the answer of a worker; raise NddupError where there is none, or it is an error."""
+    """Receive the answer of a worker; raise NddupError if it died or answers with an error."""
     try:
         _, error = connection.recv()
     except (EOFError, OSError):
@@ -181,7 +181,7 @@ def _failed(task: Task, error: str) -> NddupError:
 
 
 def _take(path: Path) -> pa.Table:
-    """The rows of a file as they lie on the disk; the file goes when they do."""
+    """Map the rows of a file and unlink it; its disk space is freed with the rows."""
     with pa.memory_map(str(path)) as file:
         table = pa.ipc.open_file(file).read_all()
     path.unlink()
