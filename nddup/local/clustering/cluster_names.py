@@ -16,13 +16,13 @@ from nddup.local.pairing.collapse import Nodes
 from nddup.tables import CLUSTERS, MEMBERS
 
 NAMED_MODES = ("partition", "components")
-"""Modes whose sets are no maximal sets, and bear the mode's own name as their coverage."""
+"""Modes whose sets are not maximal; the name of the mode is their coverage."""
 
 DIGITS = 16
 
 
 class Clusters(NamedTuple):
-    """The clusters, and one row a member."""
+    """CLUSTERS, and MEMBERS with one row a member."""
 
     clusters: pa.Table
     members: pa.Table
@@ -34,7 +34,7 @@ class Clusters(NamedTuple):
         return bool(pc.any(pc.less(listed, self.clusters["size"])).as_py())
 
     def counts(self) -> dict[str, int]:
-        """What `metrics.json` says of clusters that are not all maximal sets of their component."""
+        """Return the counts of covers and of clusters around leaders, for `metrics.json`."""
         coverage, components = self.clusters["coverage"], self.clusters["component"]
         is_cover = pc.equal(coverage, "pairs")
         return {
@@ -46,15 +46,15 @@ class Clusters(NamedTuple):
 
 
 def no_clusters() -> Clusters:
-    """What mode `none` leaves. (Made when asked for: Arrow's first table reserves a gigabyte of addresses.)"""
+    """Return the empty tables of mode `none`; made on demand: Arrow's first table reserves a gigabyte of addresses."""
     return Clusters(CLUSTERS.arrow.empty_table(), MEMBERS.arrow.empty_table())
 
 
 class _Named(NamedTuple):
-    """Sets of documents: of each its support, the first node of its component, and its coverage."""
+    """Sets of documents, each with its support, the first node of its component, and its coverage."""
 
     offsets: NDArray[np.int64]
-    documents: NDArray[np.int32]  # those of a set by id
+    documents: NDArray[np.int32]  # sorted by id in each set
     supports: NDArray[np.int32]
     components: NDArray[np.int32]
     coverages: NDArray[np.str_]
@@ -70,18 +70,18 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
     mode: str = "all",
     by_weight: bool = False,
 ) -> Clusters:
-    """CLUSTERS and MEMBERS: each set with all documents of its sketches, and each group that stands alone.
+    """Make CLUSTERS and MEMBERS: each set with all documents of its sketches, and each group without a neighbour.
 
     Args:
         sets: of nodes of the graph.
         graph: the nodes that have a neighbour.
         nodes: the documents.
-        least_size: features from which two equal sketches are near-duplicates.
-        max_listed: ids in the row of a cluster.
-        mode: what the sets are.
-        by_weight: the heaviest member is preferred, then the policy decides.
+        least_size: least features with which two equal sketches are near-duplicates.
+        max_listed: most ids in the row of a cluster.
+        mode: `clusters.mode`, by which the sets were found.
+        by_weight: whether the heaviest member represents a cluster, ties by the policy; else the policy decides.
 
-    Cost: a sort of the members, and a digest of each cluster's.
+    Cost: a sort of the members, and a digest of each cluster's ids.
     """
     named = _expand(sets, graph, nodes, least_size=least_size, coverage=mode if mode in NAMED_MODES else "all")
     sizes = np.diff(named.offsets)
@@ -110,7 +110,7 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
 
 
 def _expand(sets: Sets, graph: Graph, nodes: Nodes, *, least_size: int, coverage: str) -> _Named:
-    """The sets of two documents or more: those that were mined, then groups of equal sketches without a neighbour."""
+    """Return the sets of two documents or more: the mined sets, then groups of equal sketches without a neighbour."""
     has_neighbour = np.zeros(len(nodes.node), np.bool_)
     has_neighbour[graph.nodes] = True
     is_alone = nodes.is_first & (nodes.equals > 1) & (nodes.sizes >= least_size) & ~has_neighbour
@@ -139,7 +139,7 @@ def _expand(sets: Sets, graph: Graph, nodes: Nodes, *, least_size: int, coverage
 
 
 def _digest(offsets: NDArray[np.int64], ids: pa.ChunkedArray) -> pa.Array:
-    """The name of each cluster: SHA-256 over its ids, each followed by a zero byte."""
+    """Return the id of each cluster: `DIGITS` digits of SHA-256 over its members' ids, each with a zero byte behind."""
     ended = pc.binary_join_element_wise(one_chunk(ids).cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()),
                                         pa.scalar(b"\0", pa.large_binary()))  # fmt: skip
     _, ends, data = ended.buffers()
@@ -150,5 +150,5 @@ def _digest(offsets: NDArray[np.int64], ids: pa.ChunkedArray) -> pa.Array:
 
 
 def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """0, 1, … within each of several runs, end to end."""
+    """Return 0, 1, … for each of several runs, end to end."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))

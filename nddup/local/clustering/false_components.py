@@ -1,4 +1,4 @@
-"""What transitive closure would invent: connected components that are not one family."""
+"""False components: connected components whose documents are not all near-duplicates of each other."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,10 @@ from nddup.tables import FALSE_COMPONENTS
 
 
 def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
-    """FALSE_COMPONENTS: components that hold documents which are no near-duplicates of each other.
+    """Return FALSE_COMPONENTS: components that hold documents which are not near-duplicates of each other.
 
-    Counted by nodes: an edge stands for the product of the documents of its ends, a node for all pairs of its own.
+    Pairs are counted by nodes: an edge stands for as many as the product of the documents of its ends, a node for all
+    pairs of its own documents.
 
     Args:
         graph: the nodes that have a neighbour.
@@ -39,7 +40,7 @@ def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.T
 
 
 def count_false_components(found: pa.Table) -> dict[str, int]:
-    """What `metrics.json` says of FALSE_COMPONENTS: the pairs invented, the most in one, and bounded components."""
+    """Count, for `metrics.json`, the invented pairs, the most in one component, and components with a bound only."""
     invented = found["invented"].to_numpy()
     return {
         "invented_pairs": int(invented.sum()),

@@ -11,25 +11,25 @@ from nddup.mining.components import label_components, number_shares
 from nddup.mining.independent_set import keep_first
 
 SHARE_NODES = 20_000
-"""A component of more distinct sketches is mined in shares of about so many, as on Spark: the budget is the share's."""
+"""A component of more nodes is mined in shares of about this many, as on Spark; each share has its own budget."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The n nodes that have a neighbour, by component and then by the id of their `group` document.
+    """The n nodes that have a neighbour, sorted by component, then by the id of their `group` document.
 
     Attributes:
-        nodes: (n,), their names.
+        nodes: (n,), the place of each in DOCUMENTS.
         starts: (c + 1,), where each of the c components begins.
-        ordinals: (n,), the component.
+        ordinals: (n,), the component of each.
         kept: (n,), whether the node is kept.
-        duplicate_of: (n,), the place here of its kept near-duplicate, its own where it is kept.
+        duplicate_of: (n,), the index here of its kept near-duplicate, its own where it is kept.
         ranks: (n,), the place in the order of the keep policy.
-        by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs: these are not all of them.
-        edges: (e, 2), places here, the lower first, by component.
+        by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs, so that not all are edges.
+        edges: (e, 2), indices here, the lower first, sorted by component.
         edge_starts: (c + 1,), where the edges of each component begin.
-        overlaps: (e,), ids in common of each edge.
-        shares: (n,), of a large component the part that has the node as a pivot; -1 in others.
+        overlaps: (e,), ids that the ends of each edge have in common.
+        shares: (n,), the share that has the node as a pivot; -1 where the component is not cut into shares.
     """
 
     nodes: NDArray[np.int32]
@@ -50,7 +50,7 @@ class Graph:
         return np.diff(self.starts)
 
     def counts(self) -> dict[str, int]:
-        """What `metrics.json` says of components."""
+        """Return the counts of components for `metrics.json`."""
         first = self.starts[:-1]
         return {
             "components": len(first),
@@ -70,15 +70,15 @@ def build_graph(
     share_nodes: int | None = SHARE_NODES,
     least_containment: float | None = None,
 ) -> Graph:
-    """Label components and choose the kept nodes.
+    """Label the components and choose the kept nodes.
 
     Args:
-        matches: near-duplicate distinct sketches.
+        matches: the near-duplicate pairs of distinct sketches.
         nodes: the documents.
         large: nodes of components that are given by leaders, ascending.
-        share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
-        least_containment: share of a document that another must contain to replace it; then who contains more comes
-            before the policy. None: near-duplicates replace each other.
+        share_nodes: a component of more nodes is cut into shares of about this many; None: none is cut.
+        least_containment: share of a document that another must contain to replace it; the heavier node is then
+            preferred, ties by the policy. None: near-duplicates replace each other.
 
     Cost: sorts of the nodes and edges.
     """
@@ -96,7 +96,7 @@ def build_graph(
     likeness = matches.likeness if least_containment is None else matches.containments
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
 
-    # From the order of the names to that of the components.
+    # Reorder the nodes: so far they are sorted by id, from here on by component.
     order = np.argsort(components.ordinals, kind="stable")
     moved = np.empty(len(found), np.int32)
     moved[order] = np.arange(len(found), dtype=np.int32)

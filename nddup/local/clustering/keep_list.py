@@ -14,7 +14,7 @@ REASONS = ("exact", "equal", "near")
 
 
 def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int]]:
-    """What `KeepMetrics` says of the columns of a policy: documents without a value, and with one of another type."""
+    """Count, for `KeepMetrics`, the documents that lack a value or have no number in a column of the keep policy."""
     found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
     for at, column in enumerate(order.read):
         values = pc.list_element(documents["policy"], at)
@@ -27,13 +27,13 @@ def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int
 
 
 def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
-    """KEEP: of each document whether it stays, and if not, for which kept near-duplicate and why.
+    """Return KEEP: whether each document is kept, and if not, which kept document it duplicates and why.
 
     Args:
         nodes: the documents.
         graph: the nodes that have a neighbour.
-        least_size: features from which two equal sketches are near-duplicates (a count k, else 1); in a smaller group
-            every document stays.
+        least_size: least features with which two equal sketches are near-duplicates (a count k, else 1); of equal
+            sketches with fewer, every document is kept.
     """
     places = np.arange(len(nodes.node))
     near = np.full(len(places), -1, np.int64)

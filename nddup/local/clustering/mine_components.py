@@ -1,6 +1,6 @@
 """Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
 
-The pivot miner mines every component. A component of two nodes is its own one set and is not mined at all.
+The pivot miner mines every component, except one of two nodes: its only set is the pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from nddup.mining.neighbourhoods import bound_memory
 PAIR = 2
 
 SURE_WORK = 100_000
-"""Work that no component of two nodes comes to."""
+"""Search nodes: more than a component of two nodes can take."""
 
 LARGE = 64
 """Nodes above which a component is a task of its own."""
 
 TOGETHER = 256
-"""Small components in a task."""
+"""Small components in one task."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sets:
         offsets: (k + 1,), of `members`.
         members: places in the graph, ascending in each set.
         supports: (k,), features common to all members.
-        coverages: (k,), what the sets of the component are.
+        coverages: (k,), the coverage of each, as `find_sets` gives it.
         components: (k,), the component of each.
     """
 
@@ -51,13 +51,16 @@ class Sets:
 
 
 def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets:
-    """The sets of all components, by `clusters.mode`.
+    """Mine the sets of all components, by `clusters.mode`.
 
     Args:
         graph: the components.
         nodes: the documents, with their sketches.
-        rule: what the sets are.
-        workers: a large component is mined by one thread, of small ones each mines many at a time.
+        rule: which sets are mined, and their budget.
+        workers: each thread mines one large component or many small ones at a time.
+
+    Raises:
+        NeedsSparkError: if the largest components, or the sets found, may not fit in memory.
     """
     threshold, mode, budget = rule
     is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
@@ -69,7 +72,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
         problems = (problem_of(graph, nodes, int(ordinal), threshold) for ordinal in components)
         return [find_sets(problem, threshold=threshold, mode=mode, budget=budget) for problem in problems]
 
-    # The largest come first, so the first tasks are those that need most at a time.
+    # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
     largest = [_bound(graph, nodes, some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE]
     if mode in ("all", "cover"):
@@ -90,7 +93,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
 
 
 def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
-    """Bytes that mining a component takes at most, but for its sets."""
+    """Return the most bytes that mining a component takes, without its sets."""
     low, high = graph.starts[ordinal], graph.starts[ordinal + 1]
     offsets = np.concatenate([[0], np.cumsum(nodes.sizes[graph.nodes[low:high]])]).astype(np.int64)
     edges = graph.edges[graph.edge_starts[ordinal] : graph.edge_starts[ordinal + 1]] - low
@@ -98,7 +101,7 @@ def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
 
 
 def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Components for one task of a thread: the largest first and alone, small ones together."""
+    """Yield the components of each task: large ones alone, the largest first, then small ones together."""
     order = np.argsort(-sizes, kind="stable")
     large = int(np.count_nonzero(sizes > LARGE))
     for place in order[:large]:
@@ -109,7 +112,7 @@ def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Ite
 
 
 def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str, min_support: int) -> Sets:
-    """The sets of components of two nodes: their one edge, if it has the support."""
+    """Return the sets of components of two nodes: their one edge, if it has the support."""
     edges = graph.edge_starts[components]
     stays = graph.overlaps[edges] >= min_support
     edges, components = edges[stays], components[stays]
@@ -123,7 +126,7 @@ def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str, min_suppo
 
 
 def _join(graph: Graph, ordinals: Sequence[int], itemsets: Sequence[Itemsets], pairs: Sets) -> Sets:
-    """All sets as one, the members as places in the graph."""
+    """Join all sets; the members become places in the graph."""
     counts = [len(sets.supports) for sets in itemsets]
     lows = graph.starts[np.array(ordinals, np.int64)]
     sizes = [np.diff(pairs.offsets), *(np.diff(sets.offsets) for sets in itemsets)]

@@ -12,7 +12,7 @@ from nddup.mining.cluster_modes import Budget, Problem
 
 
 class MiningRule(NamedTuple):
-    """When two sketches are near-duplicates, what the sets are (`cluster_modes.MODES`), and what they may come to."""
+    """When two sketches are near-duplicates, which sets are mined (`cluster_modes.MODES`), and their budget."""
 
     threshold: Threshold
     mode: str
@@ -22,7 +22,7 @@ class MiningRule(NamedTuple):
 def problem_of(
     graph: Graph, nodes: Nodes, ordinal: int, threshold: Threshold, *, by_leaders: bool | None = None
 ) -> Problem:
-    """One component as a mining problem; `by_leaders`: whether leaders make its sets, None: as the graph says."""
+    """Return a component as a mining problem; `by_leaders`: whether leaders make its sets, None: as the graph says."""
     low, high = int(graph.starts[ordinal]), int(graph.starts[ordinal + 1])
     mine = graph.nodes[low:high].astype(np.int64)
     between = slice(graph.edge_starts[ordinal], graph.edge_starts[ordinal + 1])

@@ -1,6 +1,6 @@
-"""Large components, mined in shares of their documents: each share has some of the documents as pivots.
+"""Large components, mined in shares: each share has some of the component's nodes as pivots.
 
-The shares and their budgets are those of `nddup.spark.clustering.shares`, so the same sets come out.
+The shares and their budgets are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,17 +23,17 @@ from nddup.mining.neighbourhoods import bound_memory
 class _Share(NamedTuple):
     """A share of m nodes, in canonical order."""
 
-    places: NDArray[np.int64]  # (m,) in the component
+    places: NDArray[np.int64]  # (m,), in the component
     sketches: Ragged
     bounds: NDArray[np.int32]
     edges: NDArray[np.int32]  # (e, 2), indices in the share, the lower first
-    pivots: NDArray[np.int64]  # indices of its own nodes
+    pivots: NDArray[np.int64]  # indices of the nodes that are its pivots
 
 
 def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, workers: Workers) -> Itemsets:
-    """The sets of one component that is cut into shares: all, or covers where a share passed its budget, or leaders'.
+    """Find the sets of one component that is cut into shares; the members are places in the component.
 
-    The members are places in the component.
+    They are all maximal sets; if a share passes its budget, covers; if one passes that budget too, sets around leaders.
     """
     threshold, mode, budget = rule
     problem = problem_of(graph, nodes, ordinal, threshold, by_leaders=True)
@@ -52,7 +52,7 @@ def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, work
 
 
 def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Share]:
-    """Each share with all neighbours of its nodes, and every edge among these."""
+    """Yield each share: its pivots, all their neighbours, and every edge among these."""
     for number in np.unique(numbers):
         is_pivot = numbers == number
         touching = is_pivot[problem.edges].any(axis=1)
@@ -82,14 +82,14 @@ def _arrays(share: _Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 
 
 def _placed(share: _Share, found: Itemsets | None) -> Itemsets | None:
-    """The members as places in the component, no longer as indices in the share."""
+    """Turn members from indices in the share to places in the component."""
     return found and Itemsets(
         found.offsets, share.places[found.members].astype(np.int32), found.supports, found.coverage
     )
 
 
 def _distinct(parts: list[Itemsets]) -> Itemsets:
-    """The sets of all shares, each once: covers of two shares may find the same."""
+    """Return the sets of all shares, each once: the covers of two shares may hold the same set."""
     seen: dict[bytes, tuple[NDArray[np.int32], np.int32]] = {}
     for part in parts:
         for members, support in zip(np.split(part.members, part.offsets[1:-1]), part.supports, strict=True):

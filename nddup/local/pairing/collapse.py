@@ -1,4 +1,4 @@
-"""Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
+"""Number the records, reject repeated ids, and collapse equal sketches to one before anything is paired.
 
 records   --collapse-->       documents, rejects
 documents --name_nodes-->     nodes: arrays, a document named by its place in DOCUMENTS
@@ -21,11 +21,11 @@ from nddup.sketching.recipe import level_of
 from nddup.tables import DOCUMENTS, REJECTS
 
 NO_URL = (1 << 63) - 1
-"""The length of a URL that is not there: it comes after all others."""
+"""The length that stands for a missing URL, which comes after all others."""
 
 
 class Collapsed(NamedTuple):
-    """What the records are, and where equal sketches are."""
+    """The records as documents, whose `group` tells equal sketches, and as rejects."""
 
     documents: pa.Table
     rejects: pa.Table
@@ -37,17 +37,17 @@ class Nodes:
 
     Attributes:
         ids: (n,), their ids.
-        names: (n,), the place of each id among all ids, compared as bytes.
-        node: (n,), of each document.
-        equals: (n,), documents of the same node.
-        sizes: (n,), ids in the sketch.
-        weights: (n,), the size times what one id stands for: who can contain whom.
+        names: (n,), the rank of each id among all ids, compared as bytes.
+        node: (n,), the node of each document.
+        equals: (n,), the number of documents of the same node.
+        sizes: (n,), the number of ids in the sketch.
+        weights: (n,), the size times what one id stands for: for containment, heavier documents are preferred.
         turns: (n,), the place of each document in the order of the keep policy, ties by id.
         contents: (n, 2), the fingerprint of the content.
         sketches: n rows.
-        n_features: (n,), distinct shingles.
-        best: (n,), of a node its first document by the keep policy; -1 elsewhere.
-        members: the documents in the order of their nodes, those of a node by id.
+        n_features: (n,), the number of distinct shingles.
+        best: (n,), at a node, its first document by the keep policy; -1 elsewhere.
+        members: (n,), the documents sorted by node, those of a node by id.
         starts: (n + 1,), where the members of each node begin.
     """
 
@@ -67,16 +67,16 @@ class Nodes:
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """Whether each document names its node, (n,)."""
+        """Whether each document is the `group` document that names its node, (n,)."""
         return np.asarray(self.node == np.arange(len(self.node)))
 
     @property
     def distinct(self) -> NDArray[np.int32]:
-        """The nodes that are no empty sketches, ascending."""
+        """The nodes whose sketch is not empty, ascending."""
         return np.flatnonzero(self.is_first & (self.sizes > 0)).astype(np.int32)
 
     def counts(self, least_size: int) -> dict[str, int]:
-        """What `metrics.json` says of sketches: who can be in no pair, and who has an equal."""
+        """Count, for `metrics.json`, distinct sketches, those that can be in no pair, and those equal to another."""
         return {
             "distinct_sketches": len(self.distinct),
             "empty_sketches": int(np.count_nonzero(self.sizes == 0)),
@@ -86,15 +86,15 @@ class Nodes:
 
 
 def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
-    """The documents and the rejects.
+    """Make the documents and the rejects.
 
     Args:
         records: RECORDS in collection order, those of a source together.
         silent: REJECTS of whole files in which no record was found.
 
     Returns:
-        DOCUMENTS in collection order, with the smallest id of equal sketches as `group` (an empty sketch equals
-        nothing); REJECTS: bad records, later ones of a repeated id, files without records.
+        DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (an empty sketch equals
+        none); REJECTS: bad records, later records of a repeated id, files without records.
 
     Cost: one sort of the ids.
     """
@@ -103,7 +103,7 @@ def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
     is_good = pc.is_null(records["reason"]).to_numpy()
     ids = _name_documents(records, in_file, is_good)
 
-    # The first record of each id is a document; where none is repeated, every good one is.
+    # The first good record of each id is a document.
     good = np.flatnonzero(is_good)
     order, is_new = _sort_ids(take(ids, good))
     first_of_run = order[np.flatnonzero(is_new)]
@@ -129,12 +129,12 @@ def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
 
 
 def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
-    """The documents as arrays, by the keep policy.
+    """Convert DOCUMENTS to arrays, and order them by the keep policy.
 
     Args:
         documents: DOCUMENTS.
-        order: which document comes first.
-        levels: s of sketches whose modulus varies, else 0.
+        order: the keep policy.
+        levels: sketch size s if the modulus varies, else 0.
     """
     n = len(documents)
     sketches = ragged_of(documents["sketch"])
@@ -147,7 +147,7 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
     by_turn = np.lexsort((names, _preference(documents, order), _sources(documents, order.prefer)))
     turns[by_turn] = np.arange(n, dtype=np.int32)
 
-    # Of the documents of a node the last to be written stays: in the order of the policy from its end, the first.
+    # The last document written to a node stays, so they are written in reverse order of the policy.
     best = np.full(n, -1, np.int32)
     best[groups[by_turn[::-1]]] = by_turn[::-1]
     counts = np.bincount(groups, minlength=n)
@@ -171,14 +171,14 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
 
 
 def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
-    """The place of each id among all, compared as bytes, (n,); ids are distinct."""
+    """Return the rank of each id among all, compared as bytes, (n,); the ids must be distinct."""
     ranks = np.empty(len(ids), np.int32)
     ranks[np.asarray(pc.array_sort_indices(one_chunk(ids)))] = np.arange(len(ids), dtype=np.int32)
     return ranks
 
 
 def _places_of(wanted: pa.ChunkedArray, ids: pa.ChunkedArray) -> NDArray[np.int32]:
-    """The places of n ids among n distinct ones, (n,); most are those at their own place."""
+    """Return the places of n ids among n distinct ones, (n,); fast where most are at their own place."""
     is_own = np.asarray(pc.equal(wanted, ids))
     places = np.arange(len(wanted), dtype=np.int32)
     others = np.flatnonzero(~is_own)
@@ -188,7 +188,7 @@ def _places_of(wanted: pa.ChunkedArray, ids: pa.ChunkedArray) -> NDArray[np.int3
 
 
 def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
-    """The ordinal of each record in its file, from 1."""
+    """Return the ordinal of each record in its file, from 1."""
     ends = np.asarray(pc.run_end_encode(one_chunk(sources)).run_ends) if len(sources) else np.empty(0, np.int64)
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
     counts = np.diff(np.append(starts, len(sources)))
@@ -196,7 +196,7 @@ def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _name_documents(records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_]) -> pa.ChunkedArray:
-    """The ids: `source#record` for a document without one."""
+    """Return the ids, with `source#record` for a good record without one."""
     ids = records["doc_id"]
     lacking = np.asarray(pc.is_null(ids)) & is_good
     if not lacking.any():
@@ -206,7 +206,7 @@ def _name_documents(records: pa.Table, in_file: NDArray[np.int64], is_good: NDAr
 
 
 def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The order of the ids, equal ones as they came, and where in it a new one begins."""
+    """Return the stable order of the ids, and where in it a new id begins."""
     order = pc.array_sort_indices(one_chunk(ids))
     in_order = one_chunk(ids).take(order)
     is_new = np.ones(len(ids), np.bool_)
@@ -216,7 +216,7 @@ def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_
 
 
 def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.int64]) -> pa.Table:
-    """REJECTS of later records of a repeated id."""
+    """Return REJECTS of the later records of repeated ids."""
     rows, before = numbered.take(pa.array(places)), numbered.take(pa.array(first))
     detail = pc.binary_join_element_wise(
         "first seen as record ", before["record"].cast(pa.string()), " of ", before["source"], ""
@@ -233,14 +233,14 @@ def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.i
 
 
 def _with_groups(documents: pa.Table) -> pa.Table:
-    """DOCUMENTS of numbered records, with their groups."""
+    """Make DOCUMENTS of numbered records: add their groups."""
     ids, sketches = documents["doc_id"], documents["sketch"]
     is_filled = np.asarray(pc.greater(pc.list_value_length(sketches), 0))
     words = fingerprints_of(documents["sketch_fingerprint"])
     halves = [number_keys(np.ascontiguousarray(words[:, half]))[0].astype(np.uint64) for half in range(words.shape[1])]
     equal, _ = number_keys(halves[0] << np.uint64(32) | halves[1])
 
-    # The last to be written stays: by id from the end, the smallest.
+    # The last id written for equal sketches stays, so they are written in descending order.
     order = np.asarray(pc.array_sort_indices(one_chunk(ids)))[::-1].astype(np.int64)
     order = order[is_filled[order]]
     smallest = np.empty(len(documents), np.int64)
@@ -252,7 +252,7 @@ def _with_groups(documents: pa.Table) -> pa.Table:
 
 
 def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
-    """Smaller for a document that comes first, (n,)."""
+    """Return a key that is smaller for a document the policy prefers, (n,)."""
     if order.columns:
         return _rank_keys(documents, order)
     if order.policy == "longest":
@@ -269,7 +269,7 @@ def _url_lengths(documents: pa.Table) -> pa.ChunkedArray:
 
 
 def _rank_keys(documents: pa.Table, order: Order) -> NDArray[np.int64]:
-    """The place of each document by the columns of the policy; equal values have equal places."""
+    """Return the place of each document by the columns of the policy, (n,); equal values have equal places."""
     derived = (documents["n_tokens"], _url_lengths(documents), documents["doc_id"], documents["doc_key"])
     rows = zip(*(column.to_pylist() for column in (*derived, documents["policy"])), strict=True)
     keys = pa.array([order_key(values_of(order.columns, row[:-1], row[-1] or ()), order.columns) for row in rows],
@@ -284,7 +284,7 @@ def _rank_keys(documents: pa.Table, order: Order) -> NDArray[np.int64]:
 
 
 def _sources(documents: pa.Table, prefer: Sequence[str]) -> NDArray[np.int64]:
-    """The number of the first glob that the source of each document matches; of none, how many there are."""
+    """Return the index of the first glob that each document's source matches, (n,); the number of globs if none."""
     if not prefer:
         return np.zeros(len(documents), np.int64)
     encoded = one_chunk(documents["source"]).dictionary_encode()

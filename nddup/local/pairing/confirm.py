@@ -26,7 +26,7 @@ from nddup.scanning.read_again import Tokens
 from nddup.scanning.rules import TextRule
 
 TOGETHER = 4 * BLOCK
-"""Tokens of the pairs that one thread compares at a time."""
+"""Most tokens of the pairs that one thread compares at a time; a longer pair is compared alone."""
 
 
 class Texts(NamedTuple):
@@ -38,7 +38,7 @@ class Texts(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """The candidates that are pairs, and what `metrics.json` says of the comparison."""
+    """The candidates that are pairs, and the counts of the comparison for `metrics.json`."""
 
     matches: Matches
     counts: Mapping[str, int]
@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 class Confirmer(NamedTuple):
-    """The tokens of the nodes that candidates are of, and when two texts confirm a pair."""
+    """The tokens of the nodes in candidates, and when two texts confirm a pair."""
 
     nodes: NDArray[np.int32]
     """Ascending."""
@@ -62,7 +62,7 @@ class Confirmer(NamedTuple):
     rule: EditRule
 
     def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
-        """Whether a node is a near-duplicate of one of several others, all by their places among `names`."""
+        """Return whether texts confirm a node as a near-duplicate of any of others, all by their places in `names`."""
         own, rest = np.searchsorted(self.nodes, names[one]), np.searchsorted(self.nodes, names[others])
         for low in range(0, len(rest), AHEAD):
             pairs = np.stack([np.full(len(rest[low : low + AHEAD]), own), rest[low : low + AHEAD]], axis=1)
@@ -71,7 +71,7 @@ class Confirmer(NamedTuple):
         return False
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
-        """The candidates whose texts are alike enough; a thread holds the tokens of `TOGETHER` at a time."""
+        """Return the candidates whose texts are alike enough; a thread holds `TOGETHER` tokens at a time."""
         places = np.searchsorted(self.nodes, matches.ends)
         sizes = np.array([row.high - row.low for row in self.rows], np.int64)
         portions = list(pieces_of(sizes[places].sum(axis=1), TOGETHER))
@@ -96,27 +96,27 @@ class Confirmer(NamedTuple):
 
 
 def read_candidates(matches: Matches, documents: pa.Table, rule: EditRule, texts: Texts, workers: Workers) -> Confirmer:
-    """The tokens of all nodes of candidates, and of heavy ones whose candidates are still to be made.
+    """Read the tokens of all nodes in candidates, and of heavy ones whose candidates are still to be made.
 
     Args:
-        matches: near-duplicate sketches, by the places of their documents, and links.
+        matches: the near-duplicate sketches, by the places of their documents, and the links.
         documents: DOCUMENTS.
         rule: when texts confirm a pair.
-        texts: what is read again.
-        workers: to read with.
+        texts: the source to read again.
+        workers: the processes to read with.
 
     Raises:
-        NddupError: if a text is no longer found: the input changed meanwhile.
+        NddupError: if a text is no longer found because the input changed meanwhile.
 
-    Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in files that are
-        mapped, 8 bytes each, and go with the run.
+    Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in mapped files, 8
+        bytes each, until the run ends.
     """
     nodes = np.unique(np.concatenate([matches.ends.ravel(), matches.links.ravel()])).astype(np.int32)
     return Confirmer(nodes, _read_tokens(documents, nodes, texts, workers), rule)
 
 
 def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[_Row]:
-    """The tokens of these documents, in their order."""
+    """Read the tokens of these documents, in their order."""
     if not len(nodes):
         return []
     wanted = take(documents["token_fingerprint"], nodes)
@@ -143,7 +143,7 @@ def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wo
 
 
 def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: EditRule) -> Edits:
-    """What is found of some pairs; only their tokens are held."""
+    """Compare the texts of some pairs, holding the tokens of these only."""
     needed, places = np.unique(pairs, return_inverse=True)
     held = [rows[place] for place in needed.tolist()]
     offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)

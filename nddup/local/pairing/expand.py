@@ -1,7 +1,7 @@
-"""From pairs of distinct sketches to pairs of documents: equal sketches come back.
+"""From pairs of distinct sketches to pairs of documents: every document with an equal sketch gets its pairs.
 
 Two groups of equal sketches that match give the product of their documents; a product of more rows than
-`pairs.expand_limit` becomes a star of the groups' first documents.
+`pairs.expand_limit` becomes a star around the groups' `group` documents.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from nddup.tables import PAIRS
 
 
 class _Rows(NamedTuple):
-    """Pairs of documents by their places, as columns of one length."""
+    """Pairs of documents, given by their places in DOCUMENTS, as columns of equal length."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -31,7 +31,7 @@ class _Rows(NamedTuple):
 
 
 def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
-    """The rows that `expand` makes of the matches and of equal sketches."""
+    """Count the rows that `expand` will make of the matches and of equal sketches."""
     counts = nodes.equals.astype(np.int64)
     products = counts[matches.first] * counts[matches.second]
     equal = counts[nodes.is_first & (nodes.sizes >= threshold.least_size)]
@@ -41,12 +41,12 @@ def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_
 
 
 def expand(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> pa.Table:
-    """PAIRS of the matches and of equal sketches.
+    """Make PAIRS of the matches and of equal sketches.
 
     A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
-    member is paired with its own `group` document, the two `group` documents with each other.
+    member is paired with its own `group` document, and the two `group` documents with each other.
 
-    Cost: the rows that come out.
+    Cost: linear in the rows that result.
     """
     counts = nodes.equals.astype(np.int64)
     is_full = counts[matches.first] * counts[matches.second] <= expand_limit
@@ -65,7 +65,7 @@ def _of_matches(
 
 
 def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
-    """Every document of the one node with every document of the other."""
+    """Pair every document of one node with every document of the other."""
     first, second = matches.first[full], matches.second[full]
     of_second = nodes.equals[second].astype(np.int64)
     rows = np.repeat(np.arange(len(full)), nodes.equals[first] * of_second)
@@ -76,10 +76,10 @@ def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
 
 
 def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> list[_Rows]:
-    """Pairs of equal sketches: all of a group, or a star around its `group` document, which is its smallest id.
+    """Return the pairs of equal sketches: all of a group, or a star around its `group` document, its smallest id.
 
-    In a group that is written in full but is the hub of a star with another group, the rows of that document are the
-    star's too.
+    A group may have all its pairs and still be in a star with another group; then the rows of its `group` document are
+    marked as rows of a star.
     """
     groups = np.flatnonzero(nodes.is_first & (nodes.equals > 1) & (nodes.sizes >= threshold.least_size))
     counts = nodes.equals[groups].astype(np.int64)
@@ -87,7 +87,7 @@ def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> l
     hubs = np.zeros(len(nodes.node), np.bool_)
     hubs[bridges.left] = hubs[bridges.right] = True
 
-    # Of n members in order of their ids, member i begins n - 1 - i rows.
+    # Of n members in order of their ids, member i is the left one of n - 1 - i rows.
     full, n = groups[is_full], counts[is_full]
     lefts = np.repeat(nodes.starts[full], n) + _places(n)
     followers = np.repeat(n, n) - 1 - _places(n)
@@ -115,7 +115,7 @@ def _equal(
 
 
 def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
-    """Order the two ids as bytes, and the containments with them."""
+    """Make PAIRS: order the two ids of each row as bytes, and the containments with them."""
     is_turned = nodes.names[rows.left] > nodes.names[rows.right]
     columns = [
         take(nodes.ids, np.where(is_turned, rows.right, rows.left)),
@@ -131,10 +131,10 @@ def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
 
 
 def _starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where each of several runs begins."""
+    """Return where each of several runs begins."""
     return np.asarray(np.cumsum(counts) - counts)
 
 
 def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """0, 1, … within each of several runs, end to end."""
+    """Return 0, 1, … for each of several runs, end to end."""
     return np.arange(int(counts.sum())) - np.repeat(_starts(counts), counts)

@@ -1,8 +1,8 @@
 """Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
 
-A family is a connected component of the pairs found and the links of heavy sketches. Links join more than
-near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
-or with more than `max_edges` of them.
+A family is a connected component of the graph of pairs found and links between heavy sketches. Links join at least the
+heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a
+component that has all its pairs, or more than `max_edges` of them.
 """
 
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ class Family(NamedTuple):
     """Its nodes, ascending."""
 
     is_large: bool
-    """It is one component, of more than `max_edges` pairs; else it has links, and is to be searched."""
+    """Whether it is one component, of more than `max_edges` pairs; else it has links, and must be searched."""
 
 
 def find_families(matches: Matches, max_edges: int) -> Iterator[Family]:
-    """The families with a heavy node, and those of more than `max_edges` pairs.
+    """Yield the families with a heavy node, and those of more than `max_edges` pairs.
 
     Cost: sorts of the nodes and edges, only where there are links or more than `max_edges` pairs.
     """
@@ -66,20 +66,23 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
     workers: Workers,
     confirmer: "Confirmer | None" = None,
 ) -> tuple[Matches, NDArray[np.int32]]:
-    """The matches, with those of families with a heavy node or too many pairs made anew; and who is given by leaders.
+    """Replace the matches within each family that has a heavy node or too many pairs.
 
     Args:
-        matches: what the search left.
+        matches: the result of the search.
         nodes: the documents, with their sketches.
         rule: how pairs were found.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
-        workers: each family is one thread's.
+        workers: each family is searched by one thread.
         confirmer: compares texts, where these confirm pairs; the matches are then candidates.
+
+    Returns:
+        All matches, and the nodes of the components given by leaders, ascending.
 
     Raises:
         CapacityError: if a family takes more than `max_comparisons`.
 
-    Cost: see `pair_family`; families with neither are left as they are.
+    Cost: see `pair_family`; other families are left as they are.
     """
     families = list(find_families(matches, limits.max_edges))
     if not families:
@@ -97,7 +100,7 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
 
 
 def _search(family: Family, nodes: Nodes, rule: Rule, limits: Limits, confirmer: "Confirmer | None") -> FamilyPairs:
-    """The pairs of one family."""
+    """Find the pairs of one family."""
     sketches = take_rows(nodes.sketches, family.nodes.astype(np.int64))
     bounds = rule.threshold.bounds(nodes.sizes[family.nodes])
     by_policy = np.argsort(nodes.turns[nodes.best[family.nodes]])
@@ -118,7 +121,7 @@ class _Within(NamedTuple):
 
 
 def _join(families: list[Family], found: list[FamilyPairs], nodes: Nodes, rule: Rule) -> _Within:
-    """The pairs of all families, by their nodes."""
+    """Join the pairs of all families, named by their nodes."""
     ends = np.concatenate(
         [np.sort(family.nodes[part.ends], axis=1) for family, part in zip(families, found, strict=True)]
     )
@@ -130,7 +133,7 @@ def _join(families: list[Family], found: list[FamilyPairs], nodes: Nodes, rule: 
 
 
 def _replace(matches: Matches, inside: NDArray[np.int32], within: _Within) -> Matches:
-    """The matches outside these nodes, and those within."""
+    """Return the matches outside these nodes and the new ones within, sorted by their ends."""
     outside = np.flatnonzero(~np.isin(matches.first, inside))
     ends = np.concatenate([matches.ends[outside], within.ends])
     by_name = np.lexsort((ends[:, 1], ends[:, 0]))

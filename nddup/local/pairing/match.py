@@ -1,10 +1,10 @@
-"""Match: every pair of near-duplicate sketches, without loss, by prefixes or by keys.
+"""Match: the pairs of near-duplicate sketches, by prefixes, which miss none, or by keys.
 
 sketches --prune--> features left --join--> matches       kinds whose pairs are found by what they share
 sketches --keys-->                --join--> matches       LSH bands, super-shingles
 
-The arithmetic, and why it is exact, is in `nddup.matching`. The features are divided among threads: a thread makes the
-pairs whose first common feature it owns.
+The arithmetic, and why prefixes miss no pair, is in `nddup.matching`. The features are divided among threads: a thread
+makes the pairs whose first common feature it owns.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.recipe import level_of
 
 PARTS = 4
-"""For each thread: after each part it is seen whether the pairs still fit the memory."""
+"""Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
 
 LEVELS = (1 << LEVEL_BITS) - 1
 
@@ -40,11 +40,11 @@ class Rule:
 
     Attributes:
         threshold: when two sketches are near-duplicates.
-        finder: the keys by which sketches meet; None where they meet by what they share.
-        max_postings: longest list of sketches at one feature that are not heavy.
-        limits: what a component and a family may come to; None where there are no leaders, and so no heavy sketches.
-        levels: s of sketches whose modulus varies, else 0.
-        max_comparisons: what a longer list may cost where there are no heavy sketches.
+        finder: makes the keys by which sketches meet; None where they meet at common features.
+        max_postings: sketches that may hold one feature without being heavy.
+        limits: of a component and of a family; None where there are no leaders, and so no heavy sketches.
+        levels: sketch size s if the modulus varies, else 0.
+        max_comparisons: comparisons that a longer list may cost where there are no heavy sketches.
     """
 
     threshold: Threshold
@@ -57,17 +57,17 @@ class Rule:
 
 @dataclass(frozen=True)
 class Matches:
-    """The k near-duplicate pairs of distinct sketches, by (first, second), and what finding them took.
+    """The k near-duplicate pairs of distinct sketches, sorted by (first, second), and the figures of the search.
 
     Attributes:
         first: (k,), the node with the lower place.
         second: (k,), the other.
-        overlap: (k,), ids in common.
-        resemblance: (k,).
+        overlap: (k,), the number of ids in common.
+        resemblance: (k,), estimated.
         containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
-        candidates: pairs that met.
-        heavy: nodes with a feature that more have than are compared with each other.
+        candidates: the number of pairs that met.
+        heavy: the number of heavy nodes.
         rounds: postings left after each round of pruning.
         edit: (k,), edit similarity of the texts; None where the sketches alone decide.
     """
@@ -85,7 +85,7 @@ class Matches:
 
     @property
     def likeness(self) -> NDArray[np.float64]:
-        """What decides which of several kept near-duplicates a document is a duplicate of, (k,)."""
+        """The similarity, (k,), by which a document becomes the duplicate of one of several kept near-duplicates."""
         return self.resemblance if self.edit is None else self.edit
 
     @property
@@ -94,7 +94,7 @@ class Matches:
         return np.stack([self.first, self.second], axis=1)
 
     def counts(self) -> dict[str, int]:
-        """What `metrics.json` says of the search."""
+        """Return the counts of the search for `metrics.json`."""
         return {"candidates": self.candidates, "crowd": self.heavy}
 
 
@@ -105,19 +105,20 @@ def match(
     rule: Rule,
     workers: Workers,
 ) -> Matches:
-    """The near-duplicate pairs of distinct sketches.
+    """Find the near-duplicate pairs of distinct sketches.
 
     Args:
-        nodes: (m,), their names, ascending.
-        sketches: their ids; none is empty.
-        n_features: (m,), distinct shingles of their documents: what a modulus follows.
+        nodes: (m,), the place of each in DOCUMENTS, ascending.
+        sketches: m rows of ids; none is empty.
+        n_features: (m,), distinct shingles of their documents, on which a varying modulus depends.
         rule: how pairs are found.
-        workers: to find them with.
+        workers: the threads to find them with.
 
     Raises:
         CapacityError: if one feature would take more than `max_comparisons`.
+        NeedsSparkError: if the pairs may not fit in memory.
 
-    Cost: see `join_prefixes`; the ids are held a second time for the sketches that may be in a pair.
+    Cost: see `join_prefixes`; the ids of the sketches that may be in a pair are held twice.
     """
     if rule.levels:
         own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
@@ -158,8 +159,9 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
 
 
 def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
-    """The sketches with features left, each with its prefix; of containment with all of them, for any may contain
-    another, and its prefix is what the others look for.
+    """Return the sketches with features left, each with its prefix.
+
+    For containment each has all features left, since it may contain any other; larger ones look for its prefix only.
     """
     whole = take_rows(sketches, pruned.rows)
     lengths = np.diff(pruned.offsets) - pruned.bounds + 1
@@ -175,7 +177,7 @@ def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
 
 
 def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
-    """The sketches that are as large as their bound, each with its keys; and which of all are heavy."""
+    """Return the places of the sketches not smaller than their bound, these with keys, and which of all are heavy."""
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = rule.threshold.bounds(sizes)
     rows = np.flatnonzero(bounds <= sizes)
@@ -189,7 +191,7 @@ def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.i
 
 
 def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Rule) -> NDArray[np.bool_]:
-    """The sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
+    """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
     is_heavy = np.zeros(len(rows.offsets) - 1, np.bool_)
     if rule.limits is not None:
         holders = np.bincount(numbers.astype(np.int64), minlength=count)
@@ -210,7 +212,7 @@ def _reordered(probes: Probes, order: NDArray[np.int64]) -> Probes:
 
 
 def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[Found]:
-    """What the threads found, a list that is emptied, without pairs of components that have more than `max_edges`."""
+    """Return what was found without surplus pairs of components of more than `max_edges`; empties the list given."""
     connected = begin_count(sketches, max_edges)
     chosen = []
     while found:
@@ -222,7 +224,7 @@ def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[
 
 
 def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: Rule) -> Matches:
-    """The pairs of all threads, in order of their names."""
+    """Join the pairs that all threads found, sorted by their names."""
     ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
     overlap = np.concatenate([part.overlap for part in found])
     resemblance = np.concatenate([part.resemblance for part in found])
@@ -246,7 +248,7 @@ def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: 
 
 
 def _at_coarser(matches: Matches) -> Matches:
-    """Of sketches at several levels those pairs that are at the coarser of both own levels, by their nodes."""
+    """Choose, of pairs found at several levels, those at the coarser of both own levels; name them by their nodes."""
     own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
     rows = np.flatnonzero((matches.first & LEVELS) == own)
     return replace(

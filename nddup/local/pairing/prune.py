@@ -1,7 +1,7 @@
 """Divide and prune: from distinct sketches to the features that can be in an overlap, rarest first.
 
-The rounds, and why stopping after any of them is exact, are those of `nddup.matching.prefix_filter`. Here the features
-that two sketches or more hold are numbered once; a round then counts small numbers.
+The rounds, and why stopping after any of them is exact, are explained in `nddup.matching.prefix_filter`. Here the
+features that two or more sketches hold are numbered once, so that a round counts small numbers.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ LEAST_GAIN = 0.02
 MOST_ROUNDS = 20
 
 FREE = -2
-"""A slot of a table that holds no id; -1 is one that was seen once."""
+"""Marks a slot of the hash table that holds no id; -1 marks one whose id was seen once."""
 
 KEYS, PIECES, MOST_KEYS = 1 << 22, 16, 1 << 24
-"""Ids that are numbered at a time: some 100 MB a table, which is read faster than a larger one. Each piece is a pass
-over all ids, so more than `PIECES` are made only where a table would be of more than 400 MB."""
+"""Ids in a piece: its hash table of some 100 MB is read faster than a larger one. Each piece is a pass over all ids, so
+there are more than `PIECES` only where a table would have more than `MOST_KEYS` ids, or 400 MB."""
 
 
 class Pruned(NamedTuple):
@@ -33,30 +33,30 @@ class Pruned(NamedTuple):
     """Their places among the sketches given, (m,), ascending."""
 
     bounds: NDArray[np.int32]
-    """The features that each needs, (m,)."""
+    """Least number of features that each needs, (m,)."""
 
     offsets: NDArray[np.int64]
     """(m + 1,), of `features`."""
 
     features: NDArray[np.int32]
-    """The places of the features left in the total order: fewest holders first, then by id; ascending in a row."""
+    """The features left, as places in the total order: fewest holders first, then by id; ascending in a row."""
 
     holders: NDArray[np.int32]
-    """How many sketches hold each feature, by its place in the total order."""
+    """The number of sketches that hold each feature, by its place in the total order."""
 
     rounds: list[int]
     """Postings left after each round."""
 
 
 def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
-    """Drop what can be in no overlap, round by round, until a round drops almost nothing.
+    """Drop features that can be in no overlap, round by round, until a round drops almost nothing.
 
     Args:
         sketches: m distinct, non-empty sketches.
         threshold: when two are near-duplicates.
-        workers: to count with.
+        workers: the threads to count with.
 
-    Cost: one pass over the ids with a table of them, then passes over the postings left; 12 bytes an id.
+    Cost: `number_shared`, then passes over the postings left; 12 bytes an id.
     """
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = threshold.prune_bounds(sizes)
@@ -85,10 +85,12 @@ def number_shared(
     Args:
         sketches: m rows.
         possible: (m,), which of them are looked at.
-        workers: to count with.
+        workers: the threads to count with.
 
     Returns:
         The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
+
+    Cost: a pass over the ids for each piece.
     """
     numbers = np.full(len(sketches.values), -1, np.int32)
     total = len(sketches.values)
@@ -109,7 +111,7 @@ def number_shared(
 def _pick(
     offsets: NDArray[np.int64], values: NDArray[np.uint64], possible: NDArray[np.bool_], piece: int, pieces: int
 ) -> NDArray[np.int64]:
-    """The places of the ids that fall into one of several pieces, of the rows that are looked at."""
+    """Return the places of the ids that fall into one piece, in the rows that are looked at."""
     places = np.empty(len(values) // pieces + 1024, np.int64)
     half, first, number = np.uint64(32), np.uint64(piece), np.uint64(pieces)
     count = 0
@@ -130,7 +132,7 @@ def _pick(
 def number_ids(
     values: NDArray[np.uint64], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
-    """Number the ids that occur more than once at these places: the places of such ids, their numbers, the ids."""
+    """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
     bits = 4
     while (1 << bits) < 2 * len(places):
         bits += 1
@@ -170,7 +172,7 @@ def number_ids(
 def _drop(
     offsets: NDArray[np.int64], numbers: NDArray[np.int32], holders: NDArray[np.int32], bounds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Drop features of one holder, then rows with fewer left than they need."""
+    """Drop features with one holder, then rows with fewer features left than they need."""
     rows = np.empty(len(bounds), np.int64)
     starts = np.zeros(len(bounds) + 1, np.int64)
     kept = np.empty(len(numbers), np.int32)
@@ -192,7 +194,7 @@ def _drop(
 
 @compiled
 def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Each row in ascending order, in place."""
+    """Sort each row in ascending order, in place."""
     for row in range(len(offsets) - 1):
         values[offsets[row] : offsets[row + 1]] = np.sort(values[offsets[row] : offsets[row + 1]])
     return values
