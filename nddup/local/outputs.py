@@ -1,4 +1,4 @@
-"""What a run writes beside its tables: the lists as text, the kept documents, and the texts of the report."""
+"""The output of a run beside its tables: the lists as text, the kept documents, and the texts of the report."""
 
 import json
 from collections import Counter
@@ -24,15 +24,15 @@ from nddup.tables import STORED_TEXTS
 from nddup.working_tables import PARTS
 
 LINES = 10_000
-"""Lines, or features, that are spelled at a time."""
+"""Lines of `context.fimi` that are made at a time."""
 
 
 def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
-    """The lines of `duplicates.txt`: ids separated by tabs, then the number of common features; sorted by the ids.
+    """Yield the lines of `duplicates.txt`: ids and then the number of common features, between tabs; sorted by the ids.
 
     Args:
         clusters: CLUSTERS.
-        members: MEMBERS, for the clusters that list only some.
+        members: MEMBERS, for the clusters whose row lists only some of their members.
     """
     rows = sorted(
         zip(*(clusters[name].to_pylist() for name in ("members", "cluster_id", "size", "support")), strict=True)
@@ -45,7 +45,7 @@ def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
 
 
 def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
-    """The members of these clusters, by id."""
+    """Return the members of these clusters, sorted by id."""
     if not cluster_ids:
         return {}
     few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
@@ -56,7 +56,10 @@ def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str
 
 
 def spell_features(documents: pa.Table) -> Iterator[str]:
-    """The lines of `context.fimi`: of each feature, as signed numbers ascending, the `doc_key`s that hold it."""
+    """Yield the lines of `context.fimi`, many at a time: the `doc_key`s that hold a feature, a line for each feature.
+
+    The features are in ascending order as signed numbers.
+    """
     sketches = ragged_of(documents["sketch"])
     features = sketches.values.view(np.int64)
     keys = np.repeat(documents["doc_key"].to_numpy(), np.diff(sketches.offsets))
@@ -72,7 +75,7 @@ def spell_features(documents: pa.Table) -> Iterator[str]:
 
 
 def count_parts(records: pa.Table) -> pa.Table:
-    """PARTS: how many records of the collection come before each part that was read.
+    """Return PARTS: how many records of the collection come before each part that was read.
 
     Args:
         records: RECORDS in collection order.
@@ -87,7 +90,7 @@ def count_parts(records: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Reader:
-    """The files of a run, read a second time as they were read the first."""
+    """The files of a run, to be read again as they were read the first time."""
 
     collection: Collection
     text: TextRule
@@ -95,7 +98,7 @@ class Reader:
     workers: Workers
 
     def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> pa.Table:
-        """STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read.
+        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint), reading their files only.
 
         A document that is no longer in its file has no row.
         """
@@ -106,14 +109,14 @@ class Reader:
         found = self.workers.scan(files, Texts(self.text, fingerprints, characters), self.limits)
 
         texts: dict[tuple[str, bytes], str] = {}
-        for row in found.to_pylist():  # equal contents may give one text each: the least is taken
+        for row in found.to_pylist():  # records of equal content may have different texts: the least is taken
             place = row["source"], row["content_fingerprint"]
             texts[place] = min(row["text"], texts.get(place, row["text"]))
         named = [(doc_id, texts[place]) for doc_id, place in sorted(documents.items()) if place in texts]
         return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
 
     def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:
-        """The contents of these documents, some MB at a time: doc_id, url, source, record, content, line.
+        """Yield the contents of these documents, some MB at a time: doc_id, url, source, record, content, line.
 
         Args:
             documents: rows of DOCUMENTS.
@@ -131,7 +134,7 @@ class Reader:
 
 
 def list_shown(clusters: pa.Table, members: pa.Table, documents: pa.Table, *, sampled: int) -> list[dict[str, Any]]:
-    """Rows of SHOWN: a few documents each of the largest clusters (turn 0) and of a sample of all (turn 1)."""
+    """Return rows of SHOWN: a few documents each of the largest clusters (turn 0) and of a sample of all (turn 1)."""
     by_size = clusters.select(["cluster_id", "size"]).sort_by([("size", "descending"), ("cluster_id", "ascending")])
     by_id = clusters.select(["cluster_id", "size"]).sort_by("cluster_id")
     sizes = dict(zip(by_id["cluster_id"].to_pylist()[:sampled], by_id["size"].to_pylist()[:sampled], strict=True))
@@ -155,9 +158,9 @@ def list_shown(clusters: pa.Table, members: pa.Table, documents: pa.Table, *, sa
 
 
 def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
-    """Write the kept documents to a folder of one file: Parquet, JSON lines, or ROMIP XML; how many there were.
+    """Write the kept documents to one file in a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
 
-    A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it.
+    A document that was read from JSON lines is written to JSON lines as its original line, with all its fields.
     """
     folder.mkdir(parents=True)
     if form == "parquet":

@@ -29,7 +29,7 @@ from nddup.working_tables import REWRITTEN, VERDICTS
 
 
 class Judged(NamedTuple):
-    """The tables that say what becomes of a record."""
+    """The tables that decide what becomes of a record."""
 
     documents: pa.Table
     rejects: pa.Table
@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 
 
 def list_verdicts(judged: Judged) -> pa.Table:
-    """VERDICTS, by source and record. Cost: sorts of the documents and of the members."""
+    """Return VERDICTS, sorted by source and record. Cost: sorts of the documents and of the members."""
     documents = judged.documents.select(["doc_id", "source", "record"])
     ids = one_chunk(documents["doc_id"])
     keep = judged.keep.take(pc.index_in(ids, value_set=one_chunk(judged.keep["doc_id"])))
@@ -61,14 +61,14 @@ def list_verdicts(judged: Judged) -> pa.Table:
 
 
 class Rewriter(NamedTuple):
-    """What becomes of the files, and where they go.
+    """Writes the files of a collection again.
 
     Attributes:
         collection: the files.
         verdicts: VERDICTS of all their records.
-        is_tagging: whether every record is written, with its tags, or only those that stay.
-        is_first: whether files may go on behind their last record (`input.limit`).
-        limits: as when they were read.
+        is_tagging: whether every record is written, with its tags; else only those that stay.
+        is_first: whether files may go on after the last record that was read (`input.limit`).
+        limits: those with which the files were read.
     """
 
     collection: Collection
@@ -78,10 +78,10 @@ class Rewriter(NamedTuple):
     limits: Limits
 
     def write(self, folder: Path, workers: Workers) -> int:
-        """Write the files into a folder that is not there; the records they hold.
+        """Write the files into a new folder; return the number of records written.
 
         Raises:
-            NddupError: if a file cannot be written, not be read again as it was, or not be written as it is asked.
+            NddupError: if a file cannot be written, cannot be read as before, or has no place for what is asked.
         """
         folder.mkdir(parents=True)
         path = folder.parent / f"{folder.name}.arrow"
@@ -100,7 +100,7 @@ class Rewriter(NamedTuple):
         return int(pc.sum(written["records"]).as_py() or 0)
 
     def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
-        """A task a file."""
+        """Yield a task for each file."""
         starts = _starts(one_chunk(self.verdicts["source"]))
         for group in self.collection.groups:
             for entry in group.files:
@@ -109,7 +109,7 @@ class Rewriter(NamedTuple):
 
 
 def _starts(sources: pa.StringArray) -> dict[str, tuple[int, int]]:
-    """Where the rows of each source begin and end; those of a source lie together."""
+    """Return where the rows of each source begin and end; rows of one source must lie together."""
     if not len(sources):
         return {}
     runs = pc.run_end_encode(sources)
@@ -121,12 +121,12 @@ def _starts(sources: pa.StringArray) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Written:
-    """What tasks say of the files that they wrote."""
+    """The consumer that names the table of rewriting tasks: one row for each file written."""
 
     table: ClassVar[Table] = REWRITTEN
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """Nothing is made of records: a task that writes a file makes its own row."""
+        """Make no rows: a task that writes a file makes its own."""
         del found, head
         yield from ()
 
@@ -136,11 +136,11 @@ class RewrittenFile:
     """One file to be written again: a task of `Workers`.
 
     Attributes:
-        head: of the file.
+        head: the head of the file.
         entry: the file.
-        folder: where it goes.
-        verdicts: a file of Arrow with VERDICTS.
-        rows: those of the file.
+        folder: where it is written.
+        verdicts: the path of an Arrow file with VERDICTS.
+        rows: where the rows of this file begin and end in VERDICTS.
         is_tagging: as of `Rewriter`.
         is_first: likewise.
     """
@@ -164,7 +164,7 @@ class RewrittenFile:
         return [self.entry.file.path]
 
     def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
-        """Write the file; one row that says how many records of it stay, or what went wrong."""
+        """Write the file; yield one row: how many of its records stay, or what went wrong."""
         verdicts = self._judge()
         file, problem, is_full = self.entry.file, None, False
         stored = Stored(self.entry.compression, limits.most_expanded(file.size), limits.max_record)
@@ -184,14 +184,14 @@ class RewrittenFile:
         )
 
     def _judge(self) -> Verdicts:
-        """The verdicts on the records of the file."""
+        """Return the verdicts on the records of the file."""
         low, high = self.rows
         with pa.memory_map(self.verdicts) as source:
             rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
             return judge(rows, self.head.format.kind, is_tagging=self.is_tagging, may_go_on=self.is_first)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
-        """Write the file, its folders with it; a page or a text of no bytes is none."""
+        """Write the file and make its folders; a page or text without bytes is not written."""
         target = self.folder / self.entry.file.source.replace("://", "/")
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:

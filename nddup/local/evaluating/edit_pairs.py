@@ -1,10 +1,10 @@
-"""The edit similarity of texts on one machine: that of candidate pairs, and that of a few documents with all others.
+"""Edit similarity of texts on one machine: of candidate pairs, and of a few documents with all others.
 
     FOUND_TEXTS, documents    --place_texts-->       Texts       a text a document, on the disk
     candidates, Texts         --measure_pairs-->     measured    the pairs that are similar enough
     Texts                     --compare_sampled-->   measured    the same for a few documents, without candidates
 
-The similarity is that of `nddup.verifying.edit_similarity`; it is measured by threads.
+The similarity is that of `nddup.verifying.edit_similarity`, measured in threads.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from nddup.local.columns import pieces_of
 from nddup.verifying.edit_similarity import can_reach, measure, spell_out
 
 BLOCK = 32_000_000
-"""Characters of the pairs that are measured in one call: they are in memory as Python's strings."""
+"""Most characters of the pairs that are measured in one call: they are in memory as Python strings."""
 
 Far = Callable[[int, int], None]
-"""Is told how many pairs were measured, and how many there are."""
+"""Called with how many pairs, or sampled documents, were measured, and how many there are."""
 
 
 def _no_word(done: int, whole: int) -> None:
@@ -32,7 +32,7 @@ def _no_word(done: int, whole: int) -> None:
 
 
 class Measuring(NamedTuple):
-    """The least similarity, in (0, 1]; how many threads measure; what is told how far they are."""
+    """The least similarity, in (0, 1]; the number of threads that measure; what is called with their progress."""
 
     similarity: float
     threads: int = 1
@@ -46,8 +46,8 @@ class Texts(NamedTuple):
         doc_ids: n ids, ascending.
         places: (n,), the place of each text in `spelled`; several documents may have one.
         lengths: (n,), in characters.
-        is_cut: (n,), whether more was cut off.
-        spelled: chunks that lie on the disk.
+        is_cut: (n,), whether the text was cut.
+        spelled: the texts as they are compared, in chunks that lie on the disk.
     """
 
     doc_ids: list[str]
@@ -57,7 +57,7 @@ class Texts(NamedTuple):
     spelled: pa.ChunkedArray
 
     def take(self, rows: NDArray[np.int64]) -> list[str]:
-        """The texts of some documents. Only the chunks that hold them are read."""
+        """Return the texts of some documents. Only the chunks that hold them are read."""
         places, back = np.unique(self.places[rows], return_inverse=True)
         ends = np.cumsum([len(chunk) for chunk in self.spelled.chunks])
         held = np.searchsorted(ends, places, "right")
@@ -70,7 +70,7 @@ class Texts(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Pairs of rows of `Texts`, first < second, and their similarity; (m,) each, in this order."""
+    """Pairs of rows of `Texts`, first < second, and their similarity; (m,) each, sorted by (first, second)."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
@@ -78,15 +78,15 @@ class Measured(NamedTuple):
 
 
 def place_texts(found: pa.Table, documents: pa.Table, spool: Path) -> Texts:
-    """The texts of documents, spelled out as they are compared and written to a file.
+    """Write the texts of documents to a file, spelled as they are compared, and index them by document.
 
     Args:
         found: FOUND_TEXTS, which may lie on the disk.
         documents: doc_id, source, content_fingerprint.
         spool: a folder for the file.
 
-    A record is known again by its file and its content. Of several texts of one content the least is taken, and a
-    document whose record is not there has none.
+    A record is recognised by its file and its content. If several texts have one content, the least is taken; a
+    document whose record is not found is left out.
 
     Cost: one pass over the texts; a batch of them is in memory, and some 100 bytes a document.
     """
@@ -108,12 +108,12 @@ def place_texts(found: pa.Table, documents: pa.Table, spool: Path) -> Texts:
 
 
 def measure_pairs(pairs: pa.Table, texts: Texts, measuring: Measuring) -> Measured:
-    """The candidates whose texts reach this similarity.
+    """Return the candidates whose texts reach this similarity.
 
     Args:
-        pairs: doc_a, doc_b.
-        texts: of all documents.
-        measuring: how.
+        pairs: doc_a, doc_b; a pair with a document that has no text is left out.
+        texts: the texts of all documents.
+        measuring: how they are measured.
     """
     ids = pa.array(texts.doc_ids, pa.string())
     first, second = (_numbers(pairs[name], ids) for name in ("doc_a", "doc_b"))
@@ -122,9 +122,9 @@ def measure_pairs(pairs: pa.Table, texts: Texts, measuring: Measuring) -> Measur
 
 
 def compare_sampled(texts: Texts, measuring: Measuring, *, number: int) -> Measured:
-    """The pairs of some documents with all others that reach this similarity, found without candidates, each once.
+    """Return the pairs of sampled documents with all others that reach this similarity, each once.
 
-    The documents are those with the smallest SHA-256 of their id.
+    No candidates are needed. The sample is the `number` documents with the smallest SHA-256 of their id.
     """
     digests = [sha256(name.encode()).hexdigest() for name in texts.doc_ids]
     chosen = sorted(range(len(digests)), key=digests.__getitem__)[:number]
@@ -142,13 +142,13 @@ def compare_sampled(texts: Texts, measuring: Measuring, *, number: int) -> Measu
 
 
 def count_common(first: Measured, second: Measured) -> int:
-    """How many pairs are in both."""
+    """Count the pairs that are in both."""
     width = 1 + int(max(*(one.second.max(initial=0) for one in (first, second))))
     return len(np.intersect1d(first.first * width + first.second, second.first * width + second.second))
 
 
 def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, measuring: Measuring) -> Measured:
-    """The pairs that reach the similarity, measured a block of texts at a time, in the order of the rows."""
+    """Return the pairs that reach the similarity, sorted by row; a block of texts is measured at a time."""
     similarity, threads, far = measuring
     near = can_reach(texts.lengths[first], texts.lengths[second], similarity)
     order = np.lexsort((second[near], first[near]))
@@ -164,12 +164,12 @@ def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, 
 
 
 def _keys(rows: pa.Table) -> pa.ChunkedArray:
-    """What a record is known again by: its file and the fingerprint of its content."""
+    """Return the key of each record: its file and the fingerprint of its content."""
     return pc.binary_join_element_wise(rows["source"].cast(pa.binary()), rows["content_fingerprint"], b"\0")
 
 
 def _places(wanted: pa.ChunkedArray, keys: pa.ChunkedArray, texts: pa.ChunkedArray) -> NDArray[np.int64]:
-    """The row of each wanted key, -1 where there is none; of several rows that with the least text."""
+    """Return the row of each wanted key, that with the least text if there are several, -1 if there is none."""
     coded = keys.combine_chunks().dictionary_encode()
     codes = coded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
@@ -183,6 +183,6 @@ def _places(wanted: pa.ChunkedArray, keys: pa.ChunkedArray, texts: pa.ChunkedArr
 
 
 def _numbers(values: pa.ChunkedArray, among: pa.Array) -> NDArray[np.int64]:
-    """The place of each value in `among`; -1 where it is not."""
+    """Return the place of each value in `among`; -1 where it is missing."""
     found = pc.index_in(values, value_set=among).fill_null(-1).combine_chunks()
     return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)

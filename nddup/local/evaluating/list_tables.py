@@ -1,4 +1,4 @@
-"""A reference list of this machine as a stream of its entries, a batch of lines at a time."""
+"""A reference list on this machine as a stream of its entries, a batch of lines at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +13,15 @@ from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 
 def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchReader:
-    """The entries of a list, PAIRS or GROUPS of `nddup.reading.reference_lists.entries`, as they are read.
+    """Stream the entries of a list, as PAIRS or GROUPS of `nddup.reading.reference_lists.entries`.
 
     Args:
-        path: the file, from the root.
+        path: the file, as an absolute path.
         layout: how its lines are read.
-        compression: as `compression_of` says; empty for a plain file.
+        compression: as `compression_of` gives it; empty for a plain file.
 
     Raises:
-        NddupError: while it is read, if the file is damaged or cannot be opened.
+        NddupError: while the stream is read, if the file is damaged or cannot be opened.
 
     Cost: a few microseconds a line; a batch of lines is in memory.
     """
@@ -32,7 +32,7 @@ def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchR
 
 
 def _memberships(entries: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """GROUPS of GROUP_LINES: the groups are numbered from 0."""
+    """Turn GROUP_LINES to GROUPS: number the groups from 0, a row a member."""
     first = 0
     for batch in entries:
         members = batch.column(0).fill_null([None])  # a line without ids keeps one row, whose id is null
