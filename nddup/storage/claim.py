@@ -1,17 +1,17 @@
-"""One run at a time in a folder: who works there leaves a claim, and a second run is refused.
+"""One run at a time in a folder: a run that works there leaves a claim, and a second run is refused.
 
     DIR/_CLAIM-TOKEN         host, process and start of the run; written again every `BEAT_SECONDS`
-    DIR/_CLAIM-TOKEN.lost    this claim was taken over: its owner, should it wake up again, stops
+    DIR/_CLAIM-TOKEN.lost    this claim was taken over: its owner stops if it wakes up again
 
 The file system must list every file that was written before the listing began. It need not create a file atomically:
 Hadoop does not promise that everywhere (its local file system looks, then writes). A run writes a claim under a name of
 its own, then lists the folder, and goes on only if no other living claim is there. Of two runs that start together, the
-one that lists last sees the other's claim, so never both go on. Where each sees the other, the first by name waits for
-the other to withdraw.
+one that lists last sees the other's claim, so they never both go on. If each sees the other, the one whose claim comes
+first by name waits for the other to withdraw.
 
-A claim of the same machine is dead when its process is gone. Any other claim is dead when it was not written for
-`SILENCE_SECONDS`, by the file system's clock. A run that finds such a claim waits: it is refused as soon as the claim
-is written again, and takes the folder over when the claim is dead.
+A claim of the same machine is dead when its process is gone. Any other claim is dead when it has not been written for
+`SILENCE_SECONDS`, by the file system's clock. A run that finds a silent claim waits: it is refused as soon as the claim
+is written again, and takes the folder over once the claim is dead.
 """
 
 import json
@@ -34,7 +34,7 @@ PREFIX, LOST = "_CLAIM-", ".lost"
 BEAT_SECONDS = 15.0
 SILENCE_SECONDS = 120.0
 SETTLE_SECONDS = 5.0
-"""How long the first of several waits for the others to withdraw."""
+"""How long the first of several claims by name waits for the others to withdraw."""
 
 LOOK_SECONDS = 0.5
 GONE = "its process is gone"
@@ -43,38 +43,38 @@ Say = Callable[[str], object]
 
 
 class ClaimFiles(Protocol):
-    """What is asked of a file system; `nddup.storage.files.Storage` gives it."""
+    """The part of a file system that claims need; `nddup.storage.files.Storage` has it."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a file is there."""
 
     def times(self, path: str) -> dict[str, int]:
-        """When each file in a folder was last written, in milliseconds by the file system's clock."""
+        """Return when each file in a folder was last written, in milliseconds by the file system's clock."""
 
     def read_text(self, path: str) -> str:
-        """A file whole; OutputError where it cannot be read."""
+        """Read a whole file; raise OutputError if it cannot be read."""
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a file, with its folder, in the place of one that is there."""
+        """Write a file, replacing what is there; make its folder."""
 
     def remove(self, path: str) -> None:
-        """Remove a file; nothing if it is not there."""
+        """Remove a file; do nothing if it is not there."""
 
 
 class FolderFiles(ClaimFiles, Protocol):
-    """What a run's folder asks of a file system: `nddup.storage.files`, and `local_files` without Spark."""
+    """The part of a file system that a run's folder needs: `nddup.storage.files`, or `local_storage` without Spark."""
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Whether a path is a folder or lies in it."""
+        """Return whether a path is a folder or lies in it."""
 
     def children(self, path: str) -> list[str]:
-        """The names in a folder."""
+        """Return the names in a folder."""
 
     def sizes(self, path: str) -> dict[str, int]:
-        """The bytes of each file in a folder; empty where there is no folder."""
+        """Return the bytes of each file in a folder; empty if there is no folder."""
 
     def make_folder(self, path: str) -> None:
-        """Make a folder, with those it lies in."""
+        """Make a folder and its parents."""
 
     def move(self, path: str, target: str) -> None:
         """Give a file or a folder another name."""
@@ -85,9 +85,9 @@ class Claim:
 
     Args:
         files: the file system.
-        folder: what is claimed.
-        beat: seconds between two times that the claim is written.
-        silence: seconds after which a claim that is not written is dead.
+        folder: the folder to claim.
+        beat: seconds between two writes of the claim.
+        silence: seconds without a write after which another claim is dead.
     """
 
     def __init__(
@@ -102,10 +102,10 @@ class Claim:
         self._heart: threading.Thread | None = None
 
     def take(self, say: Say) -> None:
-        """Claim the folder; nothing if this run has it already.
+        """Claim the folder; do nothing if this run has it already.
 
         Args:
-            say: takes a line before the claim of a dead run is taken over, and before a silent one is waited for.
+            say: called with a line before the claim of a dead run is taken over, and before a silent one is waited for.
 
         Raises:
             OutputError: if another run works there.
@@ -122,7 +122,7 @@ class Claim:
         self._heart.start()
 
     def check(self) -> None:
-        """See that the folder is still claimed by this run, where it was. Cost: two looks at the file system.
+        """Check that a folder that this run claimed is still its own. Cost: two looks at the file system.
 
         Raises:
             NddupError: if another run has taken it over meanwhile.
@@ -131,7 +131,7 @@ class Claim:
             raise NddupError(f"--output {self._folder}: was taken over by another run, which heard nothing of this one")
 
     def release(self) -> None:
-        """Give the folder back; nothing if it was not claimed. Problems are passed over: a claim that stays is dead."""
+        """Give the folder back, if it is claimed. Problems are ignored: a claim that stays is dead."""
         if self._heart is None:
             return
         self._done.set()
@@ -141,7 +141,7 @@ class Claim:
             self._files.remove(self._at(self._name))
 
     def _wait_until_alone(self, say: Say) -> None:
-        """Write the claim and list, until no other living claim is there; then take over the dead ones."""
+        """Write the claim and list the folder, until no other living claim is there; then take over the dead ones."""
         first_seen: dict[str, int] = {}
         contested: float | None = None
         is_said = False
@@ -152,18 +152,18 @@ class Claim:
                     self._take_over(name, why, say)
                 return
 
-            # Of several that start together the first by name stays; whoever does not withdraw then is a run at work.
+            # Of several that start together, the first by name stays; another that does not withdraw is a run at work.
             if look.living or not look.is_own_listed:
                 contested = contested or time.monotonic()
                 if time.monotonic() - contested > SETTLE_SECONDS or min(look.living, default="~") < self._name:
                     raise OutputError(self._refusal(look.living))
-            elif looks and not is_said:  # at the first look it may just be being written
+            elif looks and not is_said:  # at the first look, the other may be writing its claim
                 is_said = True
                 say(f"{self._folder}: waiting up to {self._silence:.0f} s for a sign of {self._owner(look.silent[0])}")
             time.sleep(min(LOOK_SECONDS, self._beat))
 
     def _look(self, first_seen: dict[str, int]) -> "_Look":
-        """Write the own claim and judge the others; `first_seen`: when each had been written at the first look."""
+        """Write the own claim and judge the others; `first_seen`: the time of each at the first look."""
         self._files.write_text(self._at(self._name), self._text)
         times = claims_among(self._files.times(self._folder))
         now = times.pop(self._name, None)  # just written: the time of the file system
@@ -201,7 +201,7 @@ class Claim:
         return self._files.exists(self._at(self._name + LOST)) or not self._files.exists(self._at(self._name))
 
     def _read(self, name: str) -> dict[str, Any]:
-        """What a claim says, which is always the same; empty where it cannot be read, as while it is written."""
+        """Return what a claim says, which never changes; empty if it cannot be read, as while it is written."""
         if name not in self._read_before:
             with suppress(OutputError, ValueError):
                 said = json.loads(self._files.read_text(self._at(name)))
@@ -227,7 +227,7 @@ class Claim:
 
 @dataclass
 class _Look:
-    """The other claims at one moment: the dead ones each with the reason."""
+    """The other claims at one moment; each dead one with the reason."""
 
     is_own_listed: bool
     living: list[str] = field(default_factory=list)
@@ -236,7 +236,7 @@ class _Look:
 
 
 def claims_among(times: Mapping[str, int]) -> dict[str, int]:
-    """The claims in a folder that were not taken over, with their times."""
+    """Return the claims in a folder that were not taken over, with their times."""
     return {
         name: seen
         for name, seen in times.items()
@@ -245,10 +245,10 @@ def claims_among(times: Mapping[str, int]) -> dict[str, int]:
 
 
 def this_process() -> dict[str, Any]:
-    """What a claim says of its owner.
+    """Return what a claim says of its owner.
 
-    `place` is the start of the machine and the space of its process numbers, which two containers of one host do not
-    share; empty where the system does not tell. `born` is when the process started, in ticks since that start.
+    `place` identifies the machine's boot and its process number space, which two containers of one host do not share;
+    empty where the system does not tell. `born` is when the process started, in ticks since the boot.
     """
     return {
         "host": socket.gethostname(),
@@ -260,7 +260,7 @@ def this_process() -> dict[str, Any]:
 
 
 def is_running(process: object, born: object) -> bool:
-    """Whether a process of this place is running: one of this number that started at this tick, and is no zombie."""
+    """Return whether a process of this place is running: one with this number and start that is not a zombie."""
     return isinstance(process, int) and born is not None and _born(process) == born
 
 
@@ -272,7 +272,7 @@ def _place() -> str:
 
 
 def _born(process: int) -> int | None:
-    """The start of a process in ticks, from /proc; None where it is gone, or a zombie."""
+    """Return the start of a process in ticks, from /proc; None if it is gone, or a zombie."""
     with suppress(OSError, ValueError, IndexError):
         state, *fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return None if state in "ZX" else int(fields[18])

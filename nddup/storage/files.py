@@ -1,7 +1,7 @@
 """Files that are not tables, over Hadoop's FileSystem: any path Spark can read works here too.
 
-The one place, with `hadoop_listing`, that touches the JVM behind the session. Listing inputs, reading the head of a
-file (decompressed), small text files, markers, removal.
+With `hadoop_listing` the only module that touches the JVM behind the session. It lists inputs, reads parts of files as
+stored, reads and writes small text files, and copies, moves and removes files.
 """
 
 import re
@@ -31,15 +31,15 @@ class Storage:
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
-        self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # a look-up searches all jars
+        self._make_path, self._make_uri = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI  # look-ups search all jars
         self._hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         self._spark, self._jvm = spark, jvm
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """Find the files of INPUT paths: literal, folders recursive.
+        """Find the files of INPUT paths, which are literal; folders are searched recursively.
 
         Raises:
-            ConfigError: if an input does not exist, cannot be listed, or has a name Spark does not read.
+            ConfigError: if an input does not exist or cannot be listed.
         """
         if all(map(self.is_own, inputs)):
             here = LocalStorage().list_inputs(inputs)
@@ -63,7 +63,7 @@ class Storage:
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
-        """As `look_in_folders`, of files below INPUT folders that only Java opens."""
+        """Call `look_in_folders` for the files below INPUT folders that only Java can open."""
         remote = [file for file in files if not self._opens_itself(file.path)]
         if len(remote) < LEAST_FILES:
             return {}
@@ -71,11 +71,11 @@ class Storage:
         return look_in_folders(self._spark, folders, remote, look)
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes of a file, as stored; errors as `read_part`."""
+        """Read the first `size` bytes of a file, as stored; errors as `read_part`."""
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes of a file from a place, as stored; fewer where it ends.
+        """Read `size` bytes of a file from a place, as stored; fewer where it ends.
 
         Raises:
             NddupError: if it cannot be opened.
@@ -95,12 +95,12 @@ class Storage:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Return whether a file or folder is there."""
         where = self._path(path)
         return bool(where.getFileSystem(self._hadoop).exists(where))
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Whether a path is a folder or lies in it."""
+        """Return whether a path is a folder or lies in it."""
         inner, outer = (self._qualified(text) for text in (path, folder))
         if _system_of(inner) != _system_of(outer):
             return False
@@ -108,7 +108,7 @@ class Storage:
         return within == around or within.startswith(around + "/")
 
     def full_path(self, path: str) -> str:
-        """A path as a URI, with its file system and from the root, without user and password."""
+        """Return a path as an absolute URI with its file system, without user and password."""
         return drop_login(str(self._qualified(path).toString()))
 
     def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
@@ -116,19 +116,19 @@ class Storage:
         return where.getFileSystem(self._hadoop).makeQualified(where).toUri()
 
     def children(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty if it is not there."""
+        """Return the names in a folder, sorted; empty if it is not there."""
         return [entry.name for entry in self._list(path)]
 
     def times(self, path: str) -> dict[str, int]:
-        """When each file in a folder was last written, by name: milliseconds of the file system's clock."""
+        """Return when each file in a folder was last written, by name: milliseconds of the file system's clock."""
         return {entry.name: entry.modified for entry in self._list(path)}
 
     def sizes(self, path: str) -> dict[str, int]:
-        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out."""
+        """Return the bytes of each file in a folder, by name, without hidden files, which the system writes."""
         return {entry.name: entry.size for entry in self._list(path) if not entry.name.startswith((".", "_"))}
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all in it; nothing if it is not there."""
+        """Remove a file or a folder with all in it; do nothing if it is not there."""
         where = self._path(path)
         where.getFileSystem(self._hadoop).delete(where, True)  # noqa: FBT003 - Java has no names
 
@@ -145,15 +145,15 @@ class Storage:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def read_text(self, path: str) -> str:
-        """A small UTF-8 file.
+        """Read a small UTF-8 file.
 
         Raises:
-            OutputError: if it is not there.
+            OutputError: if it is not there or cannot be read.
         """
         try:
             where = self._path(path)
             files = where.getFileSystem(self._hadoop)
-            if files.exists(where):  # an exception of Java's costs some hundred times as much
+            if files.exists(where):  # a Java exception costs some hundred times as much as this
                 stream = files.open(where)
                 try:
                     return bytes(stream.readAllBytes()).decode()
@@ -181,15 +181,15 @@ class Storage:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
-        """Write files one after another into one, by Java, replacing what is there.
+        """Concatenate files into one, in Java, replacing what is there.
 
         Args:
             paths: the files, in order.
             target: the file to write.
-            without: bytes at the end of each that are left out.
+            without: bytes to leave out at the end of each.
 
         Raises:
-            OutputError: if one cannot be read, or the target not be written.
+            OutputError: if one cannot be read, or the target cannot be written.
         """
         try:
             where = self._path(target)
@@ -209,7 +209,7 @@ class Storage:
             raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another name, in a folder that is there.
+        """Rename a file; the folder of the new name must be there.
 
         Raises:
             OutputError: if it cannot be moved.
@@ -223,31 +223,31 @@ class Storage:
             raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
-        """Text as Hadoop's Path: a URI where it has a scheme and is one, else a literal name."""
+        """Return a text as Hadoop's Path: as a URI if it has a scheme and is one, else as a literal name."""
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
             return self._make_path(None, None, path)
         try:
             return self._make_path(self._make_uri(path))
-        except Py4JJavaError:  # with a scheme, and not written as a URI: a blank, a bracket
+        except Py4JJavaError:  # it has a scheme but is no URI: it contains a blank or a bracket
             return self._make_path(path)
 
     def _list(self, path: str) -> list[Entry]:
-        """What is in a folder, by name; empty if it is not there."""
+        """List a folder, sorted by name; empty if it is not there."""
         where = self._path(path)
         system = where.getFileSystem(self._hadoop)
         return list_folder(self._jvm, system, where) if system.exists(where) else []
 
     def _opens_itself(self, path: str) -> bool:
-        """Whether Python opens a file, without a call to Java."""
+        """Return whether Python can open a file itself, without a call to Java."""
         return path.startswith("file:/") and self._reads_own
 
     @cached_property
     def _reads_own(self) -> bool:
-        """Whether Hadoop knows no more of this machine's files than Python, which needs no call to Java for each."""
+        """Whether Hadoop sees this machine's files as Python does: Python then opens them without calls to Java."""
         return self.is_own("file:/")
 
     def is_own(self, text: str) -> bool:
-        """Whether a path is one of this machine for Hadoop as well, and the same one."""
+        """Return whether Hadoop, too, takes a path for one of this machine, and for the same one."""
         try:
             where = self._path(text)
             system = where.getFileSystem(self._hadoop)
@@ -267,7 +267,7 @@ class Storage:
         raise missing_input(text)
 
     def _walk(self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Entry]:
-        """Files at or below an entry, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
+        """Yield files at or below an entry, by name; hidden ones, those beside a collection and runs go to `skipped`."""
         if not found.is_folder:
             yield found
             return
@@ -286,12 +286,12 @@ class Storage:
 
 
 def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI
-    """The file system of a URI: scheme, host and port, whoever logs in."""
+    """Return the file system of a URI: scheme, host and port, without the login."""
     return drop_login(f"{uri.getScheme()}://{uri.getRawAuthority() or ''}/")
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what went wrong, without the Java class and its stack."""
+    """Return the first line of an error's message, without the Java class and its stack."""
     cause = getattr(error, "java_exception", None)
     text = str(cause.getMessage() or cause.toString()) if cause is not None else str(error)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__

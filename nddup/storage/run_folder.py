@@ -2,21 +2,21 @@
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
     duplicates.txt  metrics.json  kept/  tagged/ …          what is written from them: `OUTPUTS`; past 1 GB a folder
-    _stages/NAME.json                                       of each table fingerprint, counts, files; written after it
+    _stages/NAME.json                                       a note: fingerprint, counts, files; written after its table
     _stages/NAME/                                           working tables
     _RUN.json                                               this is a run: versions, settings, inputs, no secrets
     _CLAIM-*                                                a run works here (`nddup.storage.claim`)
     _COMPLETE                                               what is there, written last; without it nothing is a result
 
 A table's fingerprint is SHA-256 over its name, `versions()`, the settings that reach it and the fingerprints of the
-tables it reads (the first: paths, sizes and times of the input files). Equal fingerprint, equal table: a resumed run
-takes the tables of an earlier attempt whose fingerprint is the one it would give them, and makes the others.
+tables it reads (for the first, of the paths, sizes and times of the input files). Tables with equal fingerprints are
+equal: a resumed run reuses the tables of an earlier attempt that have the fingerprints it expects, and makes the rest.
 
 A resumed run first removes all `OUTPUTS`, also those of `report` and `evaluate`, unless the folder holds its finished
 result. At its end it removes the tables that it neither found nor made.
 
-A table counts from the moment when its note is there, written after its last file, whole,
-and naming every file of it with its size; a note that cannot be read, or files that differ from it, count as nothing.
+A table exists once its note does. The note is written after the last file of the table, and names each of its files
+with its size. If the note cannot be read, or the files differ from it, the table counts as missing.
 """
 
 import json
@@ -37,23 +37,23 @@ from nddup.tables import RESULTS
 logger = logging.getLogger("nddup")
 COMPLETE, STAGES = "_COMPLETE", "_stages"
 IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
-"""What lies in the folder itself; working tables lie in `_stages`."""
+"""Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
 
 OUTPUTS = frozenset(
     ["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json", "evaluation.json", "evaluation", "report"]
 )
-"""What is written beside the tables, by the run and by commands that read it."""
+"""Files and folders written beside the tables, by the run and by commands that read it."""
 
 TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json"])
-"""Those that the run itself writes, before its marker."""
+"""Those of `OUTPUTS` that the run itself writes, before its marker."""
 
 LAYOUT = 1  # version of the folder's layout
 
 
 class RunFolder:
-    """The output folder of one run: what is noted of each table, and the files beside the tables.
+    """The output folder of one run: the notes on its tables, and the files beside them.
 
-    How a table is read and written depends on the engine: see `SparkFolder`.
+    How tables are read and written depends on the engine: see `SparkFolder` and `LocalFolder`.
     """
 
     def __init__(self, storage: FolderFiles, path: str) -> None:
@@ -65,11 +65,11 @@ class RunFolder:
         self._written: set[str] = set()
 
     def __enter__(self) -> Self:
-        """As a context, the folder is given back at the end."""
+        """Return the folder; leaving the context releases the claim."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give up the claim of `start`."""
+        """Release the claim of `start`."""
         self._claim.release()
 
     def start(
@@ -81,22 +81,22 @@ class RunFolder:
         resume: bool = False,
         say: Say = logger.warning,
     ) -> bool:
-        """Claim the folder, until it is left as a context, and say in it what the run is.
+        """Claim the folder until its context is left, and describe the run in it.
 
         Args:
-            settings: of the run, without secrets.
+            settings: the settings of the run, without secrets.
             inputs: what it reads.
             overwrite: replace a run that is there.
             resume: finish a run that is there.
-            say: takes a line where the run before was killed and its claim is taken over.
+            say: called with a line when the claim of a killed run is taken over.
 
         Returns:
-            Whether it holds the finished result of the same inputs, settings and code already, and `resume` is set:
-            then nothing is changed.
+            Whether `resume` is set and the folder already holds the finished result of the same inputs, settings and
+            code: then nothing is changed.
 
         Raises:
-            OutputError: if it holds anything and neither `overwrite` nor `resume` is set, if what it holds is not a
-                run, or an input, or if another run works there.
+            OutputError: if the folder holds anything and neither `overwrite` nor `resume` is set, if it holds files
+                that are not a run, if an input lies in it, or if another run works there.
         """
         for path in inputs.get("paths", []):
             if self._storage.is_within(path, self.path):
@@ -116,7 +116,7 @@ class RunFolder:
             self._claim.release()
             return True
 
-        # The marker goes first, so that a half-removed run is no result; the name of a run stays, so that it is one.
+        # The marker is removed first, so that a half-removed run is no result; RUN stays, so that it is still a run.
         for name in sorted(there, key=lambda name: name != COMPLETE):
             if name == COMPLETE or name in OUTPUTS or (overwrite and name != RUN):
                 self._storage.remove(self._at(name))
@@ -125,20 +125,20 @@ class RunFolder:
         return False
 
     def has(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> bool:
-        """Whether a table, or what else was sealed, is there as this attempt would make it."""
+        """Return whether a table, or another sealed output, is there as this attempt would make it."""
         self._fingerprints[name] = self._fingerprint(name, settings, reads)
         self._started[name] = time.monotonic()
         note = self._note(name)
         return note.get("fingerprint") == self._fingerprints[name] and self._is_whole(name, note)
 
     def begin_table(self, name: str) -> str:
-        """The path of a table that is about to be written. What was said of an earlier one is taken back first."""
+        """Remove the note of an earlier table, and return the path to write the new one to. NddupError: as `seal`."""
         self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         return self._place(name)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """As `Store.seal`: writes the note. NddupError: if another run took the folder over."""
+        """Write the note, as `Store.seal`. NddupError: if another run took the folder over."""
         self._claim.check()
         self._fingerprints[name] = self._fingerprint(name, settings, reads)
         note = {
@@ -152,24 +152,24 @@ class RunFolder:
         self._storage.write_text(self._at(f"{STAGES}/{name}.json"), json.dumps(note, indent=2) + "\n")
 
     def clear(self, name: str) -> None:
-        """Remove files beside the tables, and what was said of them."""
+        """Remove an output beside the tables, and its note."""
         self._claim.check()
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         self._storage.remove(self._place(name))
 
     def begin_apart(self, name: str) -> str:
-        """Where something is written that `put` puts in its place as a whole; nothing is there."""
+        """Remove an output, and return an empty path to write it to; `put` then moves it to its place as a whole."""
         for path in (self._place(name), apart := self._at(f"{STAGES}/{name}")):
             self._storage.remove(path)
         return apart
 
     def put(self, name: str) -> None:
-        """Put what was written apart in its place."""
+        """Move what was written apart to its place."""
         self._claim.check()
         self._storage.move(self._at(f"{STAGES}/{name}"), self._place(name))
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
-        """As `Store.drop`; its note stays, and names the tables that were made of it."""
+        """Remove the files of a table, as `Store.drop`; its note stays, and names the tables that were made of it."""
         note = self._note(name)
         if note:
             note["dropped"] = sorted(made)
@@ -181,7 +181,7 @@ class RunFolder:
         self._claim.check()
         for name in sorted(IN_SIGHT - self._fingerprints.keys()):
             self.clear(name)
-        for name in sorted(OUTPUTS - self._written):  # a command may have written of the run before
+        for name in sorted(OUTPUTS - self._written):  # commands that read the run before may have left some
             self.remove(name)
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
         self._storage.write_text(self._at(COMPLETE), json.dumps(self._contents()) + "\n")
@@ -191,11 +191,11 @@ class RunFolder:
         self._storage.remove(self._at(name))
 
     def write_text(self, name: str, text: Any) -> None:  # noqa: ANN401 - a text or pieces of one
-        """A text file beside the tables, one of `OUTPUTS`."""
+        """Write a text file beside the tables, one of `OUTPUTS`."""
         self._storage.write_text(self.begin_output(name), text)
 
     def begin_output(self, name: str) -> str:
-        """The path of one of `OUTPUTS`, or within it, that this attempt will write. NddupError: as `seal`."""
+        """Return the path of one of `OUTPUTS`, or within it, for this attempt to write. NddupError: as `seal`."""
         if name.partition("/")[0] not in OUTPUTS:
             raise ValueError(f"{name} is not in OUTPUTS: a resumed run would leave it as it is")
         self._claim.check()
@@ -203,15 +203,15 @@ class RunFolder:
         return self._at(name)
 
     def read_text(self, name: str) -> str:
-        """A text file beside the tables, whole."""
+        """Read a text file beside the tables."""
         return self._storage.read_text(self._at(name))
 
     def open(self) -> dict[str, Any]:
-        """The metrics of a finished run.
+        """Read the metrics of a finished run.
 
         Raises:
             OutputError: if the folder is not a run, or the run did not finish.
-            IncompatibleSketchError: if its sketches are of another format than this version's.
+            IncompatibleSketchError: if its sketches have another format than this version's.
         """
         there = self._storage.children(self.path)
         if not there and not self._storage.exists(self.path):
@@ -231,7 +231,7 @@ class RunFolder:
         return metrics
 
     def holds(self, name: str) -> bool:
-        """Whether a table or a file of this name is there."""
+        """Return whether a table or a file of this name is there."""
         return self._storage.exists(self._at(name))
 
     def _at(self, name: str) -> str:
@@ -241,7 +241,7 @@ class RunFolder:
         return self._at(name if name in IN_SIGHT else f"{STAGES}/{name}")
 
     def look(self, *, may_change: bool) -> list[str]:
-        """The names in the folder, without claims; OutputError where this run may not write to it."""
+        """Return the names in the folder, without claims; raise OutputError if this run may not write to it."""
         there = self._storage.children(self.path) if self._storage.exists(self.path) else []
         there = [name for name in there if not name.startswith(PREFIX)]
         if there and not may_change:
@@ -254,14 +254,14 @@ class RunFolder:
         return there
 
     def _is_result(self, there: Sequence[str], header: str) -> bool:
-        """Whether the folder holds the finished result of a run with this header."""
+        """Return whether the folder holds the finished result of a run with this header."""
         return COMPLETE in there and self._reads_as(RUN, header) and self._is_sound()
 
     def _fingerprint(self, name: str, settings: Mapping[str, Any], reads: Sequence[str]) -> str:
         return digest([name, versions(), settings, {read: self._fingerprints[read] for read in reads}])
 
     def _note(self, name: str) -> dict[str, Any]:
-        """The note of a table; empty where there is none, or none that can be read to its end."""
+        """Return the note of a table; empty if it is missing or cannot be read to its end."""
         with suppress(OutputError, ValueError):
             note = json.loads(self._storage.read_text(self._at(f"{STAGES}/{name}.json")))
             if isinstance(note, dict):
@@ -269,13 +269,13 @@ class RunFolder:
         return {}
 
     def _is_whole(self, name: str, note: Mapping[str, Any]) -> bool:
-        """Whether the files of a table are those of its note; of a dropped one, of all tables that were made of it."""
+        """Return whether a table has the files of its note; of a dropped one, whether all tables made of it have."""
         if note.get("dropped"):
             return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
         return bool(note) and self._storage.sizes(self._place(name)) == note.get("files")
 
     def _contents(self) -> dict[str, Any]:
-        """The tables in sight that have a note, and the sizes of the texts beside them."""
+        """Return the tables in the folder itself that have a note, and the sizes of the texts beside them."""
         noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
         sizes = self._storage.sizes(self.path)
         return {
@@ -284,7 +284,7 @@ class RunFolder:
         }
 
     def _is_sound(self) -> bool:
-        """Whether the marker can be read, and what it names is there, whole; working tables may be gone."""
+        """Return whether the marker can be read and all that it names is there, whole; working tables may be gone."""
         contents = self._contents()
         if not self._reads_as(COMPLETE, json.dumps(contents) + "\n"):
             return False
