@@ -1,4 +1,4 @@
-"""The tables of `find_duplicates` as Parquet in a folder of the caller's choice, where a lost executor loses none."""
+"""The tables of `find_duplicates` as Parquet in a folder that the caller chooses: losing an executor loses no table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from nddup.storage.session_tables import UNMARKED, EarlierTable
 class CheckpointStore:
     """A `Store` without memory of earlier attempts: a new folder within `folder` for each call.
 
-    Parquet, not `DataFrame.checkpoint`: that needs a folder set for the whole application, which is the caller's, and
-    it keeps whole rows, of which the stages mostly read a few columns.
+    It uses Parquet, not `DataFrame.checkpoint`, which needs a folder set for the caller's whole application, and keeps
+    whole rows, of which the stages mostly read a few columns.
     """
 
     counts_in_passing = True
@@ -28,7 +28,7 @@ class CheckpointStore:
 
     @contextmanager
     def opened(self, *, kept: Sequence[str]) -> Iterator["CheckpointStore"]:
-        """Make the folder; at the end only the tables `kept` stay in it, after a failure nothing.
+        """Make the folder; at the end only the tables `kept` stay in it, and after a failure the folder is removed.
 
         Raises:
             OutputError: if the folder cannot be made.
@@ -46,20 +46,20 @@ class CheckpointStore:
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
     ) -> EarlierTable | None:
-        """Nothing: the folder begins empty."""
+        """Return None: the folder begins empty."""
         del name, schema, settings, reads
         return None
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """As `Store.write`. One action."""
+        """Write a table, as `Store.write`. One action."""
         where = f"{self.path}/{name}"
         table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(where)
         return self._spark.read.schema(schema).parquet(where)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Nothing: what is written is whole."""
+        """Do nothing: a table that is written is whole."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
-        """As `Store.drop`: its files go at once."""
+        """Remove the files of a table at once, as `Store.drop`."""
         del made
         self._storage.remove(f"{self.path}/{name}")

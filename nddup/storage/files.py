@@ -267,7 +267,7 @@ class Storage:
         raise missing_input(text)
 
     def _walk(self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Entry]:
-        """Yield files at or below an entry, by name; hidden ones, those beside a collection and runs go to `skipped`."""
+        """Yield files at or below an entry, by name; `skipped` gets hidden ones, those beside a collection and runs."""
         if not found.is_folder:
             yield found
             return

@@ -1,7 +1,8 @@
-"""What Hadoop's FileSystem says of a folder, in a few calls to Java a folder instead of ten a file.
+"""The listing of a folder by Hadoop's FileSystem, in a few calls to Java for each folder instead of ten for each file.
 
-Java writes what `listStatus` gave as one JSON text, from the fields of the statuses: their getter of the owner would
-start a program for each file of a local disk. Where a file system's statuses cannot be written so, each is asked.
+Java writes the result of `listStatus` as one JSON text. It reads the fields of the statuses, not their getters: the
+getter of the owner would start a program for each file of a local disk. Statuses that cannot be written so are asked
+one by one.
 """
 
 import json
@@ -13,14 +14,14 @@ from py4j.protocol import Py4JError
 
 
 class Entry(NamedTuple):
-    """A file or folder: its address, its path in its file system, and what the file system says of it."""
+    """A file or folder: its URI, its path in its file system, and what the file system says of it."""
 
     uri: str
     path: str
     is_folder: bool
     size: int
     modified: int
-    """Milliseconds."""
+    """In milliseconds."""
 
     @property
     def name(self) -> str:
@@ -29,9 +30,9 @@ class Entry(NamedTuple):
 
 
 def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN401 - Java objects
-    """What is in a folder, by name; of a file, the file itself. Raises what Java raises where it is not there.
+    """List a folder, sorted by name; a file gives itself. Raises what Java raises if it is not there.
 
-    Calls to Java: two; of file systems with unusual statuses ten for each file.
+    Cost: two calls to Java; ten for each file on file systems with unusual statuses.
     """
     statuses = system.listStatus(path)
     try:
@@ -43,10 +44,10 @@ def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN40
 
 @lru_cache(maxsize=1)
 def _mapper_of(jvm: Any) -> Any:  # noqa: ANN401 - Java objects
-    """What writes fields as JSON. Made once for a session: to look up a class of Java is to search all jars.
+    """Return the mapper that writes fields as JSON, made once for a session: looking up a Java class searches all jars.
 
     Raises:
-        Py4JError, TypeError: in a Spark without this library.
+        Py4JError, TypeError: in a Spark without the library Jackson.
     """
     jackson = jvm.com.fasterxml.jackson
     visible, of = jackson.annotation.JsonAutoDetect.Visibility, jackson.annotation.PropertyAccessor
@@ -56,17 +57,17 @@ def _mapper_of(jvm: Any) -> Any:  # noqa: ANN401 - Java objects
 
 
 def entry_of(status: Any) -> Entry:  # noqa: ANN401 - a Java object
-    """One status, asked for each value."""
+    """Make an entry of a status by asking it for each value."""
     uri = status.getPath().toUri()
     size, modified = int(status.getLen()), int(status.getModificationTime())
     return Entry(str(uri.toString()), str(uri.getPath()), bool(status.isDirectory()), size, modified)
 
 
 def _of_fields(row: dict[str, Any]) -> Entry:
-    """One status from its fields; `viewfs` wraps another file system's.
+    """Make an entry of the fields of a status; one of `viewfs` wraps that of another file system.
 
     Raises:
-        KeyError: if it has other fields; TypeError likewise.
+        KeyError, TypeError: if it has other fields.
     """
     uri = (row["modifiedPath"] if "modifiedPath" in row else row["path"])["uri"]
     facts = row.get("myFs", row)

@@ -1,7 +1,7 @@
-"""The heads of many small files, looked at by tasks of Spark: only what was found comes back to the driver.
+"""The heads of many small files, looked at by Spark tasks; only the findings come back to the driver.
 
 Spark's `binaryFile` source gives a small file as one row; a task looks at it as the driver would, holding all of it.
-Whatever no task has seen is left to the caller: a file that Spark passes over or cannot read, one that changed.
+Files that no task has seen are left to the caller: those that Spark skips or cannot read, and those that changed.
 """
 
 import pickle
@@ -24,30 +24,30 @@ from nddup.scanning.input_files import InputFile
 from nddup.spark.schemas import table
 
 MOST_BYTES = RAW_HEAD_BYTES
-"""A file that is longer is not read whole for its head: reading it takes longer than the driver's calls for it."""
+"""Longest file that is read whole for its head: reading a longer one takes more time than the driver's calls for it."""
 
 TASK_FILES = 256
 """Files that one task looks at: a fraction of a second."""
 
 LEAST_FILES = 1000
-"""Of fewer files the driver reads the heads in the time that a Spark job takes."""
+"""Least files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""
 
 
 def look_in_folders(
     spark: SparkSession, folders: Sequence[str], files: Sequence[InputFile], look: Look
 ) -> dict[str, Seen]:
-    """What `look` says of small files in folders, by path; nothing where they are fewer than `LEAST_FILES`.
+    """Return what `look` finds in small files in folders, by path; nothing if they are fewer than `LEAST_FILES`.
 
     Args:
         spark: the session.
-        folders: URIs. All that is small below them is read, but pages where none is asked for. They are listed once
-            more, by the JVM alone.
-        files: those that are asked for.
-        look: how a file is looked at. Its first argument opens the file, its second tells the path and the size.
+        folders: URIs. All small files below them are read, except pages if none is wanted. The JVM lists the folders
+            again.
+        files: the files wanted.
+        look: looks at a file. Its first argument opens the file, its second gives the path and the size.
 
     Returns:
-        Fewer files where Spark passes over some, cannot read some or finds another size; none of them where it cannot
-        list the folders.
+        The findings, without the files that Spark skips, cannot read or finds with another size; those of no file where
+        Spark cannot list the folders.
 
     Cost: one action, and one of Spark's own where it lists more than 32 folders. A few bytes a file come back.
     """
@@ -62,17 +62,17 @@ def look_in_folders(
             told = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
             found |= {path: seen for path, size, seen in told if sizes.get(path) == size}
     except (PySparkException, Py4JJavaError):
-        return {}  # the caller opens the files itself, and says of each why it cannot be read
+        return {}  # the caller opens the files itself, and reports why any of them cannot be read
     return found
 
 
 def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: int, pages: bool) -> DataFrame:
-    """What is told of the small files below some folders.
+    """Look at the small files below some folders.
 
     Schema out:  told binary: a compressed pickle of a list of (path, size, Seen), for each batch of files
     """
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
-    for what in ("ignoreCorruptFiles", "ignoreMissingFiles"):  # such a file is left to the caller, who says why
+    for what in ("ignoreCorruptFiles", "ignoreMissingFiles"):  # the caller reports why such a file cannot be read
         reader = reader.option(what, "true")
     rows = reader.load([unquote(folder) for folder in folders]).where(F.col("length") <= MOST_BYTES)
     if not pages:
@@ -86,7 +86,7 @@ def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: i
 
 
 def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
-    """What is told of the files of a task; equal heads are written once a batch."""
+    """Look at the files of a task; equal heads are written once a batch."""
     for batch in batches:
         heads: dict[FileHead, FileHead] = {}
         told = []

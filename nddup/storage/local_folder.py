@@ -1,4 +1,4 @@
-"""The tables of a run's folder as Arrow tables: how the embedded engine reads and writes them."""
+"""The tables of a run's folder as Arrow tables, read and written by the embedded engine."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,32 +15,32 @@ from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.tables import table_called
 
 ROWS = 1 << 17
-"""Of a row group: some 200 MB of sketches."""
+"""Rows of a row group: some 200 MB of sketches."""
 
 
 Told = Callable[[int, int], None]
-"""Is told the rows that were written, and those there are."""
+"""Called with the number of rows written, and that of all rows."""
 
 
 def untold(done: int, rows: int) -> None:
-    """Nobody is told."""
+    """Do nothing."""
 
 
 class EarlierTable(NamedTuple):
-    """A table of an earlier attempt, and what its note says of it."""
+    """A table of an earlier attempt, and the counts in its note."""
 
     table: pa.Table
     counted: Mapping[str, Any]
 
 
 class MemoryTables:
-    """The tables of a run that leaves no folder; nothing is found, for it begins empty."""
+    """The tables of a run that has no folder; it begins empty, so no earlier table is found."""
 
     def __init__(self) -> None:
         self.tables: dict[str, pa.Table] = {}
 
     def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
-        """Nothing is noted of any table."""
+        """Return None: there are no notes."""
         del name, settings, reads
         return None
 
@@ -50,11 +50,11 @@ class MemoryTables:
         self.tables[name] = table
 
     def read(self, name: str) -> pa.Table:
-        """A table that was kept."""
+        """Return a table that was kept."""
         return self.tables[name]
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """What is written is whole."""
+        """Do nothing: a table that is written is whole."""
 
 
 class LocalFolder(RunFolder):
@@ -65,21 +65,21 @@ class LocalFolder(RunFolder):
 
     @property
     def spool(self) -> str:
-        """A folder for what lives no longer than an attempt."""
+        """The path of the folder for files that live no longer than an attempt."""
         return self._at(f"{STAGES}/spool")
 
     def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> EarlierTable | None:
-        """A table as an earlier attempt of either engine left it, if this one would make the same."""
+        """Return a table as an earlier attempt of either engine left it, if this one would make the same; else None."""
         if not self.has(name, settings=settings, reads=reads):
             return None
         return EarlierTable(self.read(name), self._note(name)["counted"])
 
     def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
-        """What is noted of a table that `find` would find, without reading it."""
+        """Return the counts noted of a table that `find` would find, without reading it; None if there is none."""
         return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
 
     def write(self, name: str, table: pa.Table, *, told: Told = untold) -> None:
-        """Write a table in place of an earlier one; TOLD hears how far it is. Until it is sealed it is not there."""
+        """Write a table in place of an earlier one, reporting progress to `told`; it counts only once it is sealed."""
         where = Path(local_path(self.begin_table(name)))
         self._storage.remove(str(where))
         where.mkdir(parents=True)
@@ -92,11 +92,11 @@ class LocalFolder(RunFolder):
                 for low in range(0, max(len(table), 1), ROWS):
                     file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
                     told(min(low + ROWS, len(table)), len(table))
-        except OSError as error:  # Arrow's own words name no file
+        except OSError as error:  # Arrow's message names no file
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """A table of the folder, whole or some columns of it, as they are declared."""
+        """Read a table of the folder, or some of its columns, in the declared types."""
         whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
         return whole.to_table(columns)

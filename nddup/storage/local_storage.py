@@ -1,4 +1,4 @@
-"""Files of this machine: what `nddup.storage.files` does over Hadoop, done without a JVM: same names, same answers."""
+"""Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ from nddup.scanning.local_paths import local_path, uri_of
 __all__ = ["LocalStorage", "local_path"]
 
 COPIED = 1 << 20
-"""Bytes that are copied at a time."""
+"""Bytes that `copy_files` copies at a time."""
 
 
 class _Found(NamedTuple):
-    """A file or folder: its path from the root, and what the file system says of it."""
+    """A file or folder: its absolute path, and its status in the file system."""
 
     path: str
     status: os.stat_result
@@ -34,10 +34,12 @@ class _Found(NamedTuple):
 
 
 class LocalStorage:
-    """The file system of this machine. A path is a path, or a URI `file:/…`."""
+    """The file system of this machine. A path is either a plain path or a URI `file:/…`."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """Find the files of INPUT paths: literal, folders recursive; `path` is a path of the machine.
+        """Find the files of INPUT paths, which are literal; folders are searched recursively.
+
+        The `path` of a file found is a plain path.
 
         Raises:
             ConfigError: if an input does not exist or cannot be listed.
@@ -66,16 +68,16 @@ class LocalStorage:
         return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: object) -> dict[str, Any]:
-        """No file: this process opens them as fast as a task."""
+        """Return nothing: this process opens files as fast as a task would."""
         del inputs, files, look
         return {}
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes of a file, as stored; errors as `read_part`."""
+        """Read the first `size` bytes of a file, as stored; errors as `read_part`."""
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """`size` bytes of a file from a place, as stored; fewer where it ends.
+        """Read `size` bytes of a file from a place, as stored; fewer where it ends.
 
         Raises:
             NddupError: if it cannot be opened.
@@ -91,14 +93,14 @@ class LocalStorage:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there. Raises ConfigError where that may not be known."""
+        """Return whether a file or folder is there. Raises ConfigError where permissions hide that."""
         try:
             return Path(local_path(path)).exists()
         except PermissionError as error:
             raise ConfigError(f"{path}: cannot be opened ({_reason(error)})") from error
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Whether a path is a folder or lies in it; nothing of another file system does."""
+        """Return whether a path is a folder or lies in it; false for a path of another file system."""
         try:
             within, around = local_path(path).rstrip("/"), local_path(folder).rstrip("/")
         except ConfigError:
@@ -106,19 +108,19 @@ class LocalStorage:
         return within == around or within.startswith(around + "/")
 
     def full_path(self, path: str) -> str:
-        """A path as a URI, with its file system and from the root."""
+        """Return a path as an absolute URI with its file system."""
         return uri_of(local_path(path)).replace("file:/", "file:///", 1)
 
     def children(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty if it is not there. Raises OutputError where they may not be known."""
+        """Return the names in a folder, sorted; empty if it is not there. Raises OutputError if it cannot be listed."""
         return sorted(child.name for child in _list_output(path))
 
     def times(self, path: str) -> dict[str, int]:
-        """When each file in a folder was last written, by name: milliseconds. Errors as `children`."""
+        """Return when each file in a folder was last written, by name, in milliseconds. Errors as `children`."""
         return {child.name: _milliseconds(child.status) for child in _list_output(path)}
 
     def sizes(self, path: str) -> dict[str, int]:
-        """Bytes of each file in a folder, by name; hidden ones (of the system that writes them) are left out.
+        """Return the bytes of each file in a folder, by name, without hidden files, which the system writes.
 
         Errors as `children`.
         """
@@ -126,7 +128,7 @@ class LocalStorage:
         return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all in it, and Hadoop's checksum of it; nothing if it is not there."""
+        """Remove a file or a folder with all in it, and Hadoop's checksum of it; do nothing if it is not there."""
         where = Path(local_path(path))
         if where.is_dir() and not where.is_symlink():
             shutil.rmtree(where, ignore_errors=True)
@@ -147,10 +149,10 @@ class LocalStorage:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def read_text(self, path: str) -> str:
-        """A small UTF-8 file.
+        """Read a small UTF-8 file.
 
         Raises:
-            OutputError: if it is not there.
+            OutputError: if it is not there or cannot be read.
         """
         try:
             return Path(local_path(path)).read_bytes().decode()
@@ -160,7 +162,7 @@ class LocalStorage:
             raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
-        """Write a UTF-8 file, whole or piece by piece, replacing what is there; its folder is made.
+        """Write a UTF-8 file, whole or piece by piece, replacing what is there; make its folder.
 
         Raises:
             OutputError: if it cannot be written.
@@ -175,15 +177,15 @@ class LocalStorage:
         _forget_checksum(where)
 
     def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
-        """Write files one after another into one, replacing what is there.
+        """Concatenate files into one, replacing what is there.
 
         Args:
             paths: the files, in order.
             target: the file to write.
-            without: bytes at the end of each that are left out.
+            without: bytes to leave out at the end of each.
 
         Raises:
-            OutputError: if one cannot be read, or the target not be written.
+            OutputError: if one cannot be read, or the target cannot be written.
         """
         where = Path(local_path(target))
         try:
@@ -199,7 +201,7 @@ class LocalStorage:
         _forget_checksum(where)
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another name, in a folder that is there.
+        """Rename a file; the folder of the new name must be there.
 
         Raises:
             OutputError: if it cannot be moved, or the name is taken.
@@ -228,7 +230,7 @@ def _status(text: str) -> _Found:
 
 
 def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[_Found]:
-    """Files at or below a path, in name order; hidden ones, those beside a collection and runs: to `skipped`."""
+    """Yield files at or below a path, by name; `skipped` gets hidden ones, those beside a collection and runs."""
     if not found.is_folder:
         yield found
         return
@@ -246,7 +248,7 @@ def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False)
 
 
 def _list_output(path: str) -> list[_Found]:
-    """What is in a folder that nddup wrote."""
+    """List a folder that nddup wrote."""
     try:
         return _list(local_path(path))
     except PermissionError as error:
@@ -254,10 +256,10 @@ def _list_output(path: str) -> list[_Found]:
 
 
 def _list(folder: str) -> list[_Found]:
-    """What is in a folder, but for links that lead nowhere, names that are no UTF-8, and Hadoop's checksums.
+    """List a folder, without broken links, names that are not UTF-8, and Hadoop's checksums.
 
-    Of a file, the file itself; empty where nothing is. Raises PermissionError where that may not be known, also of a
-    file in it: whoever left such files out would lose them silently.
+    A file gives itself, a missing path nothing. Raises PermissionError if the folder or the status of a file in it
+    cannot be read: leaving such files out would lose them silently.
     """
     found = []
     try:
@@ -280,7 +282,7 @@ def _list(folder: str) -> list[_Found]:
 
 
 def _forget_checksum(path: Path) -> None:
-    """Remove the checksum that Hadoop left beside a file: it would not fit what is there now."""
+    """Remove the checksum that Hadoop left beside a file: it would not match the new content."""
     with suppress(OSError):
         (path.parent / f".{path.name}.crc").unlink()
 
@@ -290,6 +292,6 @@ def _milliseconds(status: os.stat_result) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in a line."""
+    """Return the message of an error in one line."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text.splitlines()[0] if text.strip() else type(error).__name__

@@ -1,4 +1,4 @@
-"""What this process opens by itself, without Spark."""
+"""What this process finds out about its machine without Spark."""
 
 import os
 from pathlib import Path
@@ -7,26 +7,26 @@ from urllib.parse import urlsplit
 from nddup.storage.local_storage import local_path
 
 SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
-"""Set where spark-submit started this process."""
+"""Environment variables that are set where spark-submit started this process."""
 
 FOLDER = "NDDUP_CACHE_DIR"
-"""Names the folder for what is made once on this machine."""
+"""Environment variable with the path of the cache folder."""
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started this process: then a session of its own is there, and is to be used."""
+    """Return whether spark-submit started this process: then its session is there already, and must be used."""
     return any(name in os.environ for name in SUBMITTED)
 
 
 def is_local(path: str) -> bool:
-    """Whether a path names a file or folder of this machine. One that does not exist may be one of Hadoop's."""
+    """Return whether a path is of this machine. A missing one may be Hadoop's, if `HADOOP_CONF_DIR` is set."""
     if urlsplit(path).scheme not in ("", "file"):
         return False
     return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
 
 
 def cache_folder() -> Path:
-    """The folder for what is made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache folder."""
+    """Return the folder for files made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache."""
     given = os.environ.get(FOLDER)
     if given:
         return Path(given).absolute()

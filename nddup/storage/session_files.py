@@ -1,4 +1,4 @@
-"""The files that a session of Spark reaches: Hadoop's, those of this machine, or those shared with a Connect server."""
+"""The files that a Spark session reaches: Hadoop's, those of this machine, or those shared with a Connect server."""
 
 from pyspark.sql import SparkSession
 
@@ -11,14 +11,14 @@ SessionFiles = Storage | SharedStorage
 
 
 def files_of(spark: SparkSession) -> SessionFiles:
-    """The files of a session: whatever its Hadoop opens; without a JVM beside this process, files of the machine."""
+    """Return the files of a session: all that its Hadoop opens or, on Spark Connect, files of this machine."""
     return SharedStorage(spark) if is_connect(spark) else Storage(spark)
 
 
 def files_at(spark: SparkSession, path: str) -> SessionFiles | LocalStorage:
-    """The files of a session, for a folder and what lies in it: opened by Python where it is on this machine.
+    """Return the files to use for a folder and all in it: Python's if the folder is on this machine.
 
-    Each file costs several calls to Java there, which starts a process to set its permissions.
+    Through Hadoop, each local file would cost several calls to Java, which starts a process to set its permissions.
     """
     files = files_of(spark)
     return LocalStorage() if isinstance(files, Storage) and files.is_own(path) else files

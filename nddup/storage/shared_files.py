@@ -1,7 +1,7 @@
-"""Files of a machine that this process shares with a server of Spark Connect; there is no JVM to ask for others.
+"""Files of a machine that this process shares with a Spark Connect server; there is no JVM to reach other files.
 
-A path is a local one for both sides. That is not taken on trust: the server is asked to read one of the inputs, and a
-file that this process left in the folder of the run. Where it answers otherwise, the run is refused.
+A path is a local path for both sides. This is verified: the server is asked to read one of the inputs, and a file that
+this process wrote into the folder of the run. If it does not find them, the run is refused.
 """
 
 from dataclasses import replace
@@ -21,38 +21,38 @@ WHERE = "over Spark Connect files lie where this process and the server have the
 
 
 class SharedStorage(LocalStorage):
-    """As `LocalStorage`, of a session that leads to a server; a path of an input is a URI as Spark spells it."""
+    """A `LocalStorage` for a session with a server; the path of an input is a URI as Spark spells it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._is_seen = False
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """Find the files of INPUT paths: literal, folders recursive. One small action.
+        """Find the files of INPUT paths, which are literal; folders are searched recursively. One small action.
 
         Raises:
-            ConfigError: if an input does not exist, cannot be listed, or is not what the server finds there.
+            ConfigError: if an input does not exist, cannot be listed, or differs from what the server finds there.
         """
         for text in inputs:
             _require_local(f"INPUT {text}", text)
         listing = super().list_inputs(inputs)
         files = tuple(replace(file, path=uri_of(file.path)) for file in listing.files)
         seen = [file for file in files if not file.path.rpartition("/")[2].startswith((".", "_"))]
-        if seen:  # Spark passes over the others; they are handed over from here
+        if seen:  # Spark skips the others; this process hands them over
             self._require_same(min(seen, key=lambda file: file.size))
         return Listing(files, listing.skipped, listing.repeated)
 
     def exists(self, path: str) -> bool:
-        """As `LocalStorage.exists`. ConfigError: for a path of another file system."""
+        """Return whether a file or folder is there. ConfigError: also for a path of another file system."""
         _require_local(path, path)
         return super().exists(path)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and its parents; of the first that is made, ask the server for a file in it. One small action.
+        """Make a folder and its parents; for the first one, check that the server sees a file in it. One small action.
 
         Raises:
             ConfigError: for a path of another file system.
-            OutputError: if it cannot be made or written, or the server does not see what lies there.
+            OutputError: if it cannot be made or written, or the server does not see the file in it.
         """
         is_new = not self.exists(path)
         super().make_folder(path)
@@ -74,7 +74,7 @@ class SharedStorage(LocalStorage):
         self._is_seen = True
 
     def _require_same(self, file: InputFile) -> None:
-        """See that the server finds a file under its name, of its size."""
+        """Check that the server finds a file under its name and with its size."""
         reader = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         asked = reader.option("__globPaths__", "false").load(local_path(file.path))
         try:

@@ -1,4 +1,4 @@
-"""The tables of a run's folder as DataFrames: how Spark reads and writes them."""
+"""The tables of a run's folder as DataFrames, read and written by Spark."""
 
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
@@ -15,7 +15,7 @@ from nddup.storage.session_tables import UNMARKED, EarlierTable
 from nddup.tables import RESULTS
 
 ATTEMPT = "attempt-"
-"""Begins the name of the folder, among the working tables, of what one attempt has not put in its place yet."""
+"""Prefix of the folder, among the working tables, where an attempt keeps what it has not moved to its place yet."""
 
 
 class SparkFolder(RunFolder):
@@ -29,7 +29,7 @@ class SparkFolder(RunFolder):
         self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
 
     def start(self, **how: Any) -> bool:  # noqa: ANN401 - as `RunFolder.start`
-        """As `RunFolder.start`; what operations of earlier attempts left apart is removed."""
+        """Start the run, as `RunFolder.start`, and remove what operations of earlier attempts wrote apart."""
         is_finished = super().start(**how)
         if self._attempt and not is_finished:
             for name in self._storage.children(f"{self.path}/{STAGES}"):
@@ -38,35 +38,35 @@ class SparkFolder(RunFolder):
         return is_finished
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """As `RunFolder.finish`."""
+        """Remove what this attempt wrote apart, and finish the run, as `RunFolder.finish`."""
         if self._attempt:
             self._storage.remove(f"{self.path}/{STAGES}/{self._attempt}")
         super().finish(metrics)
 
     def aside(self, name: str) -> str:
-        """Where an operation writes what is then put in its place, or gathered.
+        """Return where an operation writes what is then moved to its place, or gathered.
 
-        A server of Spark Connect goes on for some minutes with an operation whose client was killed. So each attempt
-        has a folder of its own there, and what the last one wrote too late is read by nobody.
+        A Spark Connect server goes on for some minutes with an operation whose client was killed. So each attempt has
+        its own folder there, and nobody reads what an earlier one wrote too late.
         """
         return "/".join(part for part in (self.path, STAGES, self._attempt, name) if part)
 
     def begin_apart(self, name: str) -> str:
-        """As `RunFolder.begin_apart`."""
+        """Return an empty path to write an output to, as `RunFolder.begin_apart`."""
         super().begin_apart(name)
         return self.aside(name)
 
     def put(self, name: str) -> None:
-        """As `RunFolder.put`."""
+        """Move what was written apart to its place, as `RunFolder.put`."""
         self._claim.check()
         self._storage.move(self.aside(name), self._place(name))
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
     ) -> EarlierTable | None:
-        """As `Store.find`: its note has the fingerprint, and its files are those that the note names.
+        """Find a table, as `Store.find`: its note has the right fingerprint, and its files are those the note names.
 
-        A table that was dropped counts as there while all that was made of it is there; it is given back empty.
+        A dropped table counts as found while all tables made of it are there; an empty one is returned for it.
         """
         if not self.has(name, settings=settings, reads=reads):
             return None
@@ -77,7 +77,7 @@ class SparkFolder(RunFolder):
         return EarlierTable(table, note["counted"])
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """As `Store.write`: Parquet. One action."""
+        """Write a table as Parquet, as `Store.write`. One action."""
         where, rows = self.begin_table(name), table.select(*schema.fieldNames())
         if self._attempt:
             rows.write.mode("overwrite").options(**UNMARKED).parquet(self.aside(name))
@@ -88,7 +88,7 @@ class SparkFolder(RunFolder):
         return self._read(where, schema)
 
     def table(self, name: str) -> DataFrame:
-        """A table of the run, under its schema."""
+        """Return a table of the run's results, with its schema."""
         return self._read(self._at(name), schema_of(RESULTS[name]))
 
     def _read(self, path: str, schema: T.StructType) -> DataFrame:

@@ -1,6 +1,7 @@
-"""What made a run: the code, the versions of the libraries that shape its tables, Python and Spark.
+"""The versions that made a run: of the code, of the libraries that shape its tables, of Python and Spark.
 
-All of it is in the fingerprint of every table (`run_folder`): a resumed run does not mix what two versions made.
+All of them are in the fingerprint of every table (`run_folder`), so that a resumed run does not mix tables of two
+versions.
 """
 
 import hashlib
@@ -23,11 +24,11 @@ SHAPING = (
 """Libraries that decide records, texts, tokens, sketches or sets."""
 
 SOURCES = (".py", ".txt", ".npz")
-"""Files of the package that decide what it does: code, word lists, tables of characters."""
+"""Suffixes of the files of the package that decide what it does: code, word lists, tables of characters."""
 
 
 def versions() -> dict[str, str]:
-    """What made a run: the sketch format is the one that must agree for sketches to be compared."""
+    """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal."""
     return {
         "nddup": nddup.__version__,
         "spark": version("pyspark"),
@@ -40,15 +41,15 @@ def versions() -> dict[str, str]:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """The installed version of each of `SHAPING`."""
+    """Return the installed version of each of `SHAPING`."""
     return {name: _version_of(name) for name in SHAPING}
 
 
 @cache
 def code_fingerprint() -> str:
-    """SHA-256 over the package's source files, 16 hex digits; from a folder and from a zip the same.
+    """Return 16 hex digits of SHA-256 over the package's source files; the same for a folder and for a zip.
 
-    Code that cannot be read is like no other: each process then has a fingerprint of its own, and nothing is reused.
+    If the code cannot be read, each process has a fingerprint of its own, so that nothing is reused.
     """
     digest, read = hashlib.sha256(), 0
     for name, content in sorted(_read_sources(files("nddup"))):
@@ -58,7 +59,7 @@ def code_fingerprint() -> str:
 
 
 def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of the sources at or below a folder."""
+    """Yield the names and bytes of the sources at or below a folder."""
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _read_sources(entry, f"{prefix}{entry.name}/")
@@ -69,10 +70,10 @@ def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, 
 def _version_of(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:  # copied without what tells its version
+    except PackageNotFoundError:  # copied without its metadata
         return "unknown"
 
 
 def digest(value: object) -> str:
-    """SHA-256 over a value as JSON, its keys in order, in hexadecimal digits."""
+    """Return SHA-256, in hexadecimal digits, over a value as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
