@@ -28,7 +28,7 @@ LINES = 10_000
 
 
 def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
-    """Yield the lines of `duplicates.txt`: ids and then the number of common features, between tabs; sorted by the ids.
+    """Yield the lines of `duplicates.txt`, sorted: tab-separated ids, then the number of common features.
 
     Args:
         clusters: CLUSTERS.

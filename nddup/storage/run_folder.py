@@ -158,7 +158,7 @@ class RunFolder:
         self._storage.remove(self._place(name))
 
     def begin_apart(self, name: str) -> str:
-        """Remove an output, and return an empty path to write it to; `put` then moves it to its place as a whole."""
+        """Remove an output, and return the path to write the new one to; `put` then moves it to its place whole."""
         for path in (self._place(name), apart := self._at(f"{STAGES}/{name}")):
             self._storage.remove(path)
         return apart

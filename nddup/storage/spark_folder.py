@@ -52,7 +52,7 @@ class SparkFolder(RunFolder):
         return "/".join(part for part in (self.path, STAGES, self._attempt, name) if part)
 
     def begin_apart(self, name: str) -> str:
-        """Return an empty path to write an output to, as `RunFolder.begin_apart`."""
+        """Remove an output, and return the path to write the new one to, as `RunFolder.begin_apart`."""
         super().begin_apart(name)
         return self.aside(name)
 

@@ -139,7 +139,7 @@ def _expand(sets: Sets, graph: Graph, nodes: Nodes, *, least_size: int, coverage
 
 
 def _digest(offsets: NDArray[np.int64], ids: pa.ChunkedArray) -> pa.Array:
-    """Return the id of each cluster: `DIGITS` digits of SHA-256 over its members' ids, each with a zero byte behind."""
+    """Return each cluster's id: `DIGITS` digits of SHA-256 over the ids of its members, each ended by a zero byte."""
     ended = pc.binary_join_element_wise(one_chunk(ids).cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()),
                                         pa.scalar(b"\0", pa.large_binary()))  # fmt: skip
     _, ends, data = ended.buffers()

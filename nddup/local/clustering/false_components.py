@@ -12,8 +12,8 @@ from nddup.tables import FALSE_COMPONENTS
 def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
     """Return FALSE_COMPONENTS: components that hold documents which are not near-duplicates of each other.
 
-    Pairs are counted by nodes: an edge stands for as many as the product of the documents of its ends, a node for all
-    pairs of its own documents.
+    Pairs are counted by nodes: an edge stands for all pairs between the documents of its ends, a node for all pairs of
+    its own documents.
 
     Args:
         graph: the nodes that have a neighbour.

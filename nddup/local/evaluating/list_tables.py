@@ -32,7 +32,7 @@ def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchR
 
 
 def _memberships(entries: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn GROUP_LINES to GROUPS: number the groups from 0, a row a member."""
+    """Turn GROUP_LINES into GROUPS, a row a member; number the groups from 0."""
     first = 0
     for batch in entries:
         members = batch.column(0).fill_null([None])  # a line without ids keeps one row, whose id is null

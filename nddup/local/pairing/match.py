@@ -161,7 +161,8 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
 def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
     """Return the sketches with features left, each with its prefix.
 
-    For containment each has all features left, since it may contain any other; larger ones look for its prefix only.
+    For containment that is all features left, since any sketch may contain another; `posted` then counts those that
+    larger sketches look for.
     """
     whole = take_rows(sketches, pruned.rows)
     lengths = np.diff(pruned.offsets) - pruned.bounds + 1

@@ -174,7 +174,7 @@ def _receive(connection: Connection, task: Task) -> None:
 
 def _failed(task: Task, error: str) -> NddupError:
     if FULL in error:
-        return NddupError(f"what was read cannot be kept for the next step ({FULL}); free some, and --resume the run")
+        return NddupError(f"what was read cannot be kept for the next step ({FULL}); free space, and --resume the run")
     names = task.names
     more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
     return NddupError(f"{names[0]}{more}: cannot be read ({error})")
