@@ -1,4 +1,4 @@
-"""A session of Spark Connect: its server is elsewhere (`sc://…`), or is started here (`spark.api.mode=connect`)."""
+"""A session of Spark Connect: its server is elsewhere (`sc://…`), or started here (`spark.api.mode=connect`)."""
 
 import os
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
 NEEDED = "pip install 'nddup[connect]'"
 
 STARTED_HERE = {"spark.connect.grpc.binding.address": "127.0.0.1"}
-"""Set on a server that is started for this process: it is nobody else's."""
+"""Settings of a server started for this process: only this machine can reach it."""
 
 
 def server_of(master: str | None, settings: Mapping[str, str]) -> str | None:
-    """The server that a session is to lead to, `sc://HOST:PORT`; None where none was named."""
+    """Return the server to connect to, `sc://HOST:PORT`; None if none was named."""
     for text in (master, settings.get(REMOTE), os.environ.get("SPARK_REMOTE")):
         if text:
             return text if text.startswith(SERVER) else None
@@ -28,15 +28,15 @@ def server_of(master: str | None, settings: Mapping[str, str]) -> str | None:
 
 
 def is_started_here(settings: Mapping[str, str]) -> bool:
-    """Whether a server of Spark Connect is to be started with the session."""
+    """Return whether a server of Spark Connect is to be started with the session."""
     return (settings.get(MODE) or os.environ.get("SPARK_API_MODE", "")).lower() == "connect"
 
 
 def require_client() -> None:
-    """Refuse where the packages are missing that a client of Spark Connect needs.
+    """Refuse if packages that a client of Spark Connect needs are missing.
 
     Raises:
-        ConfigError: naming the first, and how to get them.
+        ConfigError: naming the first missing one, and how to install them.
     """
     try:
         for name in CLIENT:
@@ -46,14 +46,14 @@ def require_client() -> None:
 
 
 def lead_to(server: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session of a server that runs.
+    """Open a session on a running server.
 
     Args:
         server: `sc://HOST:PORT/;PARAMETER=VALUE…`.
-        settings: of the session. Those of the server itself cannot be given here.
+        settings: of the session. Settings of the server itself cannot be given here.
 
     Raises:
-        ConfigError: if packages are missing, nobody answers there, or the server refuses the session or a setting.
+        ConfigError: if packages are missing, nothing answers there, or the server refuses the session or a setting.
     """
     require_client()
     require_reachable(server)

@@ -1,12 +1,12 @@
-"""The parent of Spark's Python workers, with the kernels loaded before it forks them.
+"""The parent process of Spark's Python workers: it loads the kernels before it forks them.
 
-Loading numba and its compiled kernels costs a process some 1.5 s of CPU. Workers are forked from one daemon an
-executor, so it is paid once there, not in each worker. Workers collect garbage after each task; of what was loaded
-there is none, but looking through it took a tenth of a second each time, so it is frozen. Spark starts this module
-instead of its own daemon where `spark.python.daemon.module` names it; jobs also run without it.
+Loading numba and its compiled kernels costs a process some 1.5 s of CPU. Each executor forks its workers from one
+daemon, so this cost is paid once there, not in each worker. Workers collect garbage after each task; searching the
+loaded objects, none of which is garbage, took a tenth of a second each time, so they are frozen. Spark starts this
+module instead of its own daemon if `spark.python.daemon.module` names it; jobs also run without it.
 
-All Python tasks of the application have these workers, other people's too. So nothing that goes wrong with loading may
-reach them: it is loaded behind `preload`, and a worker that lacks something loads it itself.
+All Python tasks of the application run in these workers, other people's too. So an error while loading must not reach
+them: the kernels are loaded within `preload`, and a worker that lacks something loads it itself.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ ARENA = str(32 << 10)
 
 
 def preload(load: Callable[[], object]) -> None:
-    """Call `load`, whatever comes of it: an error goes to standard error, and so does all it prints.
+    """Call `load`; its output goes to standard error, and so does any error, which is not raised.
 
     Spark reads the daemon's port from standard output: if anything is written before it, no Python task of the executor
     can run.
@@ -37,7 +37,7 @@ def preload(load: Callable[[], object]) -> None:
         traceback.print_exc()
         sys.stderr.write("nddup.run.daemon: the kernels were not loaded; each worker loads what it needs\n")
     finally:
-        # What still waits in the buffers, Python's and C's, was printed by `load` as well.
+        # What is still in Python's and C's buffers was printed by `load`.
         sys.stdout.flush()
         sys.stdout = sys.__stdout__
         ctypes.CDLL(None).fflush(None)
@@ -48,8 +48,8 @@ def preload(load: Callable[[], object]) -> None:
 def load_kernels() -> None:
     """Import and call the kernels of the usual path.
 
-    Arrow's allocator would reserve a gigabyte of addresses with its first piece, and every worker would be forked with
-    it: one of `spark.executor.pyspark.memory=1g` would have nothing left. It reads how much when Arrow is loaded.
+    Arrow's allocator would reserve a gigabyte of addresses at its first allocation, and every worker would be forked
+    with it: with `spark.executor.pyspark.memory=1g` nothing would be left. It reads this limit when Arrow is loaded.
     """
     os.environ.setdefault("MIMALLOC_ARENA_RESERVE", ARENA)
     from nddup.run import kernels  # noqa: PLC0415 - what fails here fails behind `preload`
@@ -58,7 +58,7 @@ def load_kernels() -> None:
 
 
 def seed_anew() -> None:
-    """Give a forked worker random numbers of its own: NumPy seeds its generator once, when it is loaded."""
+    """Give a forked worker random numbers of its own: NumPy seeds its generator only once, when it is loaded."""
     random = sys.modules.get("numpy.random")
     if random is not None:
         random.seed()

@@ -22,14 +22,14 @@ from nddup.tables import RESULTS
 def find_on_spark(
     df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None, is_quiet: bool = False
 ) -> tuple[dict[str, DataFrame], RunMetrics]:
-    """The tables of a run over a DataFrame, and what was counted.
+    """Return the tables of a run over a DataFrame, and its metrics.
 
     Args:
         df: one document a row.
         columns: of ids and of texts.
-        config: all settings; those of the session are as they were afterwards, also after a failure.
+        config: all settings; those of the session are restored afterwards, even after a failure.
         checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
-        is_quiet: say nothing of the progress.
+        is_quiet: report no progress.
 
     Raises:
         OutputError: if the folder `checkpoint` cannot be made.

@@ -1,4 +1,4 @@
-"""Which engine a run takes: this process and its workers, or Spark. The tables are the same."""
+"""Choose the engine of a run: this process and its workers, or Spark. The tables are the same."""
 
 import os
 import shutil
@@ -15,22 +15,22 @@ from nddup.storage.local_storage import local_path
 from nddup.storage.machine import is_local, is_submitted
 
 LOCAL_SHARE = 0.75
-"""Of the machine's memory: what the embedded engine may take where `local.memory` is not given."""
+"""Share of the machine's memory that the embedded engine may take where `local.memory` is not given."""
 
 BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
-"""Memory that a stored byte may come to, by the ending of the file: short texts have nearly an id for each word, long
-pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
+"""Bytes of memory that a stored byte may need, by the ending of its file. Short texts have nearly an id for each word,
+long pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
 
 
 class EngineChoice(NamedTuple):
-    """The engine of a run, and why."""
+    """The engine of a run, and the reason for it."""
 
     engine: Literal["local", "spark"]
     why: str
 
 
 def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master: str | None) -> EngineChoice:
-    """The engine that the settings ask for; of `auto`, the embedded one wherever it can do the work.
+    """Return the engine that the settings ask for; for `auto`, the embedded one wherever it can do the work.
 
     Args:
         inputs: INPUT paths.
@@ -39,7 +39,7 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
         master: `--master`, if given.
 
     Raises:
-        ConfigError: where `local` is asked for and something else needs Spark.
+        ConfigError: if `local` is asked for, but a path or another setting needs Spark.
     """
     lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
     choice = choose_engine_of_paths([*inputs, output, *lexicon], config, master=master)
@@ -55,7 +55,7 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
 
 
 def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str | None) -> EngineChoice:
-    """The engine that can reach some paths, whatever their size: of `auto`, the embedded one wherever it can.
+    """Return the engine as `choose_engine` does, but whatever the size of the files at these paths.
 
     Raises:
         ConfigError: as `choose_engine`.
@@ -71,23 +71,23 @@ def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str 
 
 
 def memory_of(config: Config) -> int:
-    """Bytes that the embedded engine may take."""
+    """Return the bytes of memory that the embedded engine may take."""
     return int(config.local.memory or machine_memory() * LOCAL_SHARE)
 
 
 def has_java() -> bool:
-    """Whether there is a Java to start Spark with."""
+    """Return whether there is a Java to start Spark with."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=f"{home}/bin" if home else None) is not None
 
 
 def estimate_memory(inputs: Sequence[str]) -> int:
-    """Bytes that a run over these local files may take, from their sizes alone."""
+    """Estimate the bytes of memory of a run over these local files, from their sizes and endings alone."""
     needed = float(BASE)
     waiting = [local_path(path) for path in inputs]
     while waiting:
         path = waiting.pop()
-        if os.path.isdir(path):  # noqa: PTH112 - thousands of files, each only looked at
+        if os.path.isdir(path):  # noqa: PTH112 - thousands of files, so `os` for speed
             with suppress(PermissionError):  # reading the inputs says so
                 waiting += [entry.path for entry in os.scandir(path)]
         elif os.path.exists(path):  # noqa: PTH110
@@ -97,7 +97,7 @@ def estimate_memory(inputs: Sequence[str]) -> int:
 
 
 def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> str | None:
-    """What only Spark can do of what is asked; None if nothing."""
+    """Return why only Spark can do what is asked; None if it need not be Spark."""
     if is_submitted():
         return "spark-submit started it"
     if master is not None:

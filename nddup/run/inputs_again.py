@@ -1,4 +1,4 @@
-"""The inputs of a finished run, to read documents again: refused where a file changed meanwhile."""
+"""The inputs of a finished run, to read documents again: refused if a file changed meanwhile."""
 
 import json
 from typing import NamedTuple
@@ -12,35 +12,35 @@ from nddup.storage.run_folder import RunFolder
 
 
 class Again(NamedTuple):
-    """The files of a run, as they were, and its settings."""
+    """The files of a run, unchanged, and its settings."""
 
     collection: Collection
     config: Config
 
 
 def config_of(folder: RunFolder) -> Config:
-    """The settings of the run in a folder."""
+    """Return the settings of the run in a folder."""
     header = json.loads(folder.read_text("_RUN.json"))
     return build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
 
 
 def find_again(folder: RunFolder, files: Files) -> Again:
-    """The inputs of the run in a folder.
+    """Find the inputs of the run in a folder again.
 
     Args:
         folder: of the run.
         files: the file system of the inputs.
 
     Raises:
-        ConfigError: if an input is not there any more.
-        NddupError: if a file changed, came or went since the run.
+        ConfigError: if an input is missing.
+        NddupError: if a file was changed, added or removed since the run.
     """
     header = json.loads(folder.read_text("_RUN.json"))
     paths = header["inputs"]["paths"]
     before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
     config = config_of(folder)
     now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
-    if config.input.limit is not None:  # files behind the last record were not looked at
+    if config.input.limit is not None:  # files after the last record were not looked at
         now = {source: seen for source, seen in now.items() if source in before}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
     if changed:
@@ -51,5 +51,5 @@ def find_again(folder: RunFolder, files: Files) -> Again:
 
 
 def paths_of(folder: RunFolder) -> list[str]:
-    """The INPUT paths of the run in a folder."""
+    """Return the INPUT paths of the run in a folder."""
     return list(json.loads(folder.read_text("_RUN.json"))["inputs"]["paths"])

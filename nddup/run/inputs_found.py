@@ -10,11 +10,11 @@ from nddup.settings.schema import Config
 
 
 def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
-    """As `find_files`; with `input.limit` the files that hold the first so many records.
+    """Return the collection of `find_files`; with `input.limit` = n only the files that hold the first n records.
 
     Raises:
         ConfigError: as `find_files`; for a column of `keep.policy` that no record has.
-        NddupError: if the first records are to be counted, and a file cannot be read.
+        NddupError: if `input.limit` is set and a file cannot be read.
     """
     found, most = find_files(files, inputs, config.input), config.input.limit
     paths = tuple(column.path for column in config.keep.order.columns if not column.is_derived)
@@ -25,7 +25,7 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
 
 
 def _with_policy(group: Group, paths: tuple[str, ...]) -> Group:
-    """A group whose records are read with these values; in XML and TREC a name is an element or an attribute."""
+    """Return the group, to be read with these columns; in XML and TREC a plain name is an element or an attribute."""
     form = group.head.format
     if form.kind in ("xml", "sgml"):
         paths = tuple(path if set(path) & set("@/|.") else f"{path}|@{path}" for path in paths)

@@ -1,4 +1,4 @@
-"""A whole run, from INPUT paths to a finished folder with its report."""
+"""A whole run on Spark, from INPUT paths to a finished folder with its report."""
 
 from functools import partial
 from typing import Any
@@ -53,29 +53,29 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         spark: the session.
         inputs: files and folders, any path Hadoop knows.
         output: the run's folder.
-        config: everything else.
-        overwrite: replace a run that is there.
-        resume: finish a run that is there: tables that it would make again the same are taken as they are. Where
-            nothing is there a run begins; where its result is there, nothing is done.
+        config: all settings.
+        overwrite: replace an existing run.
+        resume: finish an existing run: reuse tables whose inputs and settings are unchanged. Starts a run where there
+            is none; does nothing where the run is already finished.
         log_format: of the line that each stage leaves in the log.
-        says: the first line of the log, once everything that can be refused was looked at.
+        says: the first line of the log, written once nothing more can be refused.
 
     Returns:
         The metrics, as in `metrics.json`.
 
     Raises:
         ConfigError: for an input that is missing or cannot be understood.
-        OutputError: if `output` exists (and is not to be overwritten), is no run, cannot be written, or another run
+        OutputError: if `output` exists and may not be replaced, is not a run, cannot be written, or another run
             works there.
-        NddupError: if the rejects pass `input.max_rejects`, files that cannot be read `input.max_unreadable`, or
-            anything a stated limit. The folder then has no `_COMPLETE`.
+        NddupError: if rejects exceed `input.max_rejects`, unreadable files exceed `input.max_unreadable`, or any
+            other stated limit is passed. The folder then has no `_COMPLETE`.
     """
     storage, folder = files_of(spark), SparkFolder(spark, output)
     with Steps("run", 1, is_quiet=log_format == "json") as steps:
         steps.begin("find the files and their formats")
         source = find_inputs(storage, inputs, config)
 
-    # What can be refused is refused before anything is written.
+    # All that can be refused beforehand is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)
     require_taggable(source, config)
     require_no_pages(source, config)
@@ -98,7 +98,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
 
 
 def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, Any]:
-    """Every table and file of a run in its folder; the metrics."""
+    """Make every table and file of a run in its folder; return the metrics."""
     found = find_clusters(job, source)
 
     write_duplicates(folder, found.clustered)
@@ -123,7 +123,7 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
 
 
 def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:
-    """The finished run, opened for its report: without Spark jobs where the folder is on this machine."""
+    """Open the finished run for its report: without Spark jobs where the folder is on this machine."""
     if is_local(folder.path) and (is_connect(spark) or not is_submitted()):
         return DuckRun(folder.path)
     return SparkRun(spark, folder.path)

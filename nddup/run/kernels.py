@@ -1,4 +1,4 @@
-"""Every compiled kernel, called once: the usual ones before workers are forked, all of them when nddup is installed."""
+"""Call the compiled kernels: the usual ones before workers are forked, all of them when nddup is installed."""
 
 import os
 from collections.abc import Callable
@@ -67,11 +67,12 @@ __all__ = [
 
 
 def compile_kernels() -> None:
-    """Call every kernel once, those of rare paths too, so that later processes find them compiled on the disk.
+    """Call every kernel once, those of rare paths too, so that later processes find them compiled on disk.
 
-    Each part is compiled by a process of its own, as many at a time as there are cores. The first two have few kernels
-    in common; a run of the embedded engine needs many of both, and finds them on the disk. Of two that add to one file
-    of numba's cache at the same moment the second wins, so all are called again here, where nearly all is found.
+    A process of its own compiles each part, as many at a time as there are cores. The first two parts share few
+    kernels; the run of the embedded engine needs many of both, and finds them on disk. If two processes add to one file
+    of numba's cache at the same moment, only the second addition stays. So all kernels are called again here at the
+    end, when nearly all of them are found.
     """
     parts = _parts()
     with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
@@ -81,7 +82,7 @@ def compile_kernels() -> None:
 
 
 def call_kernels() -> None:
-    """Call every kernel once, in this process: quick where they are compiled already."""
+    """Call every kernel once, in this process: quick if they are compiled already."""
     for part in _parts():
         part()
 
@@ -91,7 +92,7 @@ def _parts() -> tuple[Callable[[], None], ...]:
 
 
 def load_kernels() -> None:
-    """Call each kernel of the usual path once, on almost nothing and on the types the stages use."""
+    """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
     take_rows(_sketches(), np.array([1, 0]))
@@ -106,12 +107,12 @@ def load_kernels() -> None:
 
 
 def _sketches() -> Ragged:
-    """Two equal sketches of three ids."""
+    """Return two equal sketches of three ids."""
     return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
 
 
 def _mine_sketches() -> None:
-    """Components, keep-list and clusters, by every miner and around leaders."""
+    """Call the kernels of components, keep-list and clusters, of every miner and around leaders."""
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
     components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
     mine_component(*components, max_sets=9, max_members=9)
@@ -135,7 +136,7 @@ def _mine_sketches() -> None:
 
 
 def _sketch_and_pair() -> None:
-    """The usual path, and what only some settings of reading, sketching and pairing need."""
+    """Call the kernels of the usual path, and those that only some settings of reading, sketching and pairing need."""
     load_kernels()
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
     for permutation in ("mix", "gf2", "affine", "datasketch"):
@@ -156,7 +157,7 @@ def _sketch_and_pair() -> None:
 
 
 def _check_results() -> None:
-    """What `nddup check` compares sketches with, in memory and in Spark's tasks; those of a table are read-only."""
+    """Call the kernels of `nddup check`, in memory and in Spark's tasks; arrays from a table are read-only."""
     offsets, ids = _sketches()
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
@@ -177,7 +178,7 @@ def _check_results() -> None:
 
 
 def _compare_collections() -> None:
-    """What `nddup against` finds and shows; a table that workers map from the disk is read-only."""
+    """Call the kernels of `nddup against`; a table that workers map from disk is read-only."""
     text, bounds = text_buffers(["a rose is a rose"])
     known = make_known(text, bounds, 2)
     hits = find_hits(text, bounds, known, counts=True)
@@ -191,7 +192,7 @@ def _compare_collections() -> None:
 
 
 def _run_embedded() -> None:
-    """A run of the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled apart."""
+    """Run the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled separately."""
     words = [f"w{number}" for number in range(60)]
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
@@ -204,7 +205,7 @@ def _run_embedded() -> None:
 
 
 def _run_pairing() -> None:
-    """The tasks of the pairs stage on Spark, one after another, over two sketches."""
+    """Run the tasks of the pairs stage on Spark, one after another, over two sketches."""
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
     pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
     lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))

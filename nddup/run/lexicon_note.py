@@ -1,4 +1,4 @@
-"""`lexicon.json`, which stands beside the lexicon of a run."""
+"""`lexicon.json`, the file beside the lexicon of a run."""
 
 import json
 
@@ -11,7 +11,7 @@ NOTE = "lexicon.json"
 
 
 def note_of(config: Config, counted: LexiconMetrics) -> str:
-    """Its text: by what settings and versions the lexicon was made, and what was counted."""
+    """Return its text: the settings and versions that made the lexicon, its counts, and the run it was taken from."""
     words = derive.words_of(config)
     made_by, taken_from = words and words.lexicon.key, settings_of(config)["lexicon"]["saved"]
     note = {"made_by": made_by, **counted.model_dump(), "taken_from": taken_from}

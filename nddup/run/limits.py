@@ -1,18 +1,18 @@
-"""What a run may lose before it fails: rejects, and files that cannot be read."""
+"""How much a run may lose before it fails: rejects, and files that cannot be read."""
 
 from collections.abc import Mapping, Sequence
 
 from nddup.errors import NddupError
 
 UNREADABLE = "unreadable"
-"""The reason of a file that could not be opened; one that is cut or damaged gives what can be read of it."""
+"""The reject reason of a file that could not be opened; a cut or damaged file gives what can be read of it."""
 
 
 def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
-    """Stop where more files than the run allows could not be opened: a few rejects may stand for most of the text.
+    """Stop if more files than the run allows could not be opened: a few rejects may stand for most of the text.
 
     Args:
-        unread: source, reason and detail of rejects; those of other reasons are passed over.
+        unread: source, reason and detail of rejects; those with other reasons are ignored.
         limit: `input.max_unreadable`.
 
     Raises:
@@ -24,7 +24,7 @@ def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None
 
 
 def require_few_rejects(records: int, rejects: int, reasons: Mapping[str, int], limit: float | None) -> None:
-    """Stop where more of the records are rejected than `input.max_rejects`, a share, allows.
+    """Stop if the share of rejected records exceeds `input.max_rejects`; None allows any.
 
     Raises:
         NddupError: naming the reasons.

@@ -1,7 +1,7 @@
-"""What each table of a run is made of: the settings that reach it, and the tables it reads.
+"""What each table of a run depends on: the settings that reach it, and the tables it reads.
 
-A resumed run takes a table of an earlier attempt when all of this is the same (`nddup.storage.run_folder`). The tables
-of a finished run read only each other, never a working table: what one engine finished, another takes.
+A resumed run reuses a table of an earlier attempt if all of this is unchanged (`nddup.storage.run_folder`). The tables
+of a finished run read only each other, never a working table, so each engine can reuse what the other finished.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from nddup.settings.schema import Config
 
 
 class MadeOf(NamedTuple):
-    """The sections of the settings that reach a table beside what it reads, and the tables it reads."""
+    """The sections of the settings that a table depends on directly, and the tables it reads."""
 
     sections: tuple[str, ...]
     reads: tuple[str, ...]
@@ -64,17 +64,17 @@ _MADE_OF: dict[str, MadeOf] = {
 }
 
 _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
-"""Settings that say when a run stops, and not what comes out."""
+"""Settings that decide when a run stops, not what is in its tables."""
 
 _ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
-"""The settings of `output` that tables follow from."""
+"""The settings of `output` that each of these tables depends on."""
 
 
 def made_of(name: str, config: Config) -> dict[str, Any]:
-    """What a table is made of, as its note says it: `settings`, without secrets, and `reads`.
+    """Return what a table depends on, as in its note: `settings`, without secrets, and `reads`.
 
     Args:
-        name: of the table; one of several rounds ends with a hyphen and its number.
+        name: of the table; the name of a round's table ends with a hyphen and a number.
         config: of the run.
     """
     sections, reads = _MADE_OF[name.partition("-")[0]]
@@ -86,7 +86,7 @@ def made_of(name: str, config: Config) -> dict[str, Any]:
 
 
 def _options_of_reading(config: Config) -> list[str]:
-    """The sections that reach the sketches under some settings only."""
+    """Return the sections that the sketches depend on under these settings only."""
     is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
     found = ["pairs"] if is_paired else []
     found += ["keep"] if config.keep.order.columns else []

@@ -1,4 +1,4 @@
-"""The pairs nearest to the threshold, on the embedded engine: their texts are stored for the report."""
+"""The pairs nearest to the threshold, whose texts are stored for the report; for the embedded engine."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from nddup.storage.local_folder import LocalFolder
 
 ENDS = ("doc_a", "doc_b")
 NEEDED = {"containment": ["containment_a", "containment_b"]}
-"""Columns of `pairs` that a measure follows from, where it is not a column itself."""
+"""Columns of `pairs` that a measure is computed from, if it is not a column itself."""
 
 
 def list_borderline(folder: LocalFolder, documents: pa.Table, config: Config) -> list[dict[str, Any]]:
-    """Rows of the pairs as `text_choice.add_pairs` takes them.
+    """Return the pairs nearest to the threshold, as `text_choice.add_pairs` takes them.
 
     Args:
         folder: of the run, which holds `pairs`.
@@ -43,7 +43,7 @@ def list_borderline(folder: LocalFolder, documents: pa.Table, config: Config) ->
 
 
 def _select(pairs: pa.Table, measure: Measure) -> pa.Table:
-    """The first rows by measure and ids, in order."""
+    """Return the first `EACH * SHOWN` rows by measure and ids, in this order."""
     if measure.name == "containment":
         measured = pc.max_element_wise(pairs["containment_a"], pairs["containment_b"])
     else:

@@ -1,4 +1,4 @@
-"""A whole run on one machine, without a JVM: the same folder as `nddup.run.job` leaves."""
+"""A whole run on one machine, without a JVM: it leaves the same folder as `nddup.run.job`."""
 
 import shutil
 from functools import partial
@@ -56,23 +56,23 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     says: str = "",
     processes: Processes | None = None,
 ) -> dict[str, Any]:
-    """As `nddup.run.job.run_job`, without Spark: what is left and what is raised are the same.
+    """Do the same as `nddup.run.job.run_job` without Spark: leave the same folder and raise the same errors.
 
     Args:
         inputs: files and folders of this machine.
         output: the run's folder.
-        config: everything else.
-        overwrite: replace a run that is there.
-        resume: finish a run that is there, also one that Spark began.
+        config: all settings.
+        overwrite: replace an existing run.
+        resume: finish an existing run, even one begun on Spark.
         log_format: of the line that each stage leaves in the log.
         says: the first line of the log.
-        processes: worker processes, where they were started already; they end with the run.
+        processes: worker processes that were started already, if any; they end with the run.
 
     Returns:
         The metrics, as in `metrics.json`.
 
     Raises:
-        NeedsSparkError: if a step would need more than `local.memory`; what was saved before stays.
+        NeedsSparkError: if a step would need more than `local.memory`; the tables saved before it stay.
 
     Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
@@ -81,7 +81,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         steps.begin("find the files and their formats")
         source = find_inputs(storage, inputs, config)
 
-    # What can be refused is refused before anything is written.
+    # All that can be refused beforehand is refused before anything is written.
     require_readable(source.unread, config.input.max_unreadable)
     require_taggable(source, config)
     paths = [storage.full_path(path) for path in inputs]
@@ -99,7 +99,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             return folder.open()
-        shutil.rmtree(spool, ignore_errors=True)  # of an attempt that was killed
+        shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
         for line in (says, note_ids(storage, source.files)):
             if line:
                 said(line)
@@ -109,7 +109,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
 
 
 def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[str, Any]:
-    """Every table and file of a run in its folder; the metrics."""
+    """Make every table and file of a run in its folder; return the metrics."""
     sketched = sketch_documents(job, source)
     found = find_clusters(job, sketched, source)
 
@@ -139,7 +139,7 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[st
 def _write_kept_once(
     job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
 ) -> None:
-    """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
+    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
     form, made = job.config.output.kept, made_of("kept", job.config)
     if form == AS_INPUT:
         return
@@ -162,7 +162,7 @@ def _write_kept_once(
 
 
 def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sketched: Sketched, found: Found) -> None:
-    """The inputs without the removed documents, and with tags, where an earlier attempt has not written them."""
+    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
     waiting = missing_outputs(job.config, folder)
     if not waiting:
         return
@@ -178,7 +178,7 @@ def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sk
             try:
                 written = rewriter.write(apart, job.workers)
             except BaseException:
-                shutil.rmtree(apart, ignore_errors=True)  # nothing of it looks finished, and a full disk is free again
+                shutil.rmtree(apart, ignore_errors=True)  # nothing looks finished, and a full disk is freed
                 raise
             folder.put(name)
             folder.seal(name, **made_of(name, job.config), counted={})
@@ -188,7 +188,7 @@ def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sk
 def _store_texts(
     job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
 ) -> TextsMetrics:
-    """Leave the table `texts`: the files of the documents that are chosen are read again."""
+    """Save the table `texts`, unless it is there: the files of the chosen documents are read again."""
     noted = job.find("texts")
     if noted is None:
         options, choice = job.config.output, TextChoice({}, [], 0)

@@ -1,6 +1,7 @@
-"""The stages of a run on one machine: what is made, what is saved, and what an earlier attempt left.
+"""The stages of a run on one machine: what each makes, saves, and takes from an earlier attempt.
 
-A resumed run takes the documents of an earlier attempt, or all that follows from them: that is made in one go.
+A resumed run takes over the documents of an earlier attempt. All that follows from them was made in one go, so it is
+taken over whole or not at all.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ PAIRED = ("pairs", "clusters", "members", "false_components", "keep")
 
 @dataclass
 class LocalJob:
-    """What the steps of one run share."""
+    """State shared by the steps of one run."""
 
     config: Config
     folder: LocalFolder | MemoryTables
@@ -46,14 +47,14 @@ class LocalJob:
         return measured(self.progress, name, counts, resumed=self.resumed)
 
     def find(self, name: str) -> Mapping[str, Any] | None:
-        """What was noted of a table that an earlier attempt left, if this one would make the same."""
+        """Return the note on a table left by an earlier attempt, if its inputs and settings are unchanged."""
         noted = self.folder.note(name, **made_of(name, self.config))
         if noted is not None:
             self.resumed[name] = None
         return noted
 
     def save(self, name: str, table: pa.Table, **noted: Any) -> None:  # noqa: ANN401 - JSON values
-        """Write a table and seal it; a later attempt finds it with its counts and with what is noted here."""
+        """Write a table and seal it; a later attempt finds it with its counts and the values in `noted`."""
         self.progress.describe(name)
         counts = noted.pop("counts", {})
         self.folder.write(name, table, told=partial(self.workers.tell, f"write {name}"))
@@ -63,7 +64,7 @@ class LocalJob:
 
 @dataclass(frozen=True)
 class Sketched:
-    """What the first stage leaves: the documents, PARTS where they are to be read again, and what was counted."""
+    """The result of the first stage: the documents, PARTS if they are to be read again, and the counts."""
 
     documents: pa.Table
     parts: pa.Table | None
@@ -72,7 +73,7 @@ class Sketched:
 
 @dataclass(frozen=True)
 class Found:
-    """What the other stages leave."""
+    """The result of the other stages."""
 
     clusters: pa.Table
     members: pa.Table
@@ -82,7 +83,7 @@ class Found:
 
 
 def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
-    """Read and sketch every record of files, or of TEXTS, unless an earlier attempt did."""
+    """Read and sketch every record of the files, or of TEXTS, unless an earlier attempt has done so."""
     with job.stage("sketch", SketchMetrics) as stage:
         metrics = _find_sketched(job, source)
         if metrics is not None:
@@ -96,7 +97,7 @@ def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
 
 
 def _find_sketched(job: LocalJob, source: Collection | pa.Table) -> SketchMetrics | None:
-    """What an earlier attempt counted while it read; None if it did not come to the end of it."""
+    """Return the counts of an earlier attempt's first stage; None if it did not finish that stage."""
     names = ["documents", "rejects"]
     names += ["parts"] if reads_contents(job.config) else []
     names += ["lexicon"] if _has_lexicon(job.config) else []
@@ -126,7 +127,7 @@ def _has_lexicon(config: Config) -> bool:
 
 
 def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Table, SketchMetrics]:
-    """Documents, parts, and what was counted; all tables of the stage are saved."""
+    """Return documents, parts and counts; all tables of the stage are saved."""
     sketched = engine.sketch(source, job.config, job.workers)
     documents, rejects, reasons = sketched.documents, sketched.rejects, sketched.reasons
     if UNREADABLE in reasons:
@@ -175,7 +176,7 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
 
 
 def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Table | None = None) -> Found:
-    """Pairs, clusters and keep-list: taken from an earlier attempt if all are there, else made anew.
+    """Find pairs, clusters and keep-list: reuse those of an earlier attempt if all are there, else make all of them.
 
     `source` is read again where texts confirm pairs.
     """
@@ -198,7 +199,7 @@ def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Tab
         tables = {"rows_in": {"documents": rows}, "rows_out": {"keep": len(kept.keep)}}
         stage.done(KeepMetrics(**tables, kept=number, removed=rows - number, **unplaced), f"{number:,} kept")
 
-        # Sealed last: with it all five tables are there, and what was counted of them.
+        # Sealed last: its note means that all five tables are there, and holds the counts of their stages.
         counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]
         job.save("keep", kept.keep, counts={"kept": number}, stages=counted, unpaired=list(unpaired))
     return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
@@ -207,7 +208,7 @@ def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Tab
 def _pair(
     job: LocalJob, documents: pa.Table, source: Collection | pa.Table | None
 ) -> tuple[engine.Paired, PairsMetrics]:
-    """The pairs, saved."""
+    """Find the pairs and save them."""
     with job.stage("pairs", PairsMetrics) as stage:
         paired = engine.pair(documents, job.config, job.workers, source)
         job.save("pairs", paired.pairs)
@@ -223,7 +224,7 @@ def _pair(
 
 
 def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, ClustersMetrics]:
-    """The clusters, their members, and the false components, saved."""
+    """Find the clusters, their members and the false components, and save them."""
     with job.stage("clusters", ClustersMetrics) as stage:
         clustered = engine.cluster(paired, job.config, job.workers)
         counts = clustered.counts
@@ -246,7 +247,7 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
 
 
 def _count_cut(clusters: pa.Table) -> int:
-    """The clusters whose row holds fewer ids than they have members."""
+    """Count the clusters whose row holds fewer ids than they have members."""
     is_cut = pc.greater(clusters["size"], pc.list_value_length(clusters["members"]))
     return pc.sum(is_cut).as_py() or 0
 
@@ -254,7 +255,7 @@ def _count_cut(clusters: pa.Table) -> int:
 _MEASURED = {"seconds", "shuffle_bytes", "resumed"}
 _FALSE_COUNTS = ("invented_pairs", "most_invented", "bounded_components")
 _COVERAGES = ("covered_clusters", "led_clusters")
-"""What the notes of these tables say, for whoever goes on with them."""
+"""Counts in the notes of `false_components` and `clusters`, for a run on Spark that resumes with these tables."""
 
 _PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd")
 _CLUSTER_COUNTS = (
@@ -265,7 +266,7 @@ _CLUSTER_COUNTS = (
 
 
 def _take_found(job: LocalJob, noted: Mapping[str, Any]) -> Found:
-    """The tables of an earlier attempt, and what it counted."""
+    """Return the tables and counts of an earlier attempt."""
     tables = [job.folder.read(name) for name in ("clusters", "members", "keep")]
     pairs, clusters, keep = noted["stages"]
     with job.stage("keep", KeepMetrics) as stage:

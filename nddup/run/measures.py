@@ -1,4 +1,4 @@
-"""The metrics of a run, put together from what its stages counted."""
+"""The metrics of a run, put together from the counts of its stages."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
 MOST_UNREAD = 100
-"""Files named in `unread_files`; each has its row in `rejects`."""
+"""Most files named in `unread_files`; every unread file has a row in `rejects`."""
 
 
 class Unpaired(NamedTuple):
-    """Documents that pairing treats apart: those that can be in no pair, and those of equal sketches."""
+    """Counts of the documents that pairing treats apart: those that can be in no pair, and those of equal sketches."""
 
     empty_sketches: int
     below_count: int
@@ -23,7 +23,7 @@ class Unpaired(NamedTuple):
 
 
 def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
-    """What `SketchMetrics` says of the files of a collection; of a table that was given there are none."""
+    """Return what `SketchMetrics` says about the files of a collection; {} for a given table."""
     if not isinstance(source, Collection):
         return {}
     listing = source.listing
@@ -37,7 +37,7 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
 
 
 def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:
-    """What `metrics.json` holds. The recipe is of runs that leave a folder: they have the stage `texts`."""
+    """Return the content of `metrics.json`. Only runs that leave a folder, and so have stage `texts`, have a recipe."""
     rows = {name: count for stage in stages.by_name().values() for name, count in stage.rows_out.items()}
     return RunMetrics(
         records=stages.sketch.rows_in["records"],

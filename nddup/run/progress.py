@@ -1,4 +1,4 @@
-"""What is seen while a run works: a line for each stage on a terminal or in a notebook, log lines elsewhere."""
+"""The progress of a run: a line for each stage on a terminal or in a notebook, log lines elsewhere."""
 
 import json
 import logging
@@ -17,10 +17,10 @@ from nddup.steps import REFRESH_SECONDS, bar
 
 logger = logging.getLogger("nddup")
 LONGEST = 500
-"""Letters of an error in a line."""
+"""Characters of an error message shown in a line."""
 
 CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
-"""What takes the last line away; notebooks know the first character only."""
+"""Text that erases the last line; notebooks understand only its carriage return."""
 
 DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
@@ -31,7 +31,7 @@ DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | t
     "frequent": "list frequent sets of small components",
     "kept": "read the kept documents again and write them",
 }
-"""What is being done in a stage, or in a step that is no table; tables have their own words."""
+"""What each stage, table, or step without a table of its own does; tables describe themselves in `tables`."""
 
 COMPILING = "compiling the kernels: about a minute, once for an installation"
 
@@ -39,7 +39,7 @@ UNITS = {
     "collapse": "records", "prune": "parts", "match": "parts", "expand": "pairs", "components": "pairs",
     "mine": "parts", "name": "members", "write": "rows",
 }  # fmt: skip
-"""What is counted in a step of the embedded engine."""
+"""The unit that each step of the embedded engine counts in."""
 
 AT_ONCE = frozenset(["collapse", "expand", "components", "name"])
 """Steps of one pass over arrays: only their size is known."""
@@ -49,17 +49,17 @@ LogFormat = Literal["text", "json"]
 
 @dataclass
 class StageNotes:
-    """What the caller of a stage adds to its line: notes for people, facts for the line in JSON."""
+    """What the caller of a stage adds to its line: notes for people, facts for the JSON line."""
 
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Progress:
-    """Announces stages and, on a terminal, how far the one that runs has come.
+    """Reports each stage and, on a terminal or in a notebook, how far the running one has come.
 
     Args:
-        is_quiet: say nothing at all.
+        is_quiet: report nothing.
         form: `json`: one JSON object a line, also on a terminal.
     """
 
@@ -72,7 +72,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
-        """Show that `name` runs, then how long it took and what its caller added."""
+        """Show that the stage `name` runs, then how long it took and what its caller added."""
         shown, started = StageNotes(), time.monotonic()
         self.describe(name)
         done = threading.Event()
@@ -101,15 +101,15 @@ class Progress:
             logger.info("%s", text)
 
     def describe(self, name: str) -> None:
-        """Say what is done from now on: a stage, or a table of it."""
+        """Name what is done from now on: a stage, or a table of it."""
         self._step = doing(name)
 
     def far(self) -> str:
-        """How far the stage has come, for the line on a terminal."""
+        """Return how far the stage has come, for the line on a terminal."""
         return self._step
 
     def _say(self, name: str, started: float, status: str, facts: dict[str, Any]) -> None:
-        """The line of a stage, where lines are JSON."""
+        """Log the line of a stage, if lines are JSON."""
         if self._is_json and not self._is_quiet:
             seconds = round(time.monotonic() - started, 3)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -123,21 +123,21 @@ class Progress:
 
 
 class LocalProgress(Progress):
-    """Progress on one machine: of each step, the bytes that are read or the rows that are done."""
+    """Progress on one machine: for each step, the bytes read or the rows done."""
 
     _at: tuple[str, int, int] | None = None
 
     def describe(self, name: str) -> None:
-        """As `Progress.describe`; no step of it has begun."""
+        """As `Progress.describe`, and forget the last step."""
         super().describe(name)
         self._at = None
 
     def step(self, name: str, done: int, size: int) -> None:
-        """So much of a step is done: bytes when it reads, else rows or parts."""
+        """Note that `done` of `size` of a step is done: bytes for `reading`, else rows or parts."""
         self._at = (name, done, size)
 
     def far(self) -> str:
-        """A bar that names its step, and what is done; of a step that is done at once, its size."""
+        """Return a bar with the step's name and how much of it is done; for a step in `AT_ONCE` only its size."""
         if self._at is None:
             return super().far()
         name, done, size = self._at
@@ -148,17 +148,17 @@ class LocalProgress(Progress):
 
 
 def doing(name: str) -> str:
-    """What is done while a stage runs or a table is made; a table of several rounds ends with its number."""
+    """Describe a stage or the making of a table; the number of a round, as in `stars-3`, is ignored."""
     return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
 
 
 def is_quiet_for(*, progress: bool | None) -> bool:
-    """Prepare what a Python program asked to see; returns whether to be quiet.
+    """Set up logging as a Python program asked for it; return whether to be quiet.
 
     Args:
         progress: None: a line for each stage on a terminal or in a notebook, elsewhere log lines of the level INFO,
-            which are written where the program has set up logging; True: these are written to standard error also
-            where it has not; False: nothing.
+            which appear only if the program has set up logging; True: without such logging they go to standard
+            error; False: nothing.
     """
     if progress and not (sys.stderr.isatty() or in_notebook() or logger.hasHandlers()):
         start_logging()
@@ -166,7 +166,7 @@ def is_quiet_for(*, progress: bool | None) -> bool:
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
@@ -180,14 +180,14 @@ def say(text: str, *, form: LogFormat = "text") -> None:
 
 
 class _StandardError(logging.Handler):
-    """Writes to what standard error is at the time, not to what it was when logging started."""
+    """Writes to the current `sys.stderr`, which may have been replaced since logging started."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(self.format(record) + "\n")
 
 
 def start_logging(form: LogFormat = "text") -> None:
-    """Log lines of nddup to standard error: with the time of day, or as they are where they are JSON."""
+    """Send log lines of nddup to standard error: with the time of day, or unchanged if they are JSON."""
     if not logger.handlers:
         logger.addHandler(_StandardError())
     pattern = "%(message)s" if form == "json" else "%(asctime)s %(name)s %(message)s"

@@ -1,4 +1,4 @@
-"""Whether a Spark master, or a server of Spark Connect, can be reached: asked first, as either is waited for long."""
+"""Check first that a Spark master or a Spark Connect server can be reached: Spark itself would wait long for either."""
 
 import re
 import socket
@@ -7,24 +7,24 @@ from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 
 WAIT_SECONDS = 5.0
-"""For each address of a master: longer than any network takes, shorter than people wait."""
+"""Time for each address of a master: longer than any network takes, shorter than people wait."""
 
 SERVER = "sc://"
 PORT = 15002
-"""Of a server of Spark Connect, where its address has none."""
+"""Port of a Spark Connect server whose address has none."""
 
 _ADDRESS = re.compile(r"\[?([^\[\]]+)\]?:(\d+)")
 
 
 def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
-    """Refuse `spark://HOST:PORT[,HOST:PORT…]` or `sc://HOST[:PORT]/…` where nobody answers at any of the addresses.
+    """Refuse `spark://HOST:PORT[,HOST:PORT…]` or `sc://HOST[:PORT]/…` if nothing answers at any of the addresses.
 
-    Any other master passes: Spark itself says what is wrong with it.
+    Any other master passes: Spark itself reports what is wrong with it.
 
     Raises:
-        ConfigError: it names each address, and why it cannot be reached.
+        ConfigError: naming each address, and why it cannot be reached.
 
-    Cost: a connection; at most `wait` seconds an address.
+    Cost: a connection attempt an address, until one answers; each takes at most `wait` seconds.
     """
     if not master.startswith(("spark://", SERVER)):
         return
@@ -32,7 +32,7 @@ def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
     for address in address_of(master).partition("://")[2].split(","):
         parts = _ADDRESS.fullmatch(address)
         if parts is None:
-            return  # Spark refuses it
+            return  # Spark will refuse it
         try:
             socket.create_connection((parts[1], int(parts[2])), timeout=wait).close()
         except (OSError, OverflowError) as error:
@@ -44,7 +44,7 @@ def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
 
 
 def address_of(master: str) -> str:
-    """Where a master or a server is, without the parameters of a server: a token may be among them.
+    """Return the address of a master or a server, without a server's parameters: they may include a token.
 
     Example:
         >>> address_of("sc://host/;token=abc"), address_of("sc://host:443"), address_of("local[2]")

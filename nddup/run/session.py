@@ -1,4 +1,4 @@
-"""The Spark session of a job, and the few settings the stages count on."""
+"""The Spark session of a job, and the few settings that the stages rely on."""
 
 import os
 import subprocess
@@ -24,73 +24,73 @@ from nddup.spark.reach import is_connect, reach
 from nddup.storage.machine import is_submitted
 
 RUNTIME = {
-    # Arrow batches by bytes, not rows: a record may be 20 MB, a sketch is under 2 KB.
+    # Limit Arrow batches by bytes rather than rows: a record may be 20 MB, a sketch is under 2 KB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    # Cells with ends of 32 bits: what the blocks of `nddup.spark.blocks` are made with. It reads the wider as well.
+    # 32-bit offsets of binary cells, as `nddup.spark.blocks` writes them; it also reads 64-bit ones.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # Spark lists more than 32 paths by tasks, up to 10,000: of as many files, ten times the work of the listing.
+    # Spark lists more than 32 paths in up to 10,000 tasks: for that many files, ten times the work of the listing.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "512",
 }
-"""Set on every session a job runs in, also one made by spark-submit; a value that the user has set is kept."""
+"""Set on every session that a job runs in, also one made by spark-submit; values set by the user are kept."""
 
 START = {"spark.redaction.string.regex": IN_PLANS}
-"""Set on a session that does not run yet."""
+"""Set when a session is started."""
 
 PINNED = {
-    # Columns are called `group`, `left`, `first`: with the words of SQL reserved, conditions on them are no SQL.
+    # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
     "spark.sql.ansi.enforceReservedKeywords": "false",
 }
-"""Set likewise, and refused at any other value: the stages count on them."""
+"""Set like `RUNTIME`, and refused at any other value: the stages rely on them."""
 
 DAEMON = "spark.python.daemon.module"
 OUR_DAEMON = "nddup.run.daemon"
-"""The parent of the Python workers of an executor, which loads the kernels once, before it forks them."""
+"""The parent process of an executor's Python workers: it loads the kernels once, before it forks the workers."""
 
 LOCAL = {
-    "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of some hundred MB keeps all cores busy to its end
+    "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of a few hundred MB keeps all cores busy to its end
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "16",
-    # Hadoop's own: else the jars decide, by their order in a folder, between it and Hive's, which hands on to it.
+    # Hadoop's own. Unset, the order of the jars decides between it and Hive's, which only delegates to it.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
-    # Spark notes for each expression which line of Python made it: a fifth of the driver's time, told to nobody here.
+    # Spark records which line of Python made each expression: a fifth of the driver's time, and not used here.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-"""Set where nothing else is said, on a session made here for one machine."""
+"""Defaults of a session started here for one machine."""
 
 SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
-"""What decides where Spark splits files; the last is the number of cores, where it is not set."""
+"""The settings that decide where Spark splits files; the last defaults to the number of cores."""
 
 SMALL = {
-    # Planning and compiling queries is nearly all that a small input costs; the tables are the same.
+    # Planning and compiling queries is nearly all the cost of a small input; the tables are the same.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
 }
-"""Set likewise where the inputs are small; before `LOCAL`."""
+"""Defaults for small inputs; they take precedence over `LOCAL`."""
 
 
 def start_session(*, master: str | None, settings: Mapping[str, str], is_small: bool = False) -> SparkSession:
-    """The running session, or a new one.
+    """Return the running session, or start one.
 
     Args:
         master: where to run, or `sc://…`, a server of Spark Connect; None keeps what spark-submit set, else `local[*]`.
-        settings: Spark's own keys; they win over this module's.
-        is_small: whether all it is for is small (`java_options.is_small`): on this machine it then starts and plans
-            with less.
+        settings: Spark's own keys; they take precedence over this module's.
+        is_small: whether all inputs are small (`java_options.is_small`): a session on this machine then starts and
+            plans faster.
 
     Returns:
         A session with `settings_for(settings)` applied.
 
     Raises:
         ConfigError: with the deepest cause, if Java is missing or too old, Spark refuses the settings or does not reach
-            the master, or a setting is other than `PINNED`.
+            the master, or a setting differs from `PINNED`.
     """
     server = server_of(master, settings)
     if server is not None:
@@ -117,7 +117,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     said: list[str] = []
     try:
         with heard() as said, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets again what its server began with
+            warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets its server's start settings again
             spark = builder.getOrCreate()
     except Exception as error:
         raise ConfigError(why_not_started(error, said, java)) from error
@@ -131,7 +131,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
 
 def _ask_less(spark: SparkSession, *, is_small: bool) -> None:
-    """Spare a classic session what is asked or sent again and again."""
+    """Spare a classic session repeated calls to Java; a small one also needless settings and checksum files."""
     from nddup.run.java.remembered_names import remember_names  # noqa: PLC0415 - a client of Spark Connect has no py4j
 
     remember_names(spark)
@@ -141,7 +141,7 @@ def _ask_less(spark: SparkSession, *, is_small: bool) -> None:
 
 
 def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_small: bool) -> dict[str, str]:
-    """The settings of a session that starts here, those of its Java machine among them; what is given wins."""
+    """Return the settings of a session started here, with the options of its JVM; those given take precedence."""
     users = users_options(given)
     for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     options = {"spark.master": where}
@@ -154,10 +154,10 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session for nddup: `given`, and what it does not name of `RUNTIME` and `PINNED`.
+    """Return the settings of a session for nddup: `given`, completed from `RUNTIME` and `PINNED`.
 
     Raises:
-        ConfigError: where `given` is other than `PINNED`.
+        ConfigError: if `given` differs from `PINNED`.
     """
     for key, value in PINNED.items():
         if str(given.get(key, value)).strip().lower() != value:
@@ -166,12 +166,12 @@ def settings_for(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def workers_find_us() -> bool:
-    """Whether a Python worker of a local session can load this package: asked of such a Python. Cost: its start.
+    """Return whether a Python worker of a local session can load this package. Cost: one start of that Python.
 
-    A daemon that cannot be loaded fails every Python task of the application, other people's too, and Spark starts no
-    other in its place. Workers see PYTHONPATH, the folder Spark was started in, and what is installed; not what a
-    program added to its own `sys.path`, nor `--py-files`, which reach a worker when it is forked already. Of another
-    machine nobody here can tell: there `spark.python.daemon.module` is for its spark-defaults.conf to say.
+    If the daemon cannot be loaded, every Python task of the application fails, other people's too, and Spark starts no
+    other daemon. Workers see PYTHONPATH, the folder Spark was started in, and installed packages. They do not see what
+    a program added to its own `sys.path`, nor `--py-files`, which reach a worker only after it is forked. For other
+    machines this cannot be checked from here: their spark-defaults.conf may set `spark.python.daemon.module`.
     """
     asked = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({OUR_DAEMON!r}) is None)"
     try:
@@ -183,7 +183,7 @@ def workers_find_us() -> bool:
 
 
 def splitting(spark: SparkSession) -> dict[str, str]:
-    """The settings that decide where Spark splits files, as they are now."""
+    """Return the current settings that decide where Spark splits files."""
     *sizes, least = SPLITTING
     cores = spark.conf.get(least, None) or str(reach(spark).parallelism())
     return {key: str(spark.conf.get(key)) for key in sizes} | {least: cores}
@@ -191,10 +191,10 @@ def splitting(spark: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for a while; then, whatever happened, as they were.
+    """Change settings of the session within a `with` block; restore them at its end, even after an error.
 
     Raises:
-        ConfigError: if Spark refuses one: a wrong value, or what a running session cannot change.
+        ConfigError: if Spark refuses one: a wrong value, or a setting that a running session cannot change.
     """
     before: dict[str, str | None] = {}
     try:

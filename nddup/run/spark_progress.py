@@ -1,4 +1,4 @@
-"""Progress of a run on Spark: tasks done, and what Spark's UI says of each job."""
+"""Progress of a run on Spark: tasks done, and the description of each job in Spark's UI."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from nddup.steps import bar
 
 
 class SparkProgress(Progress):
-    """Shows the tasks of the Spark stage that runs, and names the jobs in Spark's UI."""
+    """Shows the tasks of the running Spark stages, and names the jobs in Spark's UI."""
 
     def __init__(self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
         super().__init__(is_quiet=is_quiet, form=form)
@@ -20,7 +20,7 @@ class SparkProgress(Progress):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
-        """As `Progress.stage`; afterwards Spark is told what it was told before."""
+        """As `Progress.stage`; afterwards Spark's job description is restored."""
         self._stage = name
         with self._reach.describing(), super().stage(name) as shown:
             yield shown
@@ -30,7 +30,7 @@ class SparkProgress(Progress):
         self._reach.describe(self._spell(name))
 
     def far(self) -> str:
-        """The tasks done of those of the Spark stages that run."""
+        """Return how many tasks of the running Spark stages are done."""
         finished, total = self._reach.tasks()
         return f"{bar(finished, total)} {finished}/{total} tasks"
 

@@ -1,4 +1,4 @@
-"""A stage of a run, on whichever engine: shown while it runs, measured, and with what it counted."""
+"""A stage of a run, on either engine: shown while it runs, measured, and kept with its counts."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ M = TypeVar("M", bound=StageMetrics)
 
 
 class Stage(Generic[M]):
-    """A stage that runs. Its caller says with `done` what it counted; at its end the measures are added."""
+    """A running stage. Its caller reports its counts with `done`; its time and shuffled bytes are added at its end."""
 
     def __init__(self, metrics: M) -> None:
         self.metrics = metrics
         self.notes: list[str] = []
 
     def done(self, metrics: M, *notes: str) -> None:
-        """Record what the stage counted; `notes` are shown to the user."""
+        """Record the counts of the stage; `notes` are shown to the user."""
         self.metrics = metrics
         self.notes += notes
 
@@ -35,14 +35,14 @@ def measured(
     resumed: dict[str, None],
     shuffled: Callable[[], int] = lambda: 0,
 ) -> Iterator[Stage[M]]:
-    """Run a stage.
+    """Run a stage: show it, and add its time, shuffled bytes and reused tables to its counts.
 
     Args:
         progress: where it is shown.
         name: of the stage.
-        counts: what it will count.
-        resumed: the tables taken from an earlier attempt, to which the stage adds its own.
-        shuffled: gives the bytes written to shuffles so far.
+        counts: the class of its counts.
+        resumed: the tables taken from an earlier attempt; the stage adds its own.
+        shuffled: returns the bytes written to shuffles so far.
     """
     stage, started, before, known = Stage(counts()), time.monotonic(), shuffled(), len(resumed)
     with progress.stage(name) as shown:
@@ -62,5 +62,5 @@ def measured(
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """The settings that decide what a run finds, as plain values, without secrets. The engine is not among them."""
+    """Return the settings that decide what a run finds, as plain values, without secrets and without the engine."""
     return hide_settings(config.model_dump(exclude={"engine", "local", "against"}))

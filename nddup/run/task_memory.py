@@ -1,8 +1,7 @@
-"""How much memory the process of one task may take: what decides whether a whole graph goes to one task.
+"""How much memory the Python worker of one task may take: it decides whether a whole graph goes to one task.
 
-On a cluster it is what Spark gives a Python worker, `spark.executor.pyspark.memory` of an executor over its cores, and
-Spark enforces it. Where nothing is set there, a worker has what `UNSET_BYTES` says. On one machine, where nothing is
-set, a worker has a share of what the machine has.
+It is `spark.executor.pyspark.memory` of an executor, divided by the executor's cores; on a cluster Spark enforces it.
+Where that is not set, `UNSET_BYTES` is assumed on a cluster, and a share of the machine's memory in local mode.
 """
 
 import os
@@ -11,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 UNSET_BYTES = 1 << 30
-"""Memory assumed for a worker where the cluster sets none, as `docs/operations.md` recommends."""
+"""Memory assumed for a worker if the cluster sets none, as `docs/operations.md` recommends."""
 
 LOCAL_SHARE = 4
-"""On one machine a worker may use 1/LOCAL_SHARE of the memory; the JVM takes most of the rest."""
+"""In local mode a worker may use 1/LOCAL_SHARE of the machine's memory; the JVM takes most of the rest."""
 
 PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
@@ -22,11 +21,11 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> int:
-    """Bytes that the Python worker of one task may take.
+    """Return the bytes of memory that the Python worker of one task may take.
 
     Args:
-        settings: of Spark, as its context has them.
-        machine: bytes that this machine has; None: it is looked up. It counts in local mode only.
+        settings: Spark's, from its context.
+        machine: bytes of memory of this machine, used in local mode only; None: looked up.
 
     Example:
         >>> task_memory({"spark.executor.pyspark.memory": "2g", "spark.executor.cores": "2"}) == 1 << 30
@@ -40,10 +39,10 @@ def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> i
 
 
 def read_size(text: str) -> int:
-    """Bytes of a size as Spark writes it; one without a unit is in MiB, as Spark reads this setting.
+    """Return the bytes of a size in Spark's notation; without a unit it is in MiB, as Spark reads this setting.
 
     Raises:
-        ValueError: if it is no size.
+        ValueError: if it is not a size.
 
     Example:
         >>> read_size("2g") == read_size("2048") == read_size("2048MB")
@@ -56,7 +55,7 @@ def read_size(text: str) -> int:
 
 
 def machine_memory() -> int:
-    """Bytes that this machine has, or the container that this process is in."""
+    """Return the bytes of memory of this machine, or of the container that this process runs in."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         try:

@@ -1,4 +1,4 @@
-"""What is said of the inputs before they are written again: `output.kept` and `output.tagged` as `as-input`."""
+"""Checks before the inputs are written again: `output.kept` or `output.tagged` is `as-input`."""
 
 from nddup.errors import ConfigError
 from nddup.rewriting.rewrite_file import UNTAGGED
@@ -9,16 +9,16 @@ from nddup.storage.run_folder import RunFolder
 
 AS_INPUT = "as-input"
 OUTPUTS = ("kept", "tagged")
-"""The folders of files that are written again, named as the settings that ask for them."""
+"""The folders of files that are written again, named like the settings that ask for them."""
 
 
 def reads_contents(config: Config) -> bool:
-    """Whether the kept documents are written in another form than they came in, so that their places are needed."""
+    """Return whether kept documents are written in another form than they came in, so their positions are needed."""
     return config.output.kept not in ("none", AS_INPUT)
 
 
 def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
-    """Which of `OUTPUTS` are asked for and were not written by an earlier attempt; what is not asked for is removed."""
+    """Return the `OUTPUTS` that are asked for and not yet written; remove an earlier `tagged` that is not asked for."""
     asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
     if "tagged" not in asked:
         folder.clear("tagged")
@@ -26,10 +26,10 @@ def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
 
 
 def require_taggable(collection: Collection, config: Config) -> None:
-    """Refuse to tag files whose format has no place for fields.
+    """Refuse `output.tagged` for files whose format has no place for fields.
 
     Raises:
-        ConfigError: naming the first of them.
+        ConfigError: naming the first such file.
     """
     if config.output.tagged != AS_INPUT:
         return

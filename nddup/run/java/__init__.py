@@ -1,4 +1,5 @@
-"""How the Java machine of a session is started: its options, the archive of its classes, what it says meanwhile.
+"""How the JVM of a session is started: its options, the archive of its classes, and its messages meanwhile.
 
-Files of this machine are read here; nothing of Spark is called but by `session`, which puts the parts together.
+The modules read files of this machine. `nddup.run.session` puts them together; only `hadoop_settings` and
+`remembered_names` call a running Spark session.
 """

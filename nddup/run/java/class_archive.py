@@ -1,10 +1,10 @@
-"""The archive of Spark's classes: loaded and checked once, then mapped into memory by each Java machine that starts.
+"""An archive of Spark's classes: loaded and checked once, then mapped into memory by each JVM that starts.
 
-Java's own "class data sharing" (JEP 350, JDK 13 and later). The Java machine of a first session writes down the classes
-it has loaded when it ends; later sessions on this machine map them. The file is named by all that Java compares, so
-that another Java or another Spark makes one of its own. It can only save time: where there is none, or Java finds that
-it does not fit, a session starts as it would without (`-Xshare:auto`). Java writes the head of the file last, so a file
-that is not whole does not fit.
+This is Java's own "class data sharing" (JEP 350, JDK 13 and later). The JVM of a first session writes the classes it
+has loaded to a file when it ends; later sessions on this machine map that file. The file name depends on all that Java
+compares, so another Java or another Spark makes a file of its own. The archive can only save time: if there is none, or
+Java finds that it does not fit, a session starts as usual (`-Xshare:auto`). Java writes the head of the file last, so
+an incomplete file does not fit.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from nddup.storage.machine import cache_folder
 
 PATTERN = "spark-*.jsa*"
 FREE_BYTES = 1 << 30
-"""Room on the disk without which none is written: an archive takes 150 to 200 MB."""
+"""Free disk space below which no archive is written: one takes 150 to 200 MB."""
 
 KNOWN = range(17, 25)
-"""Versions of Java that have these options. Java does not start with one that it does not know."""
+"""Versions of Java that have these options. Java does not start with an option it does not know."""
 
 UNUSED_SECONDS = 30 * 24 * 3600
-"""An archive that no session took for so long is removed when another is made."""
+"""Age since its last use at which an archive is removed when another is made."""
 
 MAKING_SECONDS = 600
-"""After so long a file without a head is made again."""
+"""Age at which a file without a head is made again."""
 
 SILENT = "-Xlog:cds*=off"
-"""Java says on standard output why an archive does not fit, and which classes it leaves out."""
+"""Else Java prints on standard output why an archive does not fit, and which classes it leaves out."""
 
 _OWN_ARCHIVE = {"share", "SharedArchiveFile", "ArchiveClassesAtExit", "AutoCreateSharedArchive", "SharedClassListFile"}
 _CLASS_PATHS = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_PREPEND_CLASSES")
@@ -43,11 +43,11 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 
 
 def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> list[str]:
-    """The options to use the archive that fits, or to make one; none where anything speaks against it.
+    """Return the options to use the archive that fits, or to make one; none if neither is possible.
 
     Args:
-        java: the Java that Spark will take.
-        settings: of Spark, as the user gave them.
+        java: the Java that Spark will use.
+        settings: Spark's, as the user gave them.
         users: the user's own options for Java.
     """
     path = archive_path(java, settings, users)
@@ -55,7 +55,7 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> lis
         return []
     if path.is_file() and not _is_given_up(path):
         with suppress(OSError):
-            os.utime(path)  # in use: not one of the old
+            os.utime(path)  # marks it as in use
         return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", SILENT]
     if not _has_room(path.parent):
         return []
@@ -64,9 +64,9 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> lis
 
 
 def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> Path | None:
-    """The file for this Java, this Spark and these options; None where a user sees to it, or Java would not take it.
+    """Return the file for this Java, Spark and options; None if the user chose an archive, or Java would refuse ours.
 
-    Java refuses an archive whose class path has a folder with files, as that of Spark's settings is.
+    Java refuses an archive if the class path has a folder with files, such as Spark's folder of settings.
     """
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
     is_plain = not any(os.environ.get(name) for name in _CLASS_PATHS) and _CLASS_PATH not in settings
@@ -81,11 +81,11 @@ def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> 
     told = repr((str(java.home), java.release, str(jars.resolve()), files, users.split()))
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     path = cache_folder() / f"spark-{pyspark.__version__}-java-{java.major}-{digest}.jsa"
-    return None if ":" in str(path) else path  # to Java a colon ends the name
+    return None if ":" in str(path) else path  # a colon ends the name for Java
 
 
 def _is_given_up(path: Path) -> bool:
-    """Whether a file was begun long ago and never ended: Java was killed meanwhile."""
+    """Return whether a file was begun long ago and never finished: Java was killed meanwhile."""
     try:
         with path.open("rb") as file:
             is_whole = any(file.read(4))
@@ -95,7 +95,7 @@ def _is_given_up(path: Path) -> bool:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether the folder, made where it is missing, can be written and has room."""
+    """Return whether the folder, created if missing, is writable and has room."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > FREE_BYTES
@@ -104,7 +104,7 @@ def _has_room(folder: Path) -> bool:
 
 
 def _remove_old(path: Path) -> None:
-    """Remove the archives beside one that no session took for long."""
+    """Remove the other archives in the folder of `path` that were not used for `UNUSED_SECONDS`."""
     for other in path.parent.glob(PATTERN):
         with suppress(OSError):
             if other != path and time.time() - other.stat().st_mtime > UNUSED_SECONDS:

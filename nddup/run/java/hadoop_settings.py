@@ -1,4 +1,4 @@
-"""What a small session on one machine knows of Hadoop, and what Hadoop writes there: no more than anybody needs."""
+"""Spare a small session on one machine the Hadoop settings and checksum files that nobody needs there."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from lxml import etree
 from pyspark.sql import SparkSession
 
 UNUSED = frozenset({"yarn-default.xml", "mapred-default.xml"})
-"""The files of defaults that are dropped. Code that asks for one of these settings has the same default of its own."""
+"""Files whose defaults are dropped. Code that reads one of these settings has the same default of its own."""
 
 
 def drop_unused_defaults(spark: SparkSession) -> None:
     """Remove the defaults of YARN and MapReduce from Hadoop's settings of a classic session.
 
-    Spark compresses all of Hadoop's settings and sends them with each scan and each write. Two thirds of some 1,100 are
-    of YARN and MapReduce. What the user's files, Spark or `spark.hadoop.*` have set is kept.
+    Spark compresses all Hadoop settings and sends them with each scan and each write. Two thirds of some 1,100 belong
+    to YARN and MapReduce. Settings from the user's files, Spark or `spark.hadoop.*` are kept.
 
     Cost: a call to Java for the list, and one for each setting removed: 0.1 s.
     """
@@ -28,10 +28,10 @@ def drop_unused_defaults(spark: SparkSession) -> None:
 
 
 def write_no_checksums(spark: SparkSession) -> None:
-    """Let Hadoop write no file of checksums beside each file of this machine; those that are there are still compared.
+    """Stop Hadoop from writing a checksum file beside each local file; existing checksums are still compared.
 
-    For each file, and so for each of these, Hadoop starts a process that sets its permissions: 5 ms where a table of a
-    small run has a hundred bytes.
+    Hadoop starts a process to set the permissions of each file it writes, checksum files too: 5 ms each, where a table
+    of a small run has a hundred bytes.
 
     Cost: two calls to Java.
     """

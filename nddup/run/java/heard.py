@@ -1,4 +1,4 @@
-"""What a Java machine says on standard error: kept while it starts, passed on afterwards, and why it did not start."""
+"""The standard error of a JVM: held back while it starts, passed on afterwards, and read for why it did not start."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from nddup.redaction import clean
 from nddup.run.java.installed import MODULE, OLDEST, Java
 
 USUAL = ("WARNING: Using incubator modules",)
-"""Said at every start, before any option or logger of Java could silence it: it is not passed on."""
+"""Beginnings of JVM warnings to suppress: they come at every start, before an option or logger could silence them."""
 
 HOW = f"install Java {OLDEST} or newer (Debian: apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME to it"
 REFUSED = "the master did not accept the application within a minute; is it a Spark master, and of this version?"
@@ -25,10 +25,11 @@ _LOGGED = re.compile(r"^[\d:/ ]*(?:ERROR|WARN|FATAL) [\w.$]+: ")
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """Hear what a process started meanwhile says on standard error: its lines so far, without the `USUAL` ones.
+    """Hold back the standard error of a process started in the block; yield its lines so far, without the `USUAL` ones.
 
-    The process keeps this standard error for its life. If the block ends well, all it said and will say is passed on;
-    after an error it is not: the error says it. What this process itself writes to `sys.stderr` goes where it went.
+    The process keeps this standard error for its whole life. If the block ends without an error, all its lines are
+    passed on, later ones too. After an error they are not: the error's message will quote them. What this process
+    itself writes to `sys.stderr` goes where it went before.
     """
     said: list[str] = []
     is_open, one_at_a_time = threading.Event(), threading.Lock()
@@ -69,7 +70,7 @@ def heard() -> Iterator[list[str]]:
 
 @contextmanager
 def _own_words(before: int) -> Iterator[None]:
-    """`sys.stderr` writes to the standard error before the block, so that a line of progress is seen meanwhile."""
+    """Let `sys.stderr` write to the standard error `before` within the block, so that progress is still shown."""
     usual = sys.stderr
     try:
         is_usual = usual.fileno() == STDERR
@@ -87,20 +88,20 @@ def _own_words(before: int) -> Iterator[None]:
 
 
 def why_not_started(error: BaseException, said: list[str], java: Java | None) -> str:
-    """One line for a session that did not start: the deepest cause that is known.
+    """Return one line that says why a session did not start: the deepest known cause.
 
     Args:
-        error: that starting raised.
-        said: what Java said on standard error meanwhile.
+        error: raised by the start.
+        said: Java's lines on standard error meanwhile.
         java: the Java that was to run; None if there is none.
     """
     logged = [line for line in said if _LOGGED.match(line.strip())]
-    if "stopped SparkContext" in str(error):  # it says what cannot be done any more, and not why
+    if "stopped SparkContext" in str(error):  # it does not say why
         return f"Spark did not start: {_plain(logged[0]) if logged else REFUSED}"
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return f"Spark did not start: {_plain(reason_of(error))}"
 
-    # Java itself did not run, or it ended: the error only says that it did.
+    # Java itself did not run, or it exited: the error does not say why.
     if java is None:
         return f"Spark did not start: no Java was found; {HOW}"
     if 0 < java.major < OLDEST:
@@ -112,7 +113,7 @@ def why_not_started(error: BaseException, said: list[str], java: Java | None) ->
 
 
 def _plain(line: str) -> str:
-    """A line of Java without the classes and the time before the message."""
+    """Strip the time and the class names before the message of a line from Java."""
     shorter = _LOGGED.sub("", line.strip())
     while _EXCEPTION.match(shorter):
         shorter = _EXCEPTION.sub("", shorter)

@@ -1,4 +1,4 @@
-"""The Java that Spark will take, as its installation describes it; nothing is started."""
+"""The Java that Spark will use, as its installation describes it; nothing is started."""
 
 import os
 import re
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 OLDEST, MODULE = 17, "jdk.incubator.vector"
-"""What Spark needs of a Java."""
+"""The oldest version of Java that Spark runs on, and a module that it needs."""
 
 
 class Java(NamedTuple):
-    """An installed Java: its folder, its file `release`, and the first number of its version, 0 where it is unsaid."""
+    """An installed Java: its folder, the text of its file `release`, and its major version, 0 if unknown."""
 
     home: Path
     release: str
@@ -19,13 +19,13 @@ class Java(NamedTuple):
 
     @property
     def lacks_module(self) -> bool:
-        """Whether it says which modules it has, and the one that Spark asks for is missing."""
+        """Whether it lists its modules, and the one that Spark needs is not among them."""
         listed = re.search(r'^MODULES="(.*)"', self.release, re.MULTILINE)
         return listed is not None and MODULE not in listed[1].split()
 
 
 def find_java() -> Java | None:
-    """The Java that Spark's scripts would start: of JAVA_HOME, else of PATH; None where there is none."""
+    """Return the Java that Spark's scripts would start: that of JAVA_HOME if set, else of PATH; None if missing."""
     given = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=str(Path(given) / "bin") if given else None)
     if program is None:
@@ -39,7 +39,7 @@ def find_java() -> Java | None:
 
 
 def major_of(release: str) -> int:
-    r"""The first number of the version that a file `release` names; 8 of `1.8.0_402`; 0 where it names none.
+    r"""Return the major version in the text of a file `release`; 8 for `1.8.0_402`; 0 if it names none.
 
     Example:
         >>> major_of('IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"')

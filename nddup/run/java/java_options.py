@@ -1,4 +1,4 @@
-"""The options a Java machine is started with: ours for a short life, and those of the user, which win."""
+"""The options that a JVM is started with: ours for a short life, and the user's, which take precedence."""
 
 import os
 import re
@@ -9,33 +9,33 @@ from nddup.scanning.local_paths import local_path
 from nddup.storage.machine import is_local
 
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
-"""For a machine that ends before it would gain from compiling twice, or from collecting garbage in parallel."""
+"""Options of a JVM that ends before it would gain from the optimising compiler or from a parallel garbage collector."""
 
 SMALL_BYTES = 32 << 20
-"""Stored bytes of an input up to which a session is short-lived (docs/operations.md, Spark's own start)."""
+"""Stored bytes of the inputs up to which a session is short-lived (docs/operations.md, Spark's own start)."""
 
 DEFAULTS, EXTRA = "spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"
-"""Where an installation and a user say their options; on Java's command line the second comes later, so it wins."""
+"""Settings with the options of an installation and of a user; the user's come later on Java's command line and win."""
 
 VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Where a user may say options besides; they come before ours, or win anyway."""
+"""Environment variables with further options of a user; they come before ours, or win anyway."""
 
 _FLAG = re.compile(r"-XX:[+-]?(\w+)|-X(share|int|comp|mixed)\b")
 _COLLECTOR = re.compile(r"Use\w+GC")
 
 
 def users_options(settings: Mapping[str, str]) -> str:
-    """All options for Java that come from the user, as one text.
+    """Return all of the user's options for Java, as one text.
 
     Args:
-        settings: of Spark, as the user gave them.
+        settings: Spark's, as the user gave them.
     """
     said = [os.environ.get(name, "") for name in VARIABLES] + [settings.get(name, "") for name in (DEFAULTS, EXTRA)]
     return " ".join(text for text in said if text)
 
 
 def give_way(ours: Iterable[str], users: str) -> list[str]:
-    """Our options without those that the user's speak of; any garbage collector speaks of all of them.
+    """Return our options without those that the user's options set; all choices of a garbage collector count as one.
 
     Example:
         >>> give_way(SHORT_LIVED, "-XX:+UseG1GC -XX:ReservedCodeCacheSize=1g -Da=b")
@@ -46,7 +46,7 @@ def give_way(ours: Iterable[str], users: str) -> list[str]:
 
 
 def flags_of(options: str) -> set[str]:
-    """The names of Java's own flags in a text of options.
+    """Return the names of Java's own flags in a text of options; `GC` stands for any choice of a garbage collector.
 
     Example:
         >>> sorted(flags_of("-Xshare:off -Xss4m -XX:-UseSerialGC -XX:TieredStopAtLevel=1"))
@@ -57,15 +57,15 @@ def flags_of(options: str) -> set[str]:
 
 
 def join_options(options: Iterable[str]) -> str:
-    """Options as one text that Spark takes apart again: each in quotes, as a path may have blanks."""
+    """Join options into one text that Spark can split again: those with blanks, quotes or backslashes are quoted."""
     quoted = (option.replace("\\", "\\\\").replace('"', '\\"') for option in options)
     return " ".join(f'"{option}"' if re.search(r"[\s\"'\\]", option) else option for option in quoted)
 
 
 def is_small(paths: Iterable[str]) -> bool:
-    """Whether these files and folders are on this machine and hold at most `SMALL_BYTES`; one that is missing is empty.
+    """Return whether these paths are on this machine and hold at most `SMALL_BYTES` together; a missing one has none.
 
-    Cost: a look at each file, until they are too large.
+    Cost: one `stat` a file, until the sum is too large.
     """
     left, waiting = SMALL_BYTES, [_place(path) for path in paths]
     while waiting:
@@ -82,5 +82,5 @@ def is_small(paths: Iterable[str]) -> bool:
 
 
 def _place(path: str) -> Path | None:
-    """The path of this machine that a text names; None where it names another file system."""
+    """Return the path of this machine that a text names; None if it names another file system."""
     return Path(local_path(path)) if is_local(path) else None

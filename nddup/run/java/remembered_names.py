@@ -1,8 +1,8 @@
-"""What PySpark asks of Java again for every column: which class has Spark's functions, and whether this is one of them.
+"""A cache of the classes and methods that PySpark looks up in Java again for every column.
 
-`sc._jvm.functions.col("a")` sends three commands: what `functions` is, what `col` is of it, and the call. For the first
-Java tries to load classes that are in no jar, from all jars: a tenth of the driver's time in a run over few documents.
-The answers are the same as long as the Java machine runs, so they are kept where PySpark looks first.
+`sc._jvm.functions.col("a")` sends three commands: what `functions` is, what its `col` is, and the call. For the first
+one Java tries to load classes that are in no jar, from all jars: a tenth of the driver's time in a run over few
+documents. The answers do not change while the JVM runs, so they are kept where PySpark looks first.
 """
 
 from typing import Any
@@ -21,11 +21,11 @@ CLASSES = (
     "SimplePythonFunction",
     "org.apache.spark.sql.execution.python.UserDefinedPythonFunction",
 )
-"""As PySpark asks for them. A name that another version does not know costs one question."""
+"""The names that PySpark asks for. A name that another version does not know costs one request."""
 
 
 class _Remembered(JavaClass):  # type: ignore[misc] # py4j has no types
-    """A class whose methods are asked for once."""
+    """A Java class whose methods are looked up once."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method, or the value of a field
         member = super().__getattr__(name)
@@ -35,9 +35,9 @@ class _Remembered(JavaClass):  # type: ignore[misc] # py4j has no types
 
 
 def remember_names(spark: SparkSession) -> None:
-    """Keep the answers for the names of `CLASSES` in a classic session. Cost: a question each, the first time.
+    """Keep the classes in `CLASSES`, and later their methods, in a classic session. Cost: one request a name, once.
 
-    Nothing that is found this way changes: a field that is no method is asked for each time.
+    Only methods are kept, which do not change; a field is asked for each time.
     """
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark looks nowhere else
     for name in CLASSES:

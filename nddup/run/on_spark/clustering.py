@@ -1,4 +1,4 @@
-"""The third stage: the graph of near-duplicate sketches, its components mined, the sets named.
+"""The third stage: build the graph of near-duplicate sketches, mine its components, name the sets.
 
 matches, nodes       --build_graph-->   graph; a larger one is numbered (`nddup.run.on_spark.rounds`)
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
@@ -27,12 +27,12 @@ from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
 
 SHARE_NODES = 20_000
-"""A component of more distinct sketches is mined in shares of about so many, a task each."""
+"""A component of more distinct sketches than this is mined in shares of about this size, a task each."""
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """What the third stage leaves."""
+    """The result of the third stage."""
 
     graph: DataFrame
     clusters: DataFrame
@@ -45,7 +45,7 @@ class Clustered:
 
 @dataclass(frozen=True)
 class _Mining:
-    """What the steps of this stage share."""
+    """State shared by the steps of this stage."""
 
     documents: Documents
     matches: Matches
@@ -59,12 +59,12 @@ class _Mining:
 
     @property
     def scale(self) -> Scale:
-        """How many nodes there are to look up, among how many documents."""
+        """The numbers of graph nodes and of documents; they decide how rows find the task of their component."""
         return Scale(self.graph.rows, self.documents.rows)
 
 
 def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
-    """The clusters of near-duplicates and their members, by the mode of the run."""
+    """Make the clusters of near-duplicates and their members, by the mode of the run."""
     matches = paired.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
     false = false_components.list_false_components(
@@ -97,11 +97,11 @@ _COUNTED = (
     "components", "largest_component", "fpgrowth_components", "led_components", "spread_components", "shares",
     "covered_clusters", "led_clusters", "invented_pairs", "most_invented", "bounded_components",
 )  # fmt: skip
-"""What is counted of the tables of this stage in passing."""
+"""Counts taken while the tables of this stage are written."""
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
-    """GRAPH, gathered in one task where it is small; else numbered, and its edges streamed through one or in rounds."""
+    """Make GRAPH: in one task if it is small; else number it, and stream its edges through one task or use rounds."""
     config = job.config.clusters
     miner = _choose_miner(job)
     share_nodes = SHARE_NODES if config.mode in ("all", "cover") else None
@@ -122,10 +122,10 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
 
 
 def _choose_miner(job: Job) -> str:
-    """The miner of the settings; where a server of Spark Connect has no FP-Growth, the other one, which is said.
+    """Return the miner of the settings; where a Spark Connect server has no FP-Growth, say so and return `pivot`.
 
     Raises:
-        ConfigError: if FP-Growth is asked for, and is not there.
+        ConfigError: if FP-Growth is asked for, but missing.
     """
     config = job.config.clusters
     if config.mode != "all" or config.miner == "pivot":
@@ -139,7 +139,7 @@ def _choose_miner(job: Job) -> str:
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:
-    """SETS of all components: those of one task each, and those that are spread over tasks; of mode `none` no sets."""
+    """Make SETS of all components: those mined in one task, and those spread over several; none for mode `none`."""
     if job.config.clusters.mode == "none":
         return job.seal("sets", job.write("sets", local_table(job.spark, SETS)), fpgrowth_fits=0)
     whole = mining.graph.table.where("share is null")
@@ -175,7 +175,7 @@ def _mine(job: Job, mining: _Mining) -> Saved:
 
 
 def _list_frequent(transactions: DataFrame) -> list[DataFrame]:
-    """The frequent sets of each FP-Growth fit, lazily but for the fit itself; most runs have one, or none."""
+    """Return the frequent sets of each FP-Growth fit, lazily but for the fit itself; most runs have one fit or none."""
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
     return [
         mine_components.list_frequent(
@@ -186,7 +186,7 @@ def _list_frequent(transactions: DataFrame) -> list[DataFrame]:
 
 
 def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
-    """SETS of the components that are spread: all; a cover where a share passed its budget; or those of leaders."""
+    """Return SETS of components spread over tasks: all sets; if a share exceeds its budget a cover, else by leaders."""
     how: dict[str, Any] = {"threshold": job.threshold, "budget": mining.budget}
     partitions = max(mining.matches.partitions, mining.graph.counts["shares"])
     sketches, matches = mining.sketches, mining.matches.table
@@ -222,7 +222,7 @@ def _union(parts: list[DataFrame]) -> DataFrame:
 
 
 def _name(job: Job, sets: DataFrame, built: DataFrame, documents: Documents) -> DataFrame:
-    """NAMED: the sets as clusters of documents, with their ids."""
+    """Return NAMED: the sets as clusters of documents, with their ids."""
     config = job.config.clusters
     naming = cluster_names.Naming(
         max(job.threshold.least_size, config.support or 0),
@@ -235,7 +235,7 @@ def _name(job: Job, sets: DataFrame, built: DataFrame, documents: Documents) -> 
 
 
 def _list_clusters(job: Job, named: DataFrame) -> Saved:
-    """CLUSTERS. One action more where components were covered: it counts them."""
+    """Make CLUSTERS. One action, and one to count the covered components if there are any."""
     found = job.write(
         "clusters",
         cluster_names.list_clusters(named),
@@ -250,7 +250,7 @@ def _list_clusters(job: Job, named: DataFrame) -> Saved:
 
 
 def _count_below_support(job: Job, pairs: DataFrame) -> int:
-    """The pairs that have too few common features to be in a cluster together. One action, where support is asked."""
+    """Count the pairs with too few common features to share a cluster. One action if `clusters.support` is set."""
     support = job.config.clusters.support
     return pairs.where(F.col("overlap") < support).count() if support else 0
 

@@ -1,4 +1,4 @@
-"""Candidates whose texts confirm them: a step of the pairs stage, where `pairs.confirm` asks for it."""
+"""The candidates that their texts confirm: a step of the pairs stage, if `pairs.confirm` asks for it."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,16 +23,16 @@ class Confirmed(NamedTuple):
     """The pairs that texts confirm."""
 
     pairs: DataFrame
-    """As `expand` takes them."""
+    """The pairs as `expand` takes them."""
 
     matches: Matches
-    """The same for the stages behind: their `resemblance` is the edit similarity, which decides between several."""
+    """The same pairs for later stages: their `resemblance` is the edit similarity, which decides between several."""
 
     metrics: EditMetrics | None
 
 
 def confirm_matches(job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None) -> Confirmed:
-    """The pairs that the texts confirm; all of them where the sketches decide.
+    """Return the pairs that the texts confirm; all of them if the sketches decide.
 
     Args:
         job: the run.
@@ -41,7 +41,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
         source: the files of the documents, or TEXTS.
 
     Raises:
-        NddupError: if a text is no longer found: the input changed meanwhile.
+        NddupError: if a text is not found again: the input changed meanwhile.
     """
     rule = edit_rule_of(job.config)
     if rule is None:
@@ -66,14 +66,14 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
 def list_family_texts(
     job: Job, documents: Documents, families: DataFrame, source: Inputs | DataFrame | None
 ) -> DataFrame | None:
-    """The tokens of families whose pairs are made anew, lazily; None where the sketches decide."""
+    """Return the tokens of families whose pairs are made anew, lazily; None if the sketches decide."""
     if edit_rule_of(job.config) is None:
         return None
     return confirm.list_texts(families, documents.table, _read_tokens(job, source))
 
 
 def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
-    """TOKENS of all records, lazily."""
+    """Return TOKENS of all records, lazily."""
     if source is None:
         raise ValueError("pairs.confirm edit: the texts are needed")
     consumer = Tokens(text_rule(job.config))
@@ -81,7 +81,7 @@ def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
 
 
 def _require_all(found: Saved) -> None:
-    """Stop where a text was not found again."""
+    """Stop if a text was not found again."""
     if lost := found.counts["lost"]:
         raise NddupError(
             f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: the input changed"

@@ -2,8 +2,8 @@
 
 files, texts --scan--> records --number, collapse--> documents, rejects --name--> nodes
 
-How Spark splits files depends on the cores there are at the time. That is set while they are read, and noted with the
-records, so that a later reading, also of a resumed run, finds each record where it was.
+How Spark splits files depends on the number of cores. The settings that decide it are fixed while files are read, and
+noted with the records, so that a later pass, even in a resumed run, finds each record in the same place.
 """
 
 import math
@@ -36,7 +36,7 @@ from nddup.storage.session_files import files_of
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents of a run, and what pairing asks of them."""
+    """The documents of a run, their nodes, and the counts that pairing needs."""
 
     table: DataFrame
     nodes: DataFrame
@@ -50,15 +50,15 @@ class Documents:
 
 @dataclass(frozen=True)
 class Sketched:
-    """What the first stage leaves."""
+    """The result of the first stage."""
 
     documents: Documents
     rejects: DataFrame
     lexicon: Lexicon | None
     inputs: Inputs | None
-    """None where texts were given: they are not read again."""
+    """None if texts were given."""
     offsets: Saved | None
-    """How many records come before each split of a file; None where nobody reads them."""
+    """How many records come before each split of a file; None if nothing reads them."""
     metrics: SketchMetrics
 
 
@@ -71,12 +71,12 @@ class _Records:
 
     @property
     def noted(self) -> Mapping[str, Any]:
-        """What the note of the documents takes over: counts of the records, and how the files were split."""
+        """What the note of the documents takes over: the counts of the records, and how the files were split."""
         return {**self.saved.counts, **self.saved.noted}
 
 
 class _Made(NamedTuple):
-    """Documents and rejects, and what it takes to read the inputs again."""
+    """Documents and rejects, and what is needed to read the inputs again."""
 
     documents: Saved
     rejects: Saved
@@ -85,12 +85,12 @@ class _Made(NamedTuple):
 
 
 def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
-    """Read and sketch everything once; documents with equal sketches become one node."""
+    """Read and sketch all records once; documents with equal sketches become one node."""
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
     made = _find_documents(job, source) or _make_documents(job, source, rule)
-    job.drop("records", made=["documents", "rejects", "offsets"])  # they are as long as the documents
+    job.drop("records", made=["documents", "rejects", "offsets"])  # as large as the documents
     _require_few_rejects(job, made.documents, made.rejects)
     return Sketched(
         documents=_name_nodes(job, made.documents),
@@ -103,7 +103,7 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
 
 
 def take_documents(job: Job, documents: DataFrame) -> Documents:
-    """Begin with the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
+    """Start from the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
     counts = collapse.count_sketches() | {"rows": F.count(F.lit(1))}
     counted = documents.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
@@ -111,7 +111,7 @@ def take_documents(job: Job, documents: DataFrame) -> Documents:
 
 
 def _name_nodes(job: Job, documents: Saved) -> Documents:
-    """The documents with their nodes: one a distinct sketch, in the order of the policy."""
+    """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy."""
     is_large = documents.rows >= heavy_keys.HEAVY
     named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, is_large=is_large)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
@@ -120,7 +120,7 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
 
 
 def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
-    """The documents and rejects of an earlier attempt, by whichever engine; None if anything is to be made."""
+    """Return the documents and rejects of an earlier attempt on either engine; None if anything is missing."""
     documents, rejects = job.find("documents"), job.find("rejects")
     offsets = job.find("offsets") if reads_contents(job.config) else None
     if documents is None or rejects is None or (offsets is None and reads_contents(job.config)):
@@ -134,7 +134,7 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
 
 
 def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
-    """Documents and rejects from the records. Two actions, and those of the records."""
+    """Make documents and rejects from the records. Two actions, and those of the records."""
     if isinstance(source, Collection):
         records = _read_files(job, source, rule)
         silent = _files_without_records(job, source, records.saved.table)
@@ -142,7 +142,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         records = _read_texts(job, source, rule)
         silent = schemas.local_table(job.spark, schemas.REJECTS)
 
-    # The splits that the offsets count are those of the records: other cores, or another engine, cut elsewhere.
+    # The offsets count by the splits of these records: another engine, or other cores, would split elsewhere.
     offsets = job.find("offsets")
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
@@ -163,7 +163,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
 
 
 def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
-    """RECORDS of given texts; where shingles are too common, read a second time without them."""
+    """Return RECORDS of given texts; if some shingles are too common, read the texts again without them."""
     found = job.find("records")
     if found is None:
         found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), **collapse.count_records())
@@ -176,10 +176,10 @@ def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
 
 
 def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
-    """RECORDS of all files. One action; one more for each reason to read again.
+    """Return RECORDS of all files. One action; one more for each reason to read again.
 
-    Spark passes over a record longer than its buffer without a word: the bytes that came are compared with the sizes of
-    the files, and files that came short are read again from their start, by one task each.
+    Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the files,
+    and a file of which bytes are missing is read again from its start, by one task.
     """
     found = job.find("records")
     if found is not None:
@@ -215,9 +215,10 @@ def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Input
 
 
 def _find_common(job: Job, records: DataFrame) -> bytes:
-    """The ids of shingles in the sketches of too many documents, ascending uint64; empty where none is looked for.
+    """Return the ids of shingles in the sketches of too many documents, as bytes of ascending uint64.
 
-    They are looked for once: what takes their place in the sketches stays, however common.
+    Empty without `pairs.max_document_frequency`. They are looked for once: the ids that take their place in the
+    sketches stay, however common.
     """
     limit = job.config.pairs.max_document_frequency
     if limit is None:
@@ -232,14 +233,14 @@ def _find_common(job: Job, records: DataFrame) -> bytes:
 
 
 def _count_reasons(rejects: Saved) -> dict[str, int]:
-    """Rejects by reason. One action, where there are any."""
+    """Count the rejects by reason. One action if there are any."""
     if not rejects.rows:
         return {}
     return {row["reason"]: row["count"] for row in rejects.table.groupBy("reason").count().collect()}
 
 
 def _require_few_rejects(job: Job, documents: Saved, rejects: Saved) -> None:
-    """Stop where more records are rejected, or more files cannot be opened, than the run allows."""
+    """Stop if more records are rejected, or more files cannot be opened, than the run allows."""
     reasons = rejects.noted["reasons"]
     if UNREADABLE in reasons:
         named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
@@ -248,7 +249,7 @@ def _require_few_rejects(job: Job, documents: Saved, rejects: Saved) -> None:
 
 
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
-    """REJECTS of whole files: those whose head said so, and those in which no record was found."""
+    """Return REJECTS of whole files: those that could not be opened or recognised, and those without any record."""
     known = {source for source, _, _ in collection.unread}
     rest = [
         (file.source, "no records", "no record was found in the file")
@@ -268,7 +269,7 @@ def _files_without_records(job: Job, collection: Collection, records: DataFrame)
 
 
 def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | None) -> SketchMetrics:
-    """What the stage counted."""
+    """Return the counts of the stage."""
     documents, rejects = made.documents, made.rejects
     noted = documents.noted
     return SketchMetrics(

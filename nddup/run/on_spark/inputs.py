@@ -1,4 +1,4 @@
-"""What a run reads, kept so that the same records are found again: for a second pass, and for the texts of a report."""
+"""The inputs of a run, kept so that later passes find the same records: a second pass, or the texts of a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from nddup.storage.session_files import files_of
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files that were read, how a record of them becomes text, and the settings under which Spark split them."""
+    """The files that were read, how their records become texts, and the settings under which Spark split them."""
 
     spark: SparkSession
     collection: Collection
@@ -36,11 +36,11 @@ class Inputs:
         return {file.source: file.size for file in self.collection.listing.files}
 
     def scan(self, consumer: Consumer) -> DataFrame:
-        """What a consumer makes of all records, lazily."""
+        """Return the rows that a consumer makes of all records, lazily."""
         return scan(self.spark, self.collection, consumer, files=files_of(self.spark), limits=self.limits)
 
     def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> DataFrame:
-        """STORED_TEXTS of these documents (doc_id -> source, fingerprint), lazily: only their files are read.
+        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint), lazily: only their files are read.
 
         A document that is no longer in its file has no row.
         """
@@ -57,11 +57,11 @@ class Inputs:
 
 
 def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
-    """The inputs of a finished run, to read documents again.
+    """Open the inputs of a finished run, to read documents again.
 
     Raises:
-        ConfigError: if an input is not there any more.
-        NddupError: if a file changed, came or went since the run.
+        ConfigError: if an input is missing.
+        NddupError: if a file was changed, added or removed since the run.
     """
     collection, config = find_again(folder, files_of(spark))
     return Inputs(spark, collection, text_rule(config), limits_of(config), splitting={})

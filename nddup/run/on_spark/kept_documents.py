@@ -1,4 +1,4 @@
-"""The documents that stay, written out: read again from the inputs, in the form that is asked for."""
+"""The kept documents, read again from the inputs and written in the form that is asked for."""
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -19,7 +19,7 @@ from nddup.storage.spark_folder import SparkFolder
 
 
 def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
-    """The kept documents, where they are asked for and no earlier attempt has written them to the end."""
+    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
     form, sketched = job.config.output.kept, found.sketched
     inputs, offsets = sketched.inputs, sketched.offsets
     if form == AS_INPUT:
@@ -48,14 +48,14 @@ def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
 
 
 def _name_parts(storage: SessionFiles, path: str, form: str) -> None:
-    """Give the files the ending of what they hold: Spark calls every text `.txt`. One rename a file."""
+    """Rename each `.txt` file, as Spark calls every text, to the ending of its format. One rename a file."""
     for name in storage.children(path):
         if name.endswith(".txt"):
             storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
 
 
 def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
-    """The kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
+    """Return the kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
     kept = found.keep.where("kept").select("doc_id")
     columns = ["doc_key", "doc_id", "url", "source", "record"]
     documents = found.sketched.documents.table.join(kept, "doc_id").select(*columns)
@@ -63,7 +63,7 @@ def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
 
 
 def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
-    """Write them, and see that all came."""
+    """Write the kept documents and verify their count."""
     seen = Observation("written")
     write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
     if (written := int(seen.get["rows"] or 0)) != expected:
@@ -73,8 +73,8 @@ def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
     """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
 
-    A document that was read from JSON lines is written to JSON lines as the line it came in, all its fields with it;
-    any other as `doc_id`, `url`, `source`, `record` and `content` (decoded, its markup left in).
+    A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
+    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup).
     """
     columns = ["doc_id", "url", "source", "record", "content"]
     if form == "parquet":

@@ -1,9 +1,9 @@
-"""The lexicon of a run: counted from its collection, or taken from another run; saved with the run in either case.
+"""The lexicon of a run: counted in its collection, or taken from another run; saved with the run in either case.
 
     lexicon/        the terms, with how often they occur in the collection they were counted in
-    lexicon.json    what they were made by, and out of what
+    lexicon.json    the settings and versions that made it, its counts, and the run it was taken from
 
-A lexicon of other settings, or made by other versions of the libraries that stem, is refused.
+A lexicon made with other settings, or with other versions of the stemming libraries, is refused.
 """
 
 import json
@@ -32,14 +32,14 @@ from nddup.storage.session_files import files_of
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The terms that describe a document: their ids, ascending uint64 as bytes, and what was counted."""
+    """The terms that may describe a document: their ids, as bytes of ascending uint64, and the counts."""
 
     ids: bytes
     metrics: LexiconMetrics
 
 
 def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
-    """The lexicon of a run, counted in a pass of its own, or taken; None where the kind asks for none."""
+    """Return the lexicon of a run, counted in a pass of its own or taken; None if the kind of sketch needs none."""
     words, saved = derive.words_of(job.config), job.config.lexicon.saved
     if words is None or not words.needs_lexicon:
         return None
@@ -54,7 +54,7 @@ def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
 
 
 def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) -> Saved:
-    """LEXICON of the collection itself: the terms that are neither too rare nor too frequent in it."""
+    """Make LEXICON from the collection itself: its terms that are neither too rare nor too frequent in it."""
     consumer = WordCounter(words.lexicon, text_rule(job.config), job.config.input.min_tokens)
     if isinstance(source, DataFrame):
         counted = scan_texts(source, consumer)
@@ -70,19 +70,19 @@ def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) ->
 
 
 def ids_of(kept: DataFrame) -> bytes:
-    """The ids of a lexicon, ascending uint64, for the tasks that sketch. One action, of its rows.
+    """Return the ids of a lexicon, as bytes of ascending uint64, for the tasks that sketch. One action, over its rows.
 
     Raises:
-        CapacityError: if they are too many.
+        CapacityError: if there are too many ids.
     """
     return sort_ids(kept.select("feature").limit(MOST_TERMS + 1).toArrow().column("feature").to_numpy())
 
 
 def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[DataFrame, dict[str, Any]]:
-    """The lexicon that another run left, and its note.
+    """Return the lexicon of another run, and its note.
 
     Raises:
-        ConfigError: in a line, if there is none, or if it was made by other settings: naming both.
+        ConfigError: if there is none, or if it was made with other settings: the message names both.
     """
     where, ours = path.rstrip("/"), words.lexicon.key if words else ""
     try:

@@ -1,7 +1,7 @@
 """The lists of a run as text: `duplicates.txt` and `context.fimi`, written by tasks, in order.
 
-Each task writes its part. Parts of at most `ONE_FILE` together become one file, copied by the driver. More
-stay a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
+Each task writes a part. If the parts have at most `ONE_FILE` bytes together, the driver copies them into one file.
+Otherwise they stay in a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
 """
 
 from pyspark.sql import DataFrame
@@ -15,23 +15,23 @@ from nddup.storage.session_tables import UNMARKED
 from nddup.storage.spark_folder import SparkFolder
 
 ONE_FILE = 1 << 30
-"""Bytes up to which a list is one file: some ten seconds of copying; any tool of one machine takes it."""
+"""Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
 
 LONG_LINE = 64 << 20
-"""Bytes that a line may have to be one row."""
+"""Bytes up to which a line of `context.fimi` is one row."""
 
 PLAIN_COMMIT = (
     "mapreduce.outputcommitter.factory.class",
     "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
 )
-"""How tasks commit their parts: by Hadoop's own committer, which every file system has; the parts are copied anyway."""
+"""The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
 
 KEY_BYTES = 20
-"""Of a `doc_key` and the blank after it, at most."""
+"""Most bytes of a `doc_key` and the blank after it."""
 
 
 def write_duplicates(folder: SparkFolder, clustered: Clustered) -> None:
-    """`duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
+    """Write `duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
     clusters = clustered.clusters
     if not clustered.is_cut:
         write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
@@ -42,7 +42,7 @@ def write_duplicates(folder: SparkFolder, clustered: Clustered) -> None:
 
 
 def write_context(folder: SparkFolder, documents: Documents) -> None:
-    """`context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
+    """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
     end = "\n" if documents.rows * KEY_BYTES <= LONG_LINE else " "
     write_lines(folder, "context.fimi", exports.invert_sketches(documents.table, end=end), end=end)
 
@@ -54,7 +54,7 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
         folder: the run's.
         name: of the file, or of the folder of parts.
         lines: value string, in order within and among its partitions.
-        end: the character that belongs after each row; unless it ends a line, the last one of each part is left out.
+        end: the character written after each row; unless it is a line feed, the last one of each part is dropped.
         one_file: bytes up to which it is one file; None: `ONE_FILE`.
 
     Raises:
@@ -83,5 +83,5 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
 
 
 def _number(part: str) -> tuple[int, str]:
-    """The place of a file that Spark wrote, `part-00012-….c000.txt`."""
+    """Return the sort key of a file that Spark wrote, `part-00012-….c000.txt`."""
     return int(part.split("-")[1]), part

@@ -1,6 +1,6 @@
 """The second stage: from the distinct sketches to the near-duplicate documents.
 
-documents --keep, post, match--> compared --its pairs; families are searched on their own--> matches
+documents --keep, post, match--> compared --its pairs; those of families made anew--> matches
 matches, nodes --expand--> pairs
 """
 
@@ -30,7 +30,7 @@ from nddup.spark.pairing.plan import Pairing
 
 @dataclass(frozen=True)
 class Paired:
-    """What the second stage leaves."""
+    """The result of the second stage."""
 
     pairs: DataFrame
     matches: Matches
@@ -39,17 +39,17 @@ class Paired:
 
 @dataclass(frozen=True)
 class _Comparing:
-    """What the steps of this stage share: the distinct sketches and how the work is divided."""
+    """State shared by the steps of this stage: the distinct sketches and how the work is divided."""
 
     documents: Documents
     sketches: DataFrame
     partitions: int
     source: Inputs | DataFrame | None = None
-    """What is read again where texts confirm pairs."""
+    """Read again where texts confirm pairs."""
 
 
 def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None = None) -> Paired:
-    """The near-duplicate pairs of documents, under the settings of the job.
+    """Find the near-duplicate pairs of documents, under the settings of the job.
 
     `source` is read again where texts confirm pairs.
     """
@@ -78,7 +78,7 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
-    """COMPARED. One action; one more where there are heavy sketches, to count them.
+    """Return COMPARED. One action; one more to count heavy sketches, if there are links.
 
     Raises:
         CapacityError: if there are no leaders (`derive.limits_of`), and one feature took too many comparisons.
@@ -102,7 +102,7 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
-    """COMPARED as it is written, still to be sealed."""
+    """Write COMPARED; the caller seals it."""
     found = job.write("compared", matched, **compared.count_compared())
     if found.counts["stopped"]:
         raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
@@ -110,7 +110,7 @@ def _write_compared(job: Job, matched: DataFrame) -> Saved:
 
 
 def _pairing(job: Job, comparing: _Comparing) -> Pairing:
-    """How sketches are compared. Sketches are linked only where a family has leaders to be given by."""
+    """Return how sketches are compared. They are linked only where families can be given by leaders."""
     limits = derive.limits_of(job.config)
     return Pairing(
         job.threshold,
@@ -124,7 +124,7 @@ def _pairing(job: Job, comparing: _Comparing) -> Pairing:
 
 
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
-    """The pairs that were compared; those of families with a heavy sketch or too many pairs are made anew."""
+    """Return the pairs that were found; those of families with a heavy sketch or too many pairs are made anew."""
     matches = compared.matches_of(found.table)
     whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
     limits = derive.limits_of(job.config)
@@ -142,7 +142,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 
 
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Limits) -> Saved:
-    """FAMILIES: sketches that are joined by matches, or by links of heavy sketches. In one task, else in rounds."""
+    """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
     connections, nodes = compared.connections_of(found.table), comparing.documents.distinct_sketches
     if found.counts["edges"] + found.counts["links"] <= job.most_edges(large_components.FAMILIES_COST, nodes):
         return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
@@ -157,7 +157,7 @@ def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Limits
 
 
 def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Limits) -> Saved:
-    """SETTLED: the pairs of the families, and who is given by leaders.
+    """Make SETTLED: the pairs of the families, and which sketches are given by leaders.
 
     Raises:
         CapacityError: if a family took more than `pairs.max_comparisons`.

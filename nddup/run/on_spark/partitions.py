@@ -1,4 +1,4 @@
-"""How many tasks the block shuffles have: as set, else by the size of the collection and the memory of a task."""
+"""The number of tasks of the block shuffles: as set, else by the size of the collection and the memory of a task."""
 
 from nddup.errors import ConfigError
 from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
@@ -10,11 +10,11 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
-    """Tasks of the block shuffles, for so many ids in so many distinct sketches.
+    """Return the number of tasks of the block shuffles, for `ids` ids in `sketches` distinct sketches.
 
     Raises:
-        ConfigError: if `spark.sql.shuffle.partitions` is set, and to fewer than the memory of a task allows; or if more
-            are needed than there can be.
+        ConfigError: if `spark.sql.shuffle.partitions` is set to fewer tasks than the memory of a task allows, or if
+            more than `MOST_TASKS` would be used.
     """
     needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
     given = job.config.spark.get(SHUFFLE_PARTITIONS)

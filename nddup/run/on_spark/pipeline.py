@@ -1,4 +1,4 @@
-"""The four stages of a run, in order. This is the place that tells it.
+"""The four stages of a run on Spark, in order.
 
 INPUT files --sketch--> documents, rejects    `nddup.run.on_spark.documents`
 documents   --pairs---> pairs                 `nddup.run.on_spark.pairing`
@@ -23,7 +23,7 @@ from nddup.spark.clustering import keep_list
 
 @dataclass(frozen=True)
 class Found:
-    """The tables of a run, and what each stage counted and measured."""
+    """The tables of a run, and the counts and measures of each stage."""
 
     sketched: Sketched
     paired: Paired
@@ -33,7 +33,7 @@ class Found:
 
     @property
     def tables(self) -> dict[str, DataFrame]:
-        """The tables by name, but the texts of the report."""
+        """The tables by name, without the texts of the report."""
         return {
             "documents": self.sketched.documents.table,
             "rejects": self.sketched.rejects,
@@ -46,12 +46,12 @@ class Found:
 
     @property
     def kept(self) -> int:
-        """Documents that stay."""
+        """The number of kept documents."""
         return self.stages.keep.kept
 
 
 def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
-    """Every table of a run, from its files or from TEXTS; each is left in the store of the job."""
+    """Make every table of a run, from its files or from TEXTS, in the store of the job."""
     with job.stage("sketch", SketchMetrics) as sketching:
         sketched = sketch_documents(job, source)
         rows = sketched.metrics.rows_out
@@ -85,7 +85,7 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
 
 
 def _count_unplaced(job: Job, documents: DataFrame) -> dict[str, dict[str, int]]:
-    """What is said of the columns of a policy: documents without a value, and with one of another type. One action."""
+    """Count, by column of the keep policy, documents without a value or with one of the wrong type. One action."""
     columns = job.config.keep.order.read
     if not columns:
         return {}

@@ -1,7 +1,7 @@
 """The texts of the documents that the report shows: chosen, read again from the inputs, stored with the run.
 
-A run stores the texts of a bounded number of documents while its inputs are there, so that a report needs nothing but
-the run's folder. What else is wanted later is read again from the inputs, after it is sure that they did not change.
+A run stores the texts of a bounded number of documents while its inputs are there, so a report needs only the run's
+folder. Other texts that are wanted later are read again from the inputs, once these prove unchanged.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,10 @@ from nddup.spark.reading.shown_texts import list_shown
 
 
 def store_texts(job: Job, found: Found) -> TextsMetrics:
-    """Leave the table `texts` of a run over files. One small action to choose, one pass over the files to read."""
+    """Make the table `texts` of a run over files, unless it is there; return its counts.
+
+    Cost: two small actions to choose documents, and a pass over their files.
+    """
     texts = job.find("texts") or _read_chosen(job, found)
     return TextsMetrics(
         rows_in={"clusters": found.clustered.metrics.rows_out["clusters"]},
@@ -30,7 +33,7 @@ def store_texts(job: Job, found: Found) -> TextsMetrics:
 
 
 def _read_chosen(job: Job, found: Found) -> Saved:
-    """STORED_TEXTS of the documents that are chosen."""
+    """Choose the documents and save their STORED_TEXTS."""
     options, inputs = job.config.output, found.sketched.inputs
     if inputs is None:
         raise ValueError("documents of a DataFrame are not read again")
@@ -47,7 +50,7 @@ def _read_chosen(job: Job, found: Found) -> Saved:
 
 
 def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
-    """The pairs nearest to the threshold, as `add_pairs` takes them. One action."""
+    """Return the pairs nearest to the threshold, as `add_pairs` takes them. One action."""
     measure = measure_of(settings_of(job.config))
     if measure is None:
         return []

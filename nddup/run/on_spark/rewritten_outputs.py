@@ -25,10 +25,10 @@ from nddup.storage.spark_folder import SparkFolder
 
 
 def require_no_pages(collection: Collection, config: Config) -> None:
-    """Refuse pages and texts, which end with any byte: Spark writes only files of a known end.
+    """Refuse to write pages and texts again: they may end with any byte, and Spark writes only files of a known end.
 
     Raises:
-        ConfigError: naming the first.
+        ConfigError: naming the first such file.
     """
     if AS_INPUT not in (config.output.kept, config.output.tagged):
         return
@@ -40,7 +40,7 @@ def require_no_pages(collection: Collection, config: Config) -> None:
 
 
 def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: Found) -> None:
-    """The inputs without the removed documents, and with tags, where an earlier attempt has not written them."""
+    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
     waiting = missing_outputs(job.config, folder)
     if not waiting:
         return
@@ -58,7 +58,7 @@ def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: F
 
 
 def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
-    """All files into a folder; none where it fails. An action for each byte that files end with."""
+    """Write all files into the folder `apart`, or none if it fails. One action for each byte that files end with."""
     storage, work = files_of(job.spark), f"{apart}.work"
     how = Rewriting(is_tagging, job.config.input.limit is not None, limits_of(job.config))
     try:
@@ -79,7 +79,7 @@ def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_
 
 
 def _by_end(source: Collection) -> dict[bytes, list[Group]]:
-    """The files by the byte that ends them, in groups that share head and compression."""
+    """Return the files by the byte that ends them, in groups that share head and compression."""
     found: dict[bytes, list[Group]] = defaultdict(list)
     for group in source.groups:
         for compression in sorted({entry.compression for entry in group.files}):
@@ -93,7 +93,7 @@ def _files(groups: list[Group]) -> Iterator[ListedFile]:
 
 
 def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]) -> None:
-    """Give the files that Spark wrote the names of their sources; a file of no bytes was not written."""
+    """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write."""
     there = set(storage.children(work))
     for source, number in numbers.items():
         target = f"{apart}/{source.replace('://', '/')}"

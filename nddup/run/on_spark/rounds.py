@@ -1,4 +1,4 @@
-"""What takes several tables: a graph in numbers, whose edges stream through one task, or which is solved in rounds."""
+"""A large graph, made through several tables: nodes are numbered, edges stream through one task or go in rounds."""
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,27 +14,27 @@ from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table
 
 MOST_CONTRACTIONS = 100
-"""Rounds of star contraction; they grow with the logarithm of the nodes, so that this many never come."""
+"""Most rounds of star contraction; their number grows with the logarithm of the nodes, so this is never reached."""
 
 KEEP_ROUNDS = 10
-"""Rounds of the keep-list before the rest goes to one task: 4 to 6 are enough for real collections."""
+"""Rounds of the keep-list before one task decides the rest: 4 to 6 are enough for real collections."""
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Near-duplicate sketches, and those that are given by leaders."""
+    """Near-duplicate pairs of sketches, and the sketches that are given by leaders."""
 
     table: DataFrame
     edges: int
     """Rows of MATCHES."""
     large: DataFrame | None
-    """The sketches (`node`) of components given by leaders, whose pairs are those with a kept end; None: none is."""
+    """Sketches (`node`) of components given by leaders, whose pairs all have a kept end; None if there are none."""
     partitions: int
     """Tasks of the block shuffles, here and in the next stage."""
 
 
 class Rounds:
-    """Tables that are saved on the way to another one, and dropped when that has been written."""
+    """The intermediate tables of another table, dropped once that is written."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -46,7 +46,7 @@ class Rounds:
         return self.job.save(name, table, **counts)
 
     def drop(self, made: str) -> None:
-        """Drop all of them; `made` is the table they were for."""
+        """Drop all of them; `made` is the table made from them."""
         for name in self._names:
             self.job.drop(name, made=[made])
 
@@ -54,7 +54,11 @@ class Rounds:
 def build_large_graph(
     rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, *, least_containment: float | None
 ) -> DataFrame:
-    """GRAPH, lazily, from tables that are saved here. One action more counts the nodes of each part of their order."""
+    """Return GRAPH, lazily, from tables saved here. An action a table, and one that counts the nodes of each part.
+
+    Raises:
+        CapacityError: if there are too many nodes for one graph, or for one task where one is needed.
+    """
     is_contained = least_containment is not None
     ordered = numbered_graph.order_nodes(
         matches.table, nodes, large=matches.large, by_weight=is_contained, partitions=matches.partitions
@@ -75,7 +79,7 @@ def build_large_graph(
 
 
 def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
-    """The nodes with their numbers, lazily, from how many each part has. One action."""
+    """Return the nodes with their numbers, lazily. One action, which counts the nodes of each part."""
     parts = sorted((int(row["part"]), int(row["n"])) for row in numbered_graph.count_parts(ordered).collect())
     first_keys = accumulate((n for _, n in parts), initial=0)
     rows = [(part, first) for (part, _), first in zip(parts, first_keys, strict=False)]
@@ -83,7 +87,7 @@ def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
 
 
 def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: int, *, is_contained: bool) -> DataFrame:
-    """SOLVED, lazily, of more nodes than one task has memory for."""
+    """Return SOLVED, lazily, of more nodes than one task has memory for; CapacityError for a containment."""
     if is_contained:
         most = rounds.job.most_nodes(GRAPH_BITS)
         raise CapacityError(
@@ -95,9 +99,9 @@ def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: i
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
-    """STARS of the graph of these edges: each node that is not the least of its component, with the least.
+    """Return STARS of a graph: each node that is not the least of its component, with that least node.
 
-    The table of each round is called by `name` and its number.
+    The table of each round is called `name`, a hyphen and the number of the round. One action a round.
     """
     stars, before = edges, None
     for number in range(MOST_CONTRACTIONS):
@@ -110,7 +114,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
 
 
 def _remove(rounds: Rounds, edges: Saved, nodes: int) -> DataFrame:
-    """REMOVED of all rounds; of those that are undecided after the last one, by one task."""
+    """Return REMOVED of all rounds; one task decides the nodes that are undecided after the last round."""
     removed = rounds.save("removed-0", large_graph.decide(edges.table)).table
     undecided = _leave_undecided(rounds, edges.table, removed, 0)
     for number in range(1, KEEP_ROUNDS):
@@ -132,7 +136,7 @@ def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, numbe
 
 
 def _require_memory(job: Job, edges: int, nodes: int) -> None:
-    """Stop where the last round is too much for one task."""
+    """Stop if the last round has too many nodes for the memory of one task."""
     most = job.most_nodes(CHOICE_BITS)
     if nodes > most:
         raise CapacityError(
@@ -143,7 +147,7 @@ def _require_memory(job: Job, edges: int, nodes: int) -> None:
 
 
 def _require_numbers(nodes: int) -> None:
-    """Stop where a rank, an int of GRAPH, is not enough."""
+    """Stop if there are more nodes than a rank, an int of GRAPH, can number."""
     if nodes > MOST_NODES:
         raise CapacityError(
             f"{nodes:,} distinct sketches are in pairs, more than the {MOST_NODES:,} of one graph; raise"

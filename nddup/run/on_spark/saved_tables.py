@@ -12,20 +12,20 @@ from nddup.tables import RESULTS
 
 
 def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
-    """Refuse a place where the tables cannot be saved, before the run begins.
+    """Refuse, before the run begins, a schema where its tables cannot be saved.
 
     Args:
         spark: the session.
         place: a schema, `schema` or `catalog.schema`.
-        overwrite: whether tables that are there may be replaced.
+        overwrite: whether existing tables may be replaced.
 
     Raises:
-        ConfigError: if there is no such schema, or it has a table of the run already.
+        ConfigError: if there is no such schema, or it already has a table of that name and `overwrite` is not set.
     """
     try:
         is_there = spark.catalog.databaseExists(place)
         held = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
-    except (PySparkException, Py4JJavaError) as error:  # some of a catalog's own classes come unconverted
+    except (PySparkException, Py4JJavaError) as error:  # a catalog's own exceptions may arrive unconverted
         said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ConfigError(f"--tables {place}: {said}") from error
     if not is_there:
@@ -35,12 +35,12 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
 
 
 def save_tables(spark: SparkSession, output: str, place: str) -> list[str]:
-    """Save the tables of a finished run with `saveAsTable`, each column with its meaning as comment.
+    """Save the tables of a finished run with `saveAsTable`; comments hold the meaning of each table and column.
 
     Args:
         spark: the session.
         output: the folder of the run.
-        place: a schema, `schema` or `catalog.schema`. Tables that are there are replaced, one after another.
+        place: a schema, `schema` or `catalog.schema`. Existing tables are replaced, one after another.
 
     Returns:
         The full names of the tables.

@@ -30,7 +30,7 @@ from nddup.tables import table_called
 class Saved:
     """A table that was made, or found as an earlier attempt left it.
 
-    `counts` are sums over its rows, taken while they were written; `noted` is what else its maker wrote down.
+    `counts` are sums over its rows, taken while they were written; `noted` holds other values noted by its maker.
     """
 
     table: DataFrame
@@ -41,46 +41,46 @@ class Saved:
 
 @dataclass
 class Job:
-    """What the steps of one run share: they take it beside the results of earlier steps."""
+    """State shared by the steps of one run; each step takes it together with the results of earlier steps."""
 
     spark: SparkSession
     config: Config
     store: Store
     progress: Progress
     resumed: dict[str, None] = field(default_factory=dict)
-    """The tables that were taken from an earlier attempt, in order."""
+    """The tables reused from an earlier attempt, in order."""
 
     @property
     def threshold(self) -> Threshold:
-        """The threshold of the run, exact."""
+        """The exact threshold of the run."""
         return derive.threshold_of(self.config)
 
     @property
     def kind(self) -> Kind:
-        """What the sketches are."""
+        """The kind of the sketches."""
         return derive.kind_of(self.config.sketch)
 
     @property
     def levels(self) -> int:
-        """s, where the modulus of a sketch follows the document's length; else 0."""
+        """The sketch size s, if the modulus of a sketch depends on the document's length; else 0."""
         return derive.levels_of(self.config)
 
     @property
     def reach(self) -> Reach:
-        """What the session can do beside DataFrames."""
+        """What the session can do besides DataFrames."""
         return reach(self.spark)
 
     @property
     def task_memory(self) -> int:
-        """Bytes that the Python worker of one task may take."""
+        """Bytes of memory that the Python worker of one task may take."""
         return task_memory.task_memory(self.reach.settings())
 
     def most_edges(self, cost: Cost, nodes: int) -> int:
-        """The edges among so many distinct sketches that one task takes."""
+        """Return how many edges among `nodes` distinct sketches one task can hold."""
         return cost.most_edges(self.task_memory, nodes)
 
     def most_nodes(self, bits: int) -> int:
-        """The nodes of a graph whose edges stream through one task, at so many bits a node."""
+        """Return how many nodes a graph may have whose edges stream through one task, at `bits` bits a node."""
         return streamed_graph.most_nodes(self.task_memory, bits)
 
     def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
@@ -88,7 +88,7 @@ class Job:
         return measured(self.progress, name, counts, resumed=self.resumed, shuffled=self.reach.shuffled_bytes)
 
     def find(self, name: str) -> Saved | None:
-        """A table as an earlier attempt left it, if this one would make the same."""
+        """Return a table left by an earlier attempt, if its inputs and settings are unchanged; else None."""
         kept = self.store.find(name, self._schema(name), **made_of(name, self.config))
         if kept is None:
             return None
@@ -97,13 +97,13 @@ class Job:
         return Saved(kept.table, kept.counted["rows"], kept.counted["counts"], kept.counted["noted"])
 
     def save(self, name: str, table: DataFrame, **counts: Column) -> Saved:
-        """Make a table once: found, or computed, written and sealed. `counts` are sums over its rows. One action."""
+        """Find a table, or compute, write and seal it. `counts` are sums over its rows. One action, if not found."""
         return self.find(name) or self.seal(name, self.write(name, table, **counts))
 
     def write(self, name: str, table: DataFrame, **counts: Column) -> Saved:
-        """Compute and write a table in place of an earlier one. Until it is sealed it counts as not there. One action.
+        """Compute and write a table, replacing an earlier one. Until it is sealed it counts as missing. One action.
 
-        Rows and `counts` are taken in passing, by an observation; where the store cannot, by the action itself.
+        An observation counts rows and `counts` during the write; for a store without observations, an aggregation does.
         """
         self.progress.describe(name)
         columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
@@ -120,13 +120,13 @@ class Job:
         return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
 
     def seal(self, name: str, saved: Saved, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
-        """Say that a table is whole; a later attempt finds it with its counts and with what is noted here."""
+        """Mark a table as complete; a later attempt finds it with its counts and the values in `noted`."""
         counted = {"rows": saved.rows, "counts": dict(saved.counts), "noted": noted}
         self.store.seal(name, **made_of(name, self.config), counted=counted)
         return Saved(saved.table, saved.rows, saved.counts, noted)
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
-        """Forget a working table that nothing reads any more; `made` are the tables made of it."""
+        """Forget a working table that nothing reads any more; `made` are the tables made from it."""
         self.store.drop(name, made=made)
 
     @staticmethod
@@ -136,10 +136,10 @@ class Job:
 
 @contextmanager
 def persisted(table: DataFrame) -> Iterator[DataFrame]:
-    """Keep a table on the executors' disks while it is used, and no longer, also after a failure.
+    """Keep a table on the executors' disks within the block; free it at the end, even after an error.
 
-    Spark takes what is persisted for any table with the same plan, and two scans of one path have the same plan: what a
-    failed run left behind, another one into the same folder would read in place of its own.
+    Spark uses persisted data for any table with the same plan, and two scans of one path have the same plan. Data that
+    a failed run left persisted would be read by the next run into the same folder in place of its own.
     """
     held = table.persist(StorageLevel.DISK_ONLY)
     try:

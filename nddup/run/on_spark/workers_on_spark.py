@@ -1,4 +1,4 @@
-"""The passes over files of a step that works on the driver, made by Spark: their rows are collected."""
+"""Passes over files made by Spark for a step that works on the driver: their rows are collected there."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,28 +15,28 @@ from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.storage.session_files import SessionFiles, files_of
 
 Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
-"""Makes fewer rows of the rows of a consumer, and lets go of what it kept for that."""
+"""Reduces the rows of a consumer; as a context, it frees what it kept for that."""
 
 
 @dataclass(kw_only=True)
 class WorkersOnSpark(Workers):
-    """As `Workers`, but Spark reads the files, from wherever it can, and makes the rows of a consumer."""
+    """As `Workers`, but Spark reads the files, from any storage it can reach, and makes the rows of a consumer."""
 
     spark: SparkSession
     storage: SessionFiles = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start no job yet."""
+        """Find the file system of the session; start no job."""
         super().__post_init__()
         self.storage = files_of(self.spark)
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
-        """The rows that a consumer makes of files; texts that were given are read here.
+        """Return the rows that a consumer makes of files; given texts are read here, without Spark.
 
-        Spark passes over a record longer than its buffer without a word: the bytes that came are compared with the
-        sizes of the files, and where some came short, those are read from their start.
+        Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the
+        files; if bytes of a file are missing, all is read once more, that file from its start.
 
-        Cost: one pass over the files by Spark's tasks, two where files came short. The rows are held by the driver, so
+        Cost: one pass over the files by Spark's tasks, two if bytes were missing. The driver holds the rows, so
         `spark.driver.maxResultSize` bounds them.
         """
         if not isinstance(source, Collection):
@@ -44,7 +44,7 @@ class WorkersOnSpark(Workers):
         return self.scan_narrowed(source, consumer, limits, nullcontext)
 
     def scan_narrowed(self, source: Collection, consumer: Consumer, limits: Limits, narrow: Narrow) -> pa.Table:
-        """As `scan`, of files; only what is left of the rows comes to the driver."""
+        """As `scan`, for files; only the rows left by `narrow` come to the driver."""
         with set_to(self.spark, splitting(self.spark)):
             found, seen = scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
             with narrow(found) as left:
