@@ -1,4 +1,4 @@
-"""The command line: `nddup`, and the same arguments for the scripts in `jobs/`.
+"""The command line: `nddup`, also called by the scripts in `jobs/` with the same arguments.
 
 Exit status: 0 done; 2 wrong usage or configuration; 1 a failure during the work, or a promise that `check` found
 broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
@@ -20,24 +20,24 @@ from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
 
 INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C ended, as shells count it."""
+"""The exit status of a command ended by Ctrl-C, as in shells."""
 
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
     "index": "; the repository is at its last version (`nddup index list`)",
 } | dict.fromkeys(("report", "evaluate", "truth", "against", "mine"), "; any output is incomplete")  # fmt: skip
-"""What Ctrl-C leaves of each command that writes something."""
+"""What Ctrl-C leaves behind, for each command that writes something."""
 
 MEANT = {
     "text": "input.content", "column": "input.content", "field": "input.content", "similarity": "pairs.threshold",
     "jaccard": "pairs.threshold", "threads": "local.processes", "workers": "local.processes",
     "jobs": "local.processes", "ngram": "shingle.length", "num-perm": "sketch.size",
 }  # fmt: skip
-"""Options of other programs, and the setting that does the same here."""
+"""Option names of other programs, and the setting that does the same here."""
 
 COLLECTED_AFTER = 50_000
-"""Objects made until cycles among the young ones are looked for. What the libraries make while they load stays for
-good, and at Python's 700 a tenth of the time of a short command is spent on looking at it."""
+"""New objects between two searches for cycles among young objects. What libraries create while loading is never freed;
+with Python's default of 700 a short command spends a tenth of its time on searching it."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -56,7 +56,7 @@ EPILOG = """examples:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and exit status 2."""
+    """Reports wrong usage in one line, with exit status 2."""
 
     def error(self, message: str) -> NoReturn:
         command = (
@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _hint(message: str) -> str:
-    """How a setting is given, where an unknown option has the name of one; the command that was meant."""
+    """Return a hint: the command that was probably meant, or how to give a setting that was given as an option."""
     command = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
     if command is not None:
         return "".join(f"; did you mean {near}?" for near in difflib.get_close_matches(command[1], COMMANDS, n=1))
@@ -107,18 +107,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
     Args:
-        arguments: of the command line without the program; None: those of this process.
+        arguments: of the command line, without the program's name; None: those of this process.
     """
     options = build_parser().parse_args(arguments)
     gc.set_threshold(COLLECTED_AFTER)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would look through every package for some
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
     try:
         return COMMANDS[options.command].execute(options)
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:
         return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - any other error is one line too
+    except Exception as error:  # noqa: BLE001 - any other error is also one line
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1

@@ -17,7 +17,7 @@ class Command(Protocol):
         """Add the command's parser and its arguments."""
 
     def execute(self, options: argparse.Namespace) -> int:
-        """Run the command and return its exit status. Raises NddupError for what the user can mend."""
+        """Run the command and return its exit status. Raises NddupError for errors that the user can fix."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -34,4 +34,4 @@ COMMANDS: dict[str, Command] = {
     "mine": mine,
     "explain": explain,
 }
-"""By name, in the order of `--help`."""
+"""The commands by name, in the order of `--help`."""

@@ -12,11 +12,11 @@ EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
                 item (--of document), or either (--of any)
   part          something is shared, but less
-  clean         not one shingle is shared, of those that count
-  not testable  too short to say, or too common: its shingles are in more than against.max_document_frequency documents
+  clean         no shingle that counts is shared
+  not testable  too short to tell, or too common: its shingles are in more than against.max_document_frequency documents
 
-Shingles are runs of --length tokens; all are compared, exactly. Where local.memory does not hold B's shingles, B is
-taken in parts, and the result is the same. On Spark, A and B may lie anywhere, and the driver holds B.
+Shingles are runs of --length tokens; all are compared, exactly. If B's shingles do not fit into local.memory, B is
+taken in parts; the result is the same. On Spark, A and B may lie anywhere, and the driver holds B.
 
 examples:
   nddup against crawl/ benchmarks/ --by folder
@@ -35,13 +35,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands, "against", summary="find which items of one collection stand in another", epilog=EPILOG,
-        description="Say of every item of B whether it stands in A: exact containment, with the spans that are shared.",
+        description="For every item of B, say whether it stands in A: exact containment, with the shared spans.",
     )  # fmt: skip
     parser.add_argument("a", metavar="A", help="file or folder: the collection that may hold items")
     parser.add_argument("b", metavar="B", help="file or folder: the items; they are held in memory")
     parser.add_argument(
         "--of", choices=("item", "document", "any"), default="item",
-        help="whose share counts: of the item in a document of A, of the document in the item, either (default item)",
+        help="the share that counts: of an item in a document of A, of a document in an item, or either (default item)",
     )  # fmt: skip
     parser.add_argument(
         "--threshold", type=_share, default="0.8", metavar="T", help="least share of an item found (default 0.8)"
@@ -53,7 +53,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--by",
         choices=("source", "folder"),
         default="source",
-        help="parts of the matrix and the summary (default source)",
+        help="group the matrix and the summary by file or by folder (default source)",
     )
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
@@ -73,7 +73,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _share(text: str) -> Fraction:
-    """Parse a share in (0, 1], exact as written, with at most nine decimals."""
+    """Parse a share in (0, 1], exactly as written; its denominator is at most 10**9.
+
+    Raises:
+        argparse.ArgumentTypeError: if the text is anything else.
+    """
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -84,7 +88,7 @@ def _share(text: str) -> Fraction:
 
 
 def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:  # noqa: ANN401 - a Start, loaded here
-    """The engine on Spark, where it is asked for or needed; None: this machine's."""
+    """Return the engine on Spark, if it is asked for or needed; None for the engine of this machine."""
     from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
 
     if choose_engine_of_paths([options.a, options.b], config, master=options.master).engine == "local":

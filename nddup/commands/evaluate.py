@@ -52,7 +52,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--score", metavar="COLUMN", help="name or number of the score column, or none (default: the third)"
     )
     parser.add_argument(
-        "--rows", type=positive, metavar="N", help="most rows of each list of one-sided pairs (default 1,000,000)"
+        "--rows", type=positive, metavar="N", help="most rows of each list of unmatched pairs (default 1,000,000)"
     )
     add_master(parser)
 

@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the explanation, and draw the curve if asked.
 
     Raises:
-        ConfigError: for options that do not belong together, or a curve that cannot be drawn.
+        ConfigError: for options that do not go together, or if there is no curve to draw.
     """
     asked = {name for name in ("bands", "rows", "support", "size") if getattr(options, name) is not None}
     if asked and asked not in ({"bands", "rows"}, {"support", "size"}):
@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN401 - an Explanation, loaded here
-    """The explanation."""
+    """Return the explanation that the options ask for."""
     from nddup.explaining.capacity import explain_capacity  # noqa: PLC0415
     from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
     from nddup.explaining.effects import explain_settings  # noqa: PLC0415
@@ -106,10 +106,10 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
 
 
 def _worker_memory(given: str) -> int:
-    """Bytes of --memory.
+    """Return the bytes of --memory.
 
     Raises:
-        ConfigError: if it is no size.
+        ConfigError: if it is not a size.
     """
     from nddup.settings.sizes import parse_size  # noqa: PLC0415
 

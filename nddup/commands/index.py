@@ -1,4 +1,4 @@
-"""`nddup index`: a growing repository, and what is asked of it."""
+"""`nddup index`: make a growing repository, add to it, and query it."""
 
 import argparse
 import atexit
@@ -28,18 +28,18 @@ FOUND = 3
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
-        commands, "index", summary="add to a growing repository, and ask it", epilog=EPILOG,
+        commands, "index", summary="add to a growing repository, and query it", epilog=EPILOG,
         description="Keep the near-duplicates of a collection that grows by batches.\nAfter any adds, replacements and"
-        " removals its tables are those of a fresh run over the documents\nthat live.",
+        " removals its tables are those of a fresh run over the\nlive documents.",
     )  # fmt: skip
     actions: argparse._SubParsersAction[Any] = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
     _add_create(actions)
-    one = _action(actions, "add", "add one batch as one version; what lives with the same content changes nothing")
+    one = _action(actions, "add", "add one batch as one version; live documents with the same content stay unchanged")
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
-    one.add_argument("--id-prefix", metavar="P", help="comes before ids that are made up from file and record")
+    one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")
     one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
@@ -47,11 +47,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     one = _action(actions, "tables", "write a version as the folder of a run, for show, report, evaluate and check")
     one.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     one.add_argument("--version", type=positive, metavar="N", help="an earlier version (default: the newest)")
-    _action(actions, "list", "the versions, and what lies in the newest")
+    _action(actions, "list", "list the versions, and the contents of the newest")
     _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if a promise is broken")
     one = _action(actions, "compact", "merge all segments and forget removed documents")
     one.add_argument(
-        "--days", type=float, metavar="D", help="keep files of versions that were the newest in the last D days (7)"
+        "--days",
+        type=float,
+        metavar="D",
+        help="keep files of versions that were the newest in the last D days (default 7)",
     )
 
 
@@ -64,15 +67,15 @@ def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str)
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
-        help="what reads the inputs (default: the setting `engine` of `create`); all else is made in this process",
+        help="what reads the inputs (default: the setting `engine` of `create`); all else is done in this process",
     )  # fmt: skip
 
 
 def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
-    parser = _action(actions, "create", "make an empty repository; recipe, measure, threshold and policy are fixed")
+    parser = _action(actions, "create", "make an empty repository; recipe, measure, threshold and policy stay fixed")
     parser.add_argument(
         "--mode", choices=("rebuild", "frozen"), default="rebuild",
-        help="rebuild: the tables are those of a fresh run; frozen: what is kept stays kept while it lives",
+        help="rebuild: the tables are those of a fresh run; frozen: a kept document stays kept until it is removed",
     )  # fmt: skip
     parser.add_argument(
         "--store", choices=("all", "kept"), default="all",
@@ -92,22 +95,22 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
-    parser = _action(actions, "query", "compare documents with those that live")
+    parser = _action(actions, "query", "compare documents with the live ones of a repository")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     _add_engine(parser)
     parser.add_argument(
         "--also", action="append", default=[], metavar="REPO", help="another repository; may be repeated"
     )
-    parser.add_argument("--bands", metavar="60,70,80", help="lower ends of bands of the score, 100 x resemblance")
-    parser.add_argument("--top", type=positive, metavar="N", help="the N most alike of each")
-    parser.add_argument("--sources", metavar="GLOB", help="only documents whose file fits, such as 'news/*'")
-    parser.add_argument("--versions", metavar="3..7", help="only documents that these versions added")
+    parser.add_argument("--bands", metavar="60,70,80", help="group by score, 100 x resemblance: lower ends of bands")
+    parser.add_argument("--top", type=positive, metavar="N", help="only the N most similar to each document")
+    parser.add_argument("--sources", metavar="GLOB", help="only stored documents whose file matches, such as 'news/*'")
+    parser.add_argument("--versions", metavar="3..7", help="only stored documents that these versions added")
     parser.add_argument("--output", metavar="DIR", help="write the table `matches` to DIR, which must not exist")
     parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND} if anything is found")
 
 
 class Answer(NamedTuple):
-    """What an action prints, its exit status, and a line for standard error."""
+    """The output of an action, its exit status, and a line for standard error."""
 
     text: str
     status: int = 0
@@ -115,13 +118,13 @@ class Answer(NamedTuple):
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Carry the action out."""
+    """Carry out the action."""
     acting: dict[str, Callable[[argparse.Namespace, Steps], Answer]] = {
         "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415 - the line is there before anything loads
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415 - the progress line comes before anything loads
 
         spare_pandas()
         spare_blas()
@@ -132,7 +135,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
-    """The repository; what its workers do is shown as a part of the step DOING."""
+    """Open the repository; the progress of its workers is shown as part of the step `doing`."""
     import nddup.repository  # noqa: PLC0415
 
     steps.begin("open the repository")
@@ -242,7 +245,7 @@ def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
 def _list(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.tell import tell_history  # noqa: PLC0415
 
-    del steps  # it reads a few small files
+    del steps  # it only reads a few small files
     return Answer(tell_history(options.repo))
 
 

@@ -52,10 +52,10 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def assignment(text: str) -> str:
-    """A setting with its value; what it means is looked at later.
+    """Check that an argument is a setting with a value, `a.b=c`; what it means is checked later.
 
     Raises:
-        argparse.ArgumentTypeError: without a value: blanks around the equals sign split it into several arguments.
+        argparse.ArgumentTypeError: if there is no value: blanks around the equals sign split it into several arguments.
     """
     if "=" not in text or text.startswith("="):
         name = text.strip("=") or "pairs.threshold"

@@ -10,7 +10,7 @@ from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.steps import Steps
 
 Make = Callable[..., dict[str, Any]]
-"""Makes a run of inputs, output and settings; its metrics."""
+"""Makes a run from inputs, output and settings, and returns its metrics."""
 
 EPILOG = """files written to DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
@@ -50,8 +50,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     parser.add_argument(
         "--tables", metavar="CATALOG.SCHEMA",
-        help="on Spark: also save the tables in this schema of a catalog, columns with comments; those there are"
-        " replaced with --overwrite or --resume",
+        help="on Spark: also save the tables, with comments, in this schema of a catalog; existing ones are replaced"
+        " only with --overwrite or --resume",
     )  # fmt: skip
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
@@ -96,9 +96,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _look_at_paths(options: argparse.Namespace) -> None:
-    """Refuse an input that is missing and a folder that is taken before anything is loaded.
+    """Refuse a missing input and an occupied output folder before anything is loaded.
 
-    Only what is surely a path of this machine is looked at: a setting may give Spark another default file system.
+    Only paths that are surely on this machine are checked: a setting may give Spark another default file system.
     """
     from nddup.scanning.input_files import missing_input  # noqa: PLC0415
     from nddup.storage.machine import is_local, is_submitted  # noqa: PLC0415
@@ -118,7 +118,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 
 
 def _run(make: Make, options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """The metrics of a run; on Spark where the embedded engine has too little memory."""
+    """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.run.engines import has_java  # noqa: PLC0415
     from nddup.run.progress import say  # noqa: PLC0415
@@ -135,7 +135,7 @@ def _run(make: Make, options: argparse.Namespace, config: Any, how: dict[str, An
 
 
 def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: ANN401
-    """A run in this process and its workers, which load while this process still does."""
+    """Prepare a run in this process; worker processes are started first, to load while this process does."""
     from nddup.local.reading.processes import Processes, is_worth_it  # noqa: PLC0415
     from nddup.settings.derive import processes_of  # noqa: PLC0415
     from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
@@ -150,7 +150,7 @@ def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: AN
 
 
 def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Make:  # noqa: ANN401
-    """A run on Spark: here, or where --master or spark-submit says."""
+    """Prepare a run on Spark: here, or where --master or spark-submit says."""
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415

@@ -25,8 +25,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--borderline",
         type=positive,
         metavar="N",
-        help="print the N pairs that reach the threshold by the least instead; RUN/report/borderline.html has the first"
-        " 20 with both texts side by side",
+        help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html has the first 20 with both"
+        " texts side by side",
     )
     add_master(parser)
 

@@ -19,7 +19,7 @@ sketched once for all thresholds. Runs that are not kept store no texts and make
 
 files written to DIR:
   sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
-                 `reused` names the stages whose tables an earlier combination left, so that `seconds` lacks them
+                 `reused` names the stages taken from an earlier combination; `seconds` does not include their time
   sweep.json     the same, and the metrics of each run
   sweep.png      the results plotted over the first numeric setting that varies, if matplotlib is installed
 
@@ -37,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--grid", required=True, metavar="FILE", help="YAML file of lines `section.key: [value, …]`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     parser.add_argument(
-        "--resume", action="store_true", help="finish a sweep that is there: its rows are not made again"
+        "--resume", action="store_true", help="finish the sweep in DIR; rows that it has are not made again"
     )
     parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
     parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
@@ -50,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("sweep", 2) as steps:
         from nddup.settings.load import load_config  # noqa: PLC0415
 
-        # Runs that are removed need no texts and no report, for nobody opens them.
+        # Runs that are not kept need no texts and no report.
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
         base = load_config(options.config, [*options.assignments, *unseen])
         from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415

@@ -44,7 +44,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Make the list, and print what it holds."""
+    """Make the list, and print a summary of it."""
     with Steps("truth", 6) as steps:
         from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - a Maker and Files, loaded here
-    """What finds the pairs, and the file system of the output: in this process where all is on this machine."""
+    """Return the function that finds the pairs, here or on Spark, and the file system of the output."""
     from functools import partial  # noqa: PLC0415
 
     from nddup.results.opening import is_read_here  # noqa: PLC0415
