@@ -1,8 +1,8 @@
-# Everything docker-compose.yml starts, from the locks: `nddup` is Spark with nddup on it, `airflow` adds the scheduler.
+# The images of docker-compose.yml, from the locks: `nddup` is Spark with nddup on it, `airflow` adds the scheduler.
 FROM python:3.11.13-slim-bookworm AS nddup
 
 ENV PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 LC_ALL=C.UTF-8
-# Java as Debian's stable release has it; procps is what Spark's scripts look for their daemons with.
+# Java of this Debian release; Spark's scripts use procps to look for their daemons.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
@@ -17,7 +17,7 @@ COPY --chown=nddup requirements.lock ./
 RUN /opt/venv/bin/pip install --require-hashes -r requirements.lock
 COPY --chown=nddup pyproject.toml README.md LICENSE ./
 COPY --chown=nddup nddup ./nddup
-# Not copied into the environment: jobs, DAG and package stay together, and kernels are compiled where they lie.
+# Editable, so not copied into the environment: jobs, DAG and package stay together, and kernels beside their sources.
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
     && /opt/venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
 COPY --chown=nddup conf ./conf
@@ -31,7 +31,7 @@ ENV SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
     PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin
 CMD ["nddup", "--help"]
 
-# Airflow's Spark provider brings a pyspark of its own: two environments, and the second one last on the PATH.
+# Airflow's Spark provider brings its own pyspark, so Airflow has an environment of its own, first on the PATH.
 FROM nddup AS airflow
 USER 0
 RUN install -d -o nddup -g nddup /opt/airflow /opt/airflow-venv

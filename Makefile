@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help reference setup setup-run demo package wheel soak test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
-# Packages are installed uncompiled: kept from writing what it compiles, each command would compile all it imports again.
+# Packages are installed uncompiled: if Python could not write bytecode, each command would compile its imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
@@ -13,7 +13,7 @@ DATA ?= ../shared/data/debdocs-dev
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: ## bring .venv up to date with everything that developing needs
+setup: ## bring .venv up to date with everything needed for development
 	@scripts/setup.sh dev
 
 setup-run:
@@ -22,8 +22,8 @@ setup-run:
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
-# Three on two cores: one that waits, for Spark or a command, leaves its core to another.
-# Files in the order of their names: Airflow and the cluster, which take longest, are not left for the end.
+# Three processes on two cores: one that waits for Spark or a command leaves its core to another.
+# Files run in the order of their names, so that Airflow and the cluster, which take longest, do not come last.
 test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
 	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
@@ -45,28 +45,28 @@ spelling: setup
 locks:
 	@! grep -n -e '://' -e '^--' *.lock || { echo "a lock must name no address"; exit 1; }
 
-package: setup ## pack what executors need beside Spark into dist/nddup-deps.tar.gz (docs/operations.md)
+package: setup ## pack what executors need besides Spark into dist/nddup-deps.tar.gz (docs/operations.md)
 	@scripts/package.sh
 
 wheel: setup ## build dist/nddup-….whl, install it into an empty environment and run it there
 	@scripts/wheel.sh
 
-soak: setup ## kill the driver of the main job 50 times at random moments; KILLS=5 makes it fewer
+soak: setup ## kill the driver of the main job 50 times at random moments (KILLS=5: 5 times)
 	@$(WITH_JAVA) $(BIN)/python -m scripts.soak $(or $(KILLS),50)
 
 bench: setup ## measure speed and quality (bench/README.md says what)
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH_ARGS)
 
-reference: setup ## make docs/reference.md anew from the code
+reference: setup ## make docs/reference.md again from the code
 	@$(BIN)/python -m scripts.make_reference
 
-lock: setup ## resolve pyproject.toml anew into requirements.lock and requirements-dev.lock
+lock: setup ## resolve all dependencies again into the three locks
 	@scripts/lock.sh
 	@$(MAKE) --no-print-directory locks
 
-sample: setup ## make samples/debdocs anew from DATA, a folder with docs.parquet and its pairs
+sample: setup ## make samples/debdocs again from DATA, a folder with docs.parquet and its pairs
 	@$(BIN)/python scripts/make_sample.py $(DATA)/docs.parquet $(DATA)/pairs_w5_j070.tsv.gz samples/debdocs
 
-clean: ## remove what was built or computed: out, build, caches (not .venv)
+clean: ## remove everything built or computed: out, build, caches (not .venv)
 	rm -rf out build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find nddup jobs tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

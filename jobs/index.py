@@ -1,4 +1,4 @@
-"""A growing repository. The same as `nddup index`.
+"""Make a growing repository, add to it, and query it. The same as `nddup index`.
 
 spark-submit jobs/index.py add REPO INPUT… [--id-prefix P] [--replace]
 """

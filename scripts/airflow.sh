@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bring build/airflow/venv up to date with airflow-requirements.lock: Airflow in an environment of its own.
+# Bring Airflow's own environment, build/airflow/venv, up to date with airflow-requirements.lock.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

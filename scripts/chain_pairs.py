@@ -1,6 +1,8 @@
-"""What connected components make of a list of pairs: python scripts/chain_pairs.py LIST [NUMBER]. No Spark.
+"""Show which pairs the connected components of a list of pairs would invent. No Spark.
 
-For each of the worst components: its documents, the pairs of the list among them, and the pairs it would invent.
+python scripts/chain_pairs.py LIST [NUMBER]
+
+Prints, for the NUMBER worst components: their documents, the listed pairs among them, and the invented pairs.
 """
 
 import gzip
@@ -15,7 +17,7 @@ from nddup.reading.reference_lists.layouts import guess_layout
 
 
 def main() -> int:
-    """Print the table; the exit status."""
+    """Print the table; return the exit status."""
     path, shown = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5  # noqa: PLR2004
     data = path.read_bytes()
     lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode().splitlines()

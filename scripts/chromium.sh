@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Print the path of a Chromium for the tests of the report. Where there is none, install Debian's, if that can be done
-# without asking for a password.
+# Print the path of a Chromium for the tests of the report. If there is none, install Debian's, if that needs no
+# password.
 set -euo pipefail
 
 find_chromium() { # CHROMIUM, then PATH

@@ -1,4 +1,4 @@
-"""A server of Spark Connect of this installation, on loopback and a free port: for tests, not for work.
+"""A Spark Connect server of this installation, on loopback and a free port: for tests, not for production.
 
 python scripts/connect_server.py FOLDER        a server with two tasks at a time until Ctrl-C; prints its address
 """
@@ -21,7 +21,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @dataclass
 class ConnectServer:
-    """A server and what it runs in, two tasks at a time.
+    """A Spark Connect server in a process of its own, with two tasks at a time.
 
     Attributes:
         folder: for its log.
@@ -36,7 +36,7 @@ class ConnectServer:
         """Start it, and wait until it answers.
 
         Raises:
-            ClusterError: with the end of its log, if that takes over three minutes.
+            ClusterError: with the end of its log, if it exits or does not answer within three minutes.
         """
         port = free_port()
         self.url = f"sc://{HOST}:{port}"
@@ -60,7 +60,7 @@ class ConnectServer:
             "spark-internal",
         ]
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._log.open("wb") as log:  # its workers load this checkout
+        with self._log.open("wb") as log:  # its workers import this checkout
             self._process = subprocess.Popen(
                 command, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=self.folder, stdout=log, stderr=log
             )

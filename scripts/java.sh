@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Print the home of a Java that Spark can use: 17 or newer, with the module jdk.incubator.vector.
-# Where there is none, install Debian's, if that can be done without asking for a password.
+# If there is none, install Debian's, if that needs no password.
 set -euo pipefail
 
 readonly OLDEST=17
 
-usable() { # HOME -> status 0 when its java can run Spark
+usable() { # HOME -> status 0 if its java can run Spark
     [ -x "$1/bin/java" ] || return 1
     local version
     version=$("$1/bin/java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
     [ -n "$version" ] && [ "$version" -ge "$OLDEST" ] || return 1
-    # Not `| grep -q`: it closes the pipe early, and pipefail would call that a failure.
+    # Not `| grep -q`: it closes the pipe early, which pipefail would count as a failure.
     [[ "$("$1/bin/java" --list-modules 2>/dev/null)" == *jdk.incubator.vector* ]]
 }
 
@@ -36,7 +36,7 @@ find_java() { # print the first usable home: JAVA_HOME, then PATH, then /usr/lib
     return 1
 }
 
-install_java() { # Debian's packages; 21 where a newer Debian no longer has 17
+install_java() { # Debian's packages; 21 if a newer Debian no longer has 17
     local as_root=()
     command -v apt-get >/dev/null || return 1
     if [ "$(id -u)" -ne 0 ]; then

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Make the locks anew from pyproject.toml and airflow-requirements.in: hashes, and no address of any registry.
+# Make the locks again from pyproject.toml and airflow-requirements.in: with hashes, and without registry addresses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Packages of an extra that others would be taken too new for.
+# Upper bounds that an extra needs: without them the first lock, made without extras, would take newer versions.
 bounds=$(mktemp)
 trap 'rm -f "$bounds"' EXIT
-echo 'python-dateutil<3' >"$bounds" # botocore, of s3; pandas takes any
+echo 'python-dateutil<3' >"$bounds" # for botocore, of the extra s3; pandas takes any
 
 compile() {
     .venv/bin/python -m piptools compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \

@@ -1,4 +1,4 @@
-"""Write docs/reference.md from the code: commands, settings, tables. `--check` says whether it is up to date."""
+"""Write docs/reference.md from the code: commands, settings, tables. `--check` only checks that it is up to date."""
 
 import argparse
 import inspect
@@ -25,16 +25,16 @@ TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
 HEAD = """# Reference
 
-Made from the code by `make reference`; a test compares. Words: [glossary](glossary.md). Why:
+`make reference` makes this page from the code; a test compares the two. Terms: [glossary](glossary.md). Reasons:
 [explanation](explanation.md).
 
-Exit status of every command: 0 done; 2 wrong use or configuration, in one line; 1 a failure at work, or a promise that
-`check` found broken.
+Exit status of every command: 0 done; 2 wrong usage or configuration, told in one line; 1 a failure during the work, or
+a promise that `check` found broken.
 """
 
 
 def main() -> int:
-    """Write the page, or compare it; the exit status."""
+    """Write the page, or compare it; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only")
     text = make_reference()
@@ -48,25 +48,26 @@ def main() -> int:
 
 
 def make_reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [HEAD, "## Commands\n", *_commands(), "## Settings\n", SETTINGS_HEAD, *_settings(), "## Tables\n"]
     parts += [*_tables(), "## Python\n", PYTHON_HEAD, _python()]
     return "\n".join([*parts, "## evaluation.json\n", f"```\n{EVALUATION.rstrip()}\n```\n"])
 
 
-SETTINGS_HEAD = """In a YAML file (`--config`) as `section:` and `key: value`, only what differs; on the command line as
-`--set section.key=value`, which wins. `spark.…` goes to the Spark session unchanged, under Spark's own names.
+SETTINGS_HEAD = """In a YAML file (`--config`), give only the settings that differ, as `section:` and `key: value`.
+`--set section.key=value` on the command line takes precedence. `spark.…` goes to the Spark session unchanged, under
+Spark's own names.
 """
 
 
-PYTHON_HEAD = """`nddup.open(path)` opens the folder of a finished run of this machine, `nddup.find_duplicates(table)`
-makes a run of a table; both give a `Run`. How to use it: [ask a run](howto/ask-a-run.md). Full texts:
+PYTHON_HEAD = """`nddup.open(path)` opens the folder of a finished run on this machine; `nddup.find_duplicates(table)`
+makes a run from a table. Both return a `Run`. How to use it: [ask a run](howto/ask-a-run.md). Full descriptions:
 `help(nddup.open)`.
 """
 
 
 def _python() -> str:
-    """The functions of the package and what a run answers."""
+    """Return the table of the package's functions and of the methods and properties of a run."""
     functions = [(f"nddup.{name}", getattr(nddup, name)) for name in nddup.__all__]
     methods = [(f"run.{name}", value) for name, value in vars(Run).items() if not name.startswith("_")]
     rows = [
@@ -79,7 +80,7 @@ def _python() -> str:
 
 
 def _arguments_of(function: Callable[..., Any]) -> str:
-    """The names of the arguments, without `self`."""
+    """Return the names of the arguments, without `self`, in parentheses."""
     return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
 
 

@@ -5,8 +5,8 @@
 `docs.parquet` holds one page a row: doc_id, family, lang, url, n_bytes, n_tokens, html (raw bytes). The pairs
 file holds every pair of pages of at least 50 tokens whose exact resemblance is 0.7 or more. Families, that is
 connected components of those pairs, are taken whole, so a page's near-duplicates come with it. Shorter pages
-are in no pair; their twins in the other version, which have the same key, come with them. The same input
-gives the same files.
+are in no pair; their twins in the other package version, which have the same key, come with them. The same
+input gives the same files.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SHORT = 50  # tokens; shorter pages are not in the pairs file
 
 @dataclass(frozen=True)
 class Part:
-    """Families to take: of these sources, of so many pages, until the budget of raw bytes is used up."""
+    """Families to take: from these sources, with `sizes` pages, until the budget of raw bytes is used up."""
 
     sources: tuple[str, ...]
     sizes: tuple[int, int]
@@ -57,7 +57,7 @@ LANGUAGE_BUDGET = 26_000  # Apache httpd pages without near-duplicates, smallest
 
 
 def components(documents: pd.DataFrame, pairs: pd.DataFrame) -> np.ndarray:
-    """Return the family of each document, a number: the connected component of the pairs it lies in."""
+    """Return the number of each document's family, its connected component in the graph of the pairs."""
     position = pd.Series(np.arange(len(documents)), index=documents["doc_id"])
     rows, columns = position.loc[pairs["id_a"]].to_numpy(), position.loc[pairs["id_b"]].to_numpy()
     edges = coo_matrix((np.ones(len(pairs)), (rows, columns)), shape=(len(documents), len(documents)))
@@ -79,7 +79,7 @@ def choose(documents: pd.DataFrame) -> pd.DataFrame:
         largest=("n_bytes", "max"),
         short=("n_tokens", lambda tokens: tokens.max() < SHORT),
     )
-    # By key, so that families with the same key, which no pair joins, follow each other.
+    # Sort by key, so that families with the same key, which no pair joins, are adjacent.
     families["order"] = families["key"].map(shuffled)
     families = families.sort_values("order")
     chosen: set[int] = set()
@@ -116,7 +116,7 @@ def collection(pages: Iterable[tuple[int, str, bytes]]) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file, compressed without time stamp or name where its name ends in .gz."""
+    """Write a file; if its name ends in .gz, compress it, without a time stamp or name inside."""
     if path.suffix == ".gz":
         data = gzip.compress(data, compresslevel=9, mtime=0)
     path.write_bytes(data)

@@ -1,9 +1,9 @@
-"""Write `nddup/sketching/word_table.txt`: which characters are words, which stand alone, what is lower case.
+"""Write `nddup/sketching/word_table.txt`: which characters form words, which are tokens alone, and lower case.
 
     python scripts/make_word_table.py
 
-Run it once for a version of Unicode: it takes the version of the Python that runs it. Another version makes
-other tokens, so other sketches: `SKETCH_FORMAT` in `nddup/sketching/sketch_format.py` goes up with it.
+Run it once for each version of Unicode; it uses that of the Python that runs it. Another version makes other
+tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/sketch_format.py` with it.
 """
 
 import sys
@@ -42,12 +42,12 @@ FINAL_SIGMA, SIGMA = 0x3C2, 0x3C3
 
 
 def is_word(code: int) -> bool:
-    r"""Say whether the character is in `\w`, as Python's `re` defines it."""
+    r"""Return whether the character is in `\w`, as Python's `re` defines it."""
     return chr(code).isalnum() or chr(code) == "_"
 
 
 def is_alone(code: int) -> bool:
-    """Say whether the character is a token by itself."""
+    """Return whether the character is a token by itself."""
     if not is_word(code):
         return False
     name = unicodedata.name(chr(code), "")
@@ -55,7 +55,7 @@ def is_alone(code: int) -> bool:
 
 
 def lower(code: int) -> int:
-    """Give the lower case, if it is one character; both small sigmas are one."""
+    """Return the lower case of a character if that is one character, else itself; final sigma becomes sigma."""
     small = chr(code).lower()
     if code == FINAL_SIGMA:
         return SIGMA
@@ -63,19 +63,19 @@ def lower(code: int) -> int:
 
 
 def runs(member: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
-    """Give the first and last code point of each maximal run of members."""
+    """Yield the first and last code point of each maximal run of members."""
     edges = [code for code in range(sys.maxunicode + 2) if wanted(member, code) != wanted(member, code - 1)]
     for first, end in list(pairwise(edges))[::2]:
         yield first, end - 1
 
 
 def wanted(member: Callable[[int], bool], code: int) -> bool:
-    """Ask `member`, with nothing outside Unicode."""
+    """Return whether `member` holds; False outside Unicode."""
     return 0 <= code <= sys.maxunicode and member(code)
 
 
 def lower_runs() -> Iterator[tuple[int, int, int, int]]:
-    """Give (first, last, step, shift): progressions of capitals at one distance from their lower case."""
+    """Yield (first, last, step, shift): progressions of capitals at the same distance from their lower case."""
     shifts = {code: lower(code) - code for code in range(sys.maxunicode + 1) if is_word(code) and lower(code) != code}
     while shifts:
         first, shift = next(iter(shifts.items()))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def skipped(report: Path) -> tuple[int, list[str]]:
-    """Return how many tests a JUnit report has, and a line for each skipped one (not expected failures)."""
+    """Return the number of tests in a JUnit report, and a line for each skipped one (expected failures excepted)."""
     cases = list(ET.parse(report).getroot().iter("testcase"))  # noqa: S314 (pytest wrote it a moment ago)
     lines = []
     for case in cases:
@@ -19,7 +19,7 @@ def skipped(report: Path) -> tuple[int, list[str]]:
 
 
 def main() -> int:
-    """Print what was skipped; return the exit status."""
+    """Print the skipped tests; return the exit status."""
     report = Path(sys.argv[1])
     if not report.is_file():
         print(f"no test report {report}: the tests did not run")

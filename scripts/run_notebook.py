@@ -1,7 +1,7 @@
-"""Run a notebook and keep its outputs in it: `python -m scripts.run_notebook docs/notebooks/first-look.ipynb`.
+"""Run a notebook and store its outputs in it: `python -m scripts.run_notebook docs/notebooks/first-look.ipynb`.
 
-Cells run one after another in this process, as plain Python: what they print, the value of a last expression and the
-figures of matplotlib become their outputs. A kernel, and the libraries that it needs, would add nothing to that.
+Cells run one after another in this process, as plain Python: printed text, the value of a last expression and
+matplotlib figures become their outputs. A kernel, and the libraries that it needs, would add nothing to that.
 """
 
 import ast
@@ -20,14 +20,14 @@ Output = dict[str, Any]
 
 
 def run_cells(notebook: Notebook, folder: Path) -> Iterator[tuple[str, list[Output]]]:
-    """The outputs of each code cell: (id of the cell, outputs as the notebook format has them).
+    """Run the code cells; yield for each (id of the cell, outputs in the notebook format).
 
     Args:
         notebook: of format 4.5.
-        folder: the current folder of the cells.
+        folder: the working directory of the cells.
 
     Raises:
-        Exception: what a cell raises; the cells after it are not run.
+        Exception: raised by a cell; later cells are not run.
     """
     os.environ["MPLBACKEND"] = "agg"
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -40,7 +40,7 @@ def run_cells(notebook: Notebook, folder: Path) -> Iterator[tuple[str, list[Outp
 
 
 def _run(source: str, name: str, names: dict[str, Any], count: int) -> list[Output]:
-    """Run one cell, and collect what it prints, its last value and its figures."""
+    """Run one cell; return its printed text, the value of its last expression and its figures."""
     tree = ast.parse(source, filename=name)
     is_shown = bool(tree.body) and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";")
     last = tree.body.pop() if is_shown else None
@@ -73,7 +73,7 @@ def _shown(value: Any) -> Mapping[str, str]:  # noqa: ANN401 - whatever a cell e
 
 
 def _figures() -> Iterator[str]:
-    """The figures that are open, as PNG in base64; they are closed."""
+    """Yield the open figures as PNG in base64, then close them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return
@@ -85,7 +85,7 @@ def _figures() -> Iterator[str]:
 
 
 def main() -> None:
-    """Run each notebook that is named in its folder, and write it with its outputs."""
+    """Run each notebook named on the command line, in its own folder, and write it with its outputs."""
     for name in sys.argv[1:]:
         path = Path(name).resolve()
         notebook: Notebook = json.loads(path.read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bring .venv up to date: setup.sh run | dev. Does nothing when it is already.
+# Bring .venv up to date: setup.sh run | dev. Does nothing if it already is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,10 +14,10 @@ dev) lock=requirements-dev.lock ;;
 *) fail "usage: scripts/setup.sh run|dev" ;;
 esac
 
-# The stamp holds what was installed: the lock, and the description of the package itself.
+# The stamp names what was installed, by a hash of the lock and pyproject.toml.
 stamp=.venv/.installed
 wanted="$1 $(cat "$lock" pyproject.toml | sha256sum | cut -c 1-64)"
-whole="dev $(cat requirements-dev.lock pyproject.toml | sha256sum | cut -c 1-64)" # has all that run needs
+whole="dev $(cat requirements-dev.lock pyproject.toml | sha256sum | cut -c 1-64)" # includes all that `run` needs
 if [ -e "$stamp" ] && .venv/bin/python -c '' 2>/dev/null && grep -qxF -e "$wanted" -e "$whole" "$stamp"; then
     exit 0
 fi
@@ -37,7 +37,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     rm -rf .venv
     "$python" -m venv .venv
 fi
-# One development package, pyfim, comes as C source.
+# One development package, pyfim, is distributed as C source.
 header=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h
 if [ "$1" = dev ] && ! { command -v cc >/dev/null && [ -e "$header" ]; }; then
     echo "A C compiler and Python's headers not found: installing them with apt-get"
@@ -51,19 +51,20 @@ fi
 rm -f "$stamp"
 echo "Installing $lock into .venv (the first time some minutes: Spark alone is 490 MB)"
 
-install() { # LOG ARGUMENT...: quiet; on failure the end of pip's own words, without addresses
+install() { # LOG ARGUMENT...: quiet; on failure print the end of pip's log, without addresses
     local log=$1
     shift
-    # Python compiles what it imports, and only that.
+    # --no-compile: Python compiles modules when they are imported.
     if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps "$@" >"$log" 2>&1; then
         grep -v '^WARNING' "$log" | tail -n 8 | sed -E 's#[A-Za-z+]+://[^[:space:]]+#(address)#g' >&2
         fail "Installing failed; the whole log is $log."
     fi
 }
-# The pip that comes with Python reads the pages of an index at half the speed of the one that is locked.
+# First the locked pip: the one that comes with Python reads the pages of an index at half its speed.
 awk '/^[^ ]/ { is_pip = /^pip==/ } is_pip' requirements-dev.lock >.venv/pip.lock
 install .venv/pip.log --require-hashes -r .venv/pip.lock
-# Spark comes as source, which keeps one core busy for as long as everything else keeps the other. A lock is complete.
+# Spark comes as source: building it keeps one core busy while everything else installs on the other. The lock is
+# complete, so the order does not matter.
 awk '/^[^ ]/ { is_spark = /^pyspark==/ } { print > (is_spark ? ".venv/spark.lock" : ".venv/other.lock") }' "$lock"
 install .venv/pip-spark.log --require-hashes -r .venv/spark.lock &
 spark=$!

@@ -1,10 +1,10 @@
-"""Soak: the main job on the sample, its driver killed with SIGKILL at random moments and resumed, over and over.
+"""Soak test: run the main job on the sample, over and over, killing its driver with SIGKILL at random moments.
 
     make soak [KILLS=50]
 
-An attempt is killed after a random part of the time that an undisturbed run takes, or ends by itself; then the result
-is compared with the undisturbed one and the next run begins. Ends with status 1 where a run ends wrong, where a folder
-with the marker is no equal result, or where an attempt that was not killed fails.
+Each attempt resumes the run and is killed after a random part of the time of an undisturbed run, unless it ends before.
+When a run is finished, its result is compared with the undisturbed one, and the next run begins. Exits with status 1 if
+a folder with the marker holds a different result, or an attempt that was not killed fails or leaves no result.
 """
 
 import json
@@ -28,16 +28,16 @@ UNMEASURED = {"seconds", "shuffle_bytes", "resumed"}
 
 
 class WrongResultError(Exception):
-    """A run ended with another result than an undisturbed one, or not at all."""
+    """The result of a run differs from the undisturbed one or is missing, or an attempt failed by itself."""
 
 
 def soak(kills: int, folder: Path, seed: int) -> None:
-    """Kill so many attempts; every run that ends is compared.
+    """Kill `kills` attempts, and compare the result of every run that finishes.
 
     Raises:
-        WrongResultError: where one ends wrong.
+        WrongResultError: if a result differs or is missing, or an attempt fails by itself.
     """
-    chance = random.Random(seed)  # noqa: S311 - moments, not secrets
+    chance = random.Random(seed)  # noqa: S311 - for moments, not for secrets
     started = time.monotonic()
     attempt(folder / "undisturbed", folder / "log", after=None)
     whole = time.monotonic() - started
@@ -65,7 +65,7 @@ def soak(kills: int, folder: Path, seed: int) -> None:
 
 
 def attempt(output: Path, log: Path, *, after: float | None) -> bool:
-    """Begin or resume the run; whether it was killed. Seconds `after` which the driver and all below it are killed.
+    """Begin or resume the run, and kill the driver with its children `after` so many seconds; return whether killed.
 
     Raises:
         WrongResultError: with the end of its log, if it failed by itself.
@@ -92,7 +92,7 @@ def attempt(output: Path, log: Path, *, after: float | None) -> bool:
 
 
 def result(output: Path) -> dict[str, Any]:
-    """Tables as sorted rows, the text beside them, and what was counted."""
+    """Return the tables as sorted rows, `duplicates.txt`, and the metrics without time and other measures."""
     tables: dict[str, Any] = {name: sorted(map(repr, pq.read_table(output / name).to_pylist())) for name in TABLES}
     counted = _counts(json.loads((output / "metrics.json").read_text()))
     return tables | {"duplicates": (output / "duplicates.txt").read_text(), "metrics": counted}

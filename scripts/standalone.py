@@ -1,4 +1,4 @@
-"""A Spark standalone cluster of this installation, on loopback and free ports: for tests, not for work.
+"""A Spark standalone cluster of this installation, on loopback and free ports: for tests, not for production.
 
 python scripts/standalone.py FOLDER        a master and two workers until Ctrl-C; prints the URL
 """
@@ -30,7 +30,7 @@ QUIET = ROOT / "nddup" / "run" / "log4j2.properties"
 HOST = "127.0.0.1"
 START_SECONDS, END_SECONDS = 180, 20
 BESIDE_HEAP_MB = 640
-"""What Spark reserves for an executor beside its heap: at least 384 MB, and the part of it that Python may take."""
+"""MB that an executor needs beside its heap: at least 384, and the share that Python may take."""
 
 
 class ClusterError(RuntimeError):
@@ -38,7 +38,7 @@ class ClusterError(RuntimeError):
 
 
 def environment() -> dict[str, str]:
-    """What every process of the cluster gets: this Python, this Spark, loopback; nothing of an outer Spark."""
+    """Return the environment of every process of the cluster: this Python, this Spark, loopback; no outer Spark."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
     python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     spark = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"}
@@ -46,9 +46,9 @@ def environment() -> dict[str, str]:
 
 
 def for_java() -> str:
-    """The options of a Java machine that ends soon: compiled once, and Spark's classes mapped where an archive fits.
+    """Return the options of a short-lived JVM: code is compiled once, and Spark's classes mapped if an archive fits.
 
-    The archive is that of nddup's own sessions; none is made here. It fits where Spark finds no folder of settings,
+    The archive is that of nddup's own sessions; none is made here. It fits if Spark finds no folder of settings,
     which would come first on the class path.
     """
     mapping = [option for option in archiving(find_java(), {}, "") if "ArchiveClassesAtExit" not in option]
@@ -56,7 +56,7 @@ def for_java() -> str:
 
 
 def free_port() -> int:
-    """A port that nothing listens on now."""
+    """Return a port that nothing listens on at the moment."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])
@@ -68,7 +68,7 @@ class Cluster:
 
     Attributes:
         folder: for logs, work and local directories.
-        workers: how many.
+        workers: their number.
         memory: MB that a worker gives to executors.
     """
 
@@ -82,10 +82,10 @@ class Cluster:
     _daemons: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        """Start all, and wait until the master knows every worker.
+        """Start all processes, and wait until the master knows every worker.
 
         Raises:
-            ClusterError: with the end of a log, if that takes over three minutes.
+            ClusterError: with the ends of the logs, if a process exits or this takes over three minutes.
         """
         self._port, self._ui = free_port(), free_port()
         self.url = f"spark://{HOST}:{self._port}"
@@ -103,11 +103,11 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End every process that was started here, and theirs."""
+        """End every process that was started here, and its descendants."""
         self._end()
 
     def add_worker(self, name: str) -> None:
-        """Start one worker more."""
+        """Start one more worker."""
         options = ["--host", HOST, "--port", str(free_port()), "--webui-port", str(free_port()), "--cores", "1"]
         options += ["--memory", f"{self.memory}m", "--work-dir", str(self.folder / "work" / name), self.url]
         local = {"SPARK_LOCAL_DIRS": str(self.folder / "local" / name)}
@@ -120,8 +120,8 @@ class Cluster:
 
         Args:
             arguments: the script and its own arguments.
-            conf: Spark's settings beside those of the cluster.
-            extra: environment of the driver beside the usual.
+            conf: further Spark settings, which take precedence.
+            extra: further environment variables of the driver.
         """
         settings = {
             "spark.driver.host": HOST,
@@ -143,21 +143,21 @@ class Cluster:
             )
 
     def log(self) -> str:
-        """What the last spark-submit said."""
+        """Return the output of the last spark-submit."""
         return (self.folder / "submit.log").read_text(errors="replace")
 
     def executors(self) -> list[int]:
-        """Process ids of the executors that run."""
+        """Return the process ids of the running executors."""
         return [pid for daemon in self._daemons for pid in children(daemon.pid) if _is_executor(pid)]
 
     def kill_executor(self) -> int:
-        """SIGKILL to one executor; its process id."""
+        """Kill one executor with SIGKILL; return its process id."""
         pid = self.executors()[0]
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def kill_worker(self) -> int:
-        """SIGKILL to a worker and to the executors under it, as when its machine goes; its process id."""
+        """Kill a worker and its executors with SIGKILL, as if its machine were lost; return the worker's id."""
         daemon = self._daemons.pop()
         for pid in [daemon.pid, *descendants(daemon.pid)]:
             with suppress(ProcessLookupError):
@@ -166,7 +166,7 @@ class Cluster:
         return daemon.pid
 
     def alive(self) -> int:
-        """How many workers the master knows."""
+        """Return how many live workers the master knows."""
         with suppress(OSError, ValueError), urlopen(f"http://{HOST}:{self._ui}/json/", timeout=5) as page:
             state: dict[str, Any] = json.load(page)
             return int(state["aliveworkers"])
@@ -202,7 +202,7 @@ class Cluster:
             time.sleep(0.3)
 
     def _end(self) -> None:
-        """Workers first: they end their executors. What stays is killed."""
+        """End the workers first: they end their executors. Kill what remains."""
         started = [process for process in [*self._daemons, self._master] if process is not None]
         below = [pid for process in started for pid in descendants(process.pid)]
         for process in started:
@@ -219,7 +219,7 @@ class Cluster:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process started, and that run."""
+    """Return the running child processes of a process."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -230,7 +230,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below a process."""
+    """Return all running descendants of a process."""
     found = children(pid)
     for child in found:
         found += children(child)

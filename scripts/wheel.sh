@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the wheel, install it with its dependencies into an empty environment, and find the near-duplicates of the sample.
+# Build the wheel, install it with its dependencies into an empty environment, and run it on the sample.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8
@@ -10,14 +10,14 @@ mkdir -p "$work" dist
 .venv/bin/python -m pip wheel -qq --disable-pip-version-check --no-input --no-deps --wheel-dir dist .
 wheel=$(ls dist/nddup-*.whl)
 
-# From another folder, so that nothing of this one is imported; the versions are those of the lock.
+# An environment in another folder, so that nothing is imported from here; versions as in the lock.
 .venv/bin/python -m venv --without-pip "$work/env"
 pip=(.venv/bin/python -m pip --python "$work/env/bin/python" --disable-pip-version-check)
 sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' requirements.lock >"$work/constraints.txt"
 "${pip[@]}" install -qq --no-input --no-compile --constraint "$work/constraints.txt" "$wheel"
 "${pip[@]}" check
 
-# Kernels that are compiled in this folder are taken along, with the times of the sources by which numba knows them.
+# Copy the kernels compiled in this folder, and set the times of the sources, by which numba recognises them.
 site=$PWD/$(echo "$work"/env/lib/python*/site-packages/nddup)
 (cd nddup && find . -name '*.nb[ic]' -print0 | tar --null -T - -cf - | tar -C "$site" -xf -)
 (cd nddup && find . -name '*.py' -exec touch -r {} "$site/{}" \;)

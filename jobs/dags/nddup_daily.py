@@ -1,13 +1,12 @@
-"""A batch a day: find its near-duplicates, prove the result, and stop the day where it is not good enough.
+"""A batch a day: find its near-duplicates, prove the result, and fail the day if it is not good enough.
 
     INPUT/DATE  --dedup-->  OUTPUT/DATE  --quality-->  success, or a failed run
                                          --repository-->  REPO, one version a day, if NDDUP_INDEX names one
 
-All tasks may be repeated at any time. `dedup` resumes: it begins, finishes what an earlier try left, or finds the
-result of the same batch and does nothing. `quality` reads only. `repository` adds what is not there yet: a document
-that lives with the same content changes nothing, and a writer that was killed left nothing that counts. Where another
-writer committed meanwhile it fails in one line, and its next try goes through. docs/operations.md says how to connect
-it.
+All tasks may be repeated at any time. `dedup` resumes: it begins a run, finishes what an earlier try left, or finds the
+result of the same batch and does nothing. `quality` only reads. `repository` adds only new documents: a live document
+with the same content stays as it is, and a writer that was killed left no version behind. If another writer committed
+meanwhile, it fails with one line, and its next try succeeds. docs/operations.md says how to connect it.
 
 Neither pyspark nor nddup is imported here: the scheduler needs only Airflow and its Spark provider.
 """
@@ -20,17 +19,17 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, Param
 
 HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
-INDEX = os.environ.get("NDDUP_INDEX")  # a repository, in a folder that the driver sees or s3://…; none: no third task
+INDEX = os.environ.get("NDDUP_INDEX")  # a repository: a folder that the driver sees, or s3://…; None: no third task
 CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
 
-# What spark-submit is started with. Without these it would take the Spark and Python of Airflow's own environment.
+# The environment of spark-submit. Without these it would use the Spark and Python of Airflow's own environment.
 SUBMITTING = {
     name: os.environ[name]
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP", "JAVA_HOME")
     if name in os.environ
 }
 
-# The day before the run, unless a date is given: a daily run starts when the day it is about has ended.
+# The day before the run, unless a date is given: a daily run starts after the end of the day whose batch it processes.
 DATE = "{{ params.date or macros.ds_add((dag_run.logical_date or dag_run.run_after) | ds, -1) }}"
 INPUT, OUTPUT = f"{{{{ params.input }}}}/{DATE}", f"{{{{ params.output }}}}/{DATE}"
 
@@ -39,7 +38,7 @@ with DAG(
     description="Near-duplicates of each day's documents",
     doc_md=__doc__,
     schedule="@daily",
-    start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - Airflow reads it in its own time zone
+    start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - Airflow applies its own time zone
     catchup=False,
     max_active_runs=1,
     params={
@@ -89,7 +88,7 @@ with DAG(
         name="nddup check " + DATE,
         application=f"{HOME}/jobs/check.py",
         application_args=[OUTPUT, "--max-rejects", "{{ params.max_rejects }}"],
-        retries=0,  # what is wrong with a result stays wrong
+        retries=0,  # another try would not change the result
     )
     dedup >> quality
 
@@ -98,7 +97,7 @@ with DAG(
             task_id="repository",
             name="nddup index " + DATE,
             application=f"{HOME}/jobs/index.py",
-            # A made-up id is unique with the date before it; no --replace, so that an old day again takes nothing back.
+            # The date makes generated ids unique. No --replace: repeating an old day must not undo later changes.
             application_args=["add", INDEX, INPUT, "--id-prefix", DATE + "/"],
             retries=2,
         )
