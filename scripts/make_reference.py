@@ -42,7 +42,7 @@ def main() -> int:
         TARGET.write_text(text, encoding="utf-8")
         return 0
     if TARGET.read_text(encoding="utf-8") != text:
-        print("docs/reference.md is not what the code says: run make reference")
+        print("docs/reference.md is out of date: run make reference")
         return 1
     return 0
 

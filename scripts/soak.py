@@ -61,7 +61,7 @@ def soak(kills: int, folder: Path, seed: int) -> None:
     attempt(output, folder / "log", after=None)
     if result(output) != expected:
         raise WrongResultError(f"the last result differs: see {output}")
-    print(f"{kills} kills, {ended + 1} results equal to the undisturbed one; {early} were killed behind the marker")
+    print(f"{kills} kills, {ended + 1} results equal to the undisturbed one; {early} killed after the marker")
 
 
 def attempt(output: Path, log: Path, *, after: float | None) -> bool:

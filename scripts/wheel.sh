@@ -32,4 +32,4 @@ import nddup
 run = nddup.open('run')
 assert run.sql('SELECT count(*) AS n FROM documents').to_pylist() == [{'n': 580}], run
 assert '/build/wheel/env/' in nddup.__file__, nddup.__file__"
-echo "$wheel: installed into an empty environment, and right"
+echo "$wheel: installed into an empty environment and tested"

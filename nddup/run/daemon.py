@@ -5,8 +5,8 @@ daemon, so this cost is paid once there, not in each worker. Workers collect gar
 loaded objects, none of which is garbage, took a tenth of a second each time, so they are frozen. Spark starts this
 module instead of its own daemon if `spark.python.daemon.module` names it; jobs also run without it.
 
-All Python tasks of the application run in these workers, other people's too. So an error while loading must not reach
-them: the kernels are loaded within `preload`, and a worker that lacks something loads it itself.
+All Python tasks of the application run in these workers, not only ours. So an error while loading must not reach them:
+the kernels are loaded within `preload`, and a worker that lacks something loads it itself.
 """
 
 import ctypes

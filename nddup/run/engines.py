@@ -88,7 +88,7 @@ def estimate_memory(inputs: Sequence[str]) -> int:
     while waiting:
         path = waiting.pop()
         if os.path.isdir(path):  # noqa: PTH112 - thousands of files, so `os` for speed
-            with suppress(PermissionError):  # reading the inputs says so
+            with suppress(PermissionError):  # reported when the inputs are read
                 waiting += [entry.path for entry in os.scandir(path)]
         elif os.path.exists(path):  # noqa: PTH110
             suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122
@@ -97,7 +97,7 @@ def estimate_memory(inputs: Sequence[str]) -> int:
 
 
 def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> str | None:
-    """Return why only Spark can do what is asked; None if it need not be Spark."""
+    """Return why only Spark can do what is asked; None if the embedded engine can."""
     if is_submitted():
         return "spark-submit started it"
     if master is not None:

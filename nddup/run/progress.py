@@ -31,7 +31,7 @@ DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | t
     "frequent": "list frequent sets of small components",
     "kept": "read the kept documents again and write them",
 }
-"""What each stage, table, or step without a table of its own does; tables describe themselves in `tables`."""
+"""The description of each stage, table, and step without a table; those of tables are their own (`Table.doing`)."""
 
 COMPILING = "compiling the kernels: about a minute, once for an installation"
 

@@ -168,7 +168,7 @@ def settings_for(given: Mapping[str, str]) -> dict[str, str]:
 def workers_find_us() -> bool:
     """Return whether a Python worker of a local session can load this package. Cost: one start of that Python.
 
-    If the daemon cannot be loaded, every Python task of the application fails, other people's too, and Spark starts no
+    If the daemon cannot be loaded, every Python task of the application fails, not only ours, and Spark starts no
     other daemon. Workers see PYTHONPATH, the folder Spark was started in, and installed packages. They do not see what
     a program added to its own `sys.path`, nor `--py-files`, which reach a worker only after it is forked. For other
     machines this cannot be checked from here: their spark-defaults.conf may set `spark.python.daemon.module`.

@@ -1,4 +1,4 @@
-"""Checks before the inputs are written again: `output.kept` or `output.tagged` is `as-input`."""
+"""Checks before the inputs are written again, as the value `as-input` of `output.kept` or `output.tagged` asks."""
 
 from nddup.errors import ConfigError
 from nddup.rewriting.rewrite_file import UNTAGGED

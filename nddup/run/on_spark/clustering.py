@@ -186,7 +186,7 @@ def _list_frequent(transactions: DataFrame) -> list[DataFrame]:
 
 
 def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
-    """Return SETS of components spread over tasks: all sets; if a share exceeds its budget a cover, else by leaders."""
+    """Return SETS of components spread over tasks: all sets; past a share's budget a cover; past that, by leaders."""
     how: dict[str, Any] = {"threshold": job.threshold, "budget": mining.budget}
     partitions = max(mining.matches.partitions, mining.graph.counts["shares"])
     sketches, matches = mining.sketches, mining.matches.table

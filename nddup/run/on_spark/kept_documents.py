@@ -48,7 +48,7 @@ def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
 
 
 def _name_parts(storage: SessionFiles, path: str, form: str) -> None:
-    """Rename each `.txt` file, as Spark calls every text, to the ending of its format. One rename a file."""
+    """Give the files that Spark calls `.txt` the ending of their format. One rename a file."""
     for name in storage.children(path):
         if name.endswith(".txt"):
             storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")

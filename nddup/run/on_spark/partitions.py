@@ -24,7 +24,7 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
     if chosen < needed:
         raise ConfigError(
             f"{SHUFFLE_PARTITIONS}={chosen}: {ids:,} ids of {sketches:,} distinct sketches need {needed:,} tasks of"
-            f" {memory}; set at least so many, or raise {PYTHON_MEMORY}"
+            f" {memory}; set at least that many, or raise {PYTHON_MEMORY}"
         )
     if chosen > MOST_TASKS:
         raise ConfigError(

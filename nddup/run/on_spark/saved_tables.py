@@ -20,7 +20,7 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
         overwrite: whether existing tables may be replaced.
 
     Raises:
-        ConfigError: if there is no such schema, or it already has a table of that name and `overwrite` is not set.
+        ConfigError: if there is no such schema, or it already has a table of the run and `overwrite` is not set.
     """
     try:
         is_there = spark.catalog.databaseExists(place)
