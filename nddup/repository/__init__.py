@@ -1,11 +1,11 @@
-"""A growing repository: documents come and go in batches, and its tables stay those of a fresh run over what lives.
+"""A growing repository: documents are added and removed in batches; its tables equal a fresh run over the live ones.
 
-    batch      --read_batch-->   documents, what they replace
-    documents  --pair_batch-->   edges             with stored sketches by postings, with each other as in a run
-    edges      --close-->        state, results    the touched components, made again by `nddup.local`
+    batch      --read_batch-->   documents, and the stored documents they replace
+    documents  --pair_batch-->   edges             to stored sketches by postings, to each other as in a run
+    edges      --close-->        state, results    of the touched components, recomputed by `nddup.local`
     tables     --write-->        segment, commit
 
-Start with `opened_repository` and `make_change`. `lookup` is pure; `places` knows where a repository may lie.
+Start with `opened_repository` and `make_change`. `lookup` is pure; `places` holds the storage back ends.
 May import `run` and everything below it.
 
 Example:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def open(path: str, version: int | None = None) -> "Repository":  # noqa: A001 - the verb of the API
-    """Open a repository at its newest version, or at another.
+    """Open a repository at its newest version, or at a given one.
 
     Args:
         path: its folder, or a URL such as `s3://bucket/pages`, which needs the extra `s3`.
-        version: None: the newest.
+        version: the version to read; None: the newest.
 
     Raises:
-        OutputError: if there is none, or it was made so that nothing here can be compared with it.
-        ConfigError: if the client that leads to a URL is not installed.
+        OutputError: if there is no such repository or version, or sketches made here cannot be compared with its own.
+        ConfigError: if the client for a URL is not installed.
     """
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415 - loads the kernels
 
@@ -47,12 +47,12 @@ def create(
     """Make an empty repository.
 
     Args:
-        path: a folder that is empty or not there, or a URL such as `s3://bucket/pages`.
-        mode: `rebuild`: the tables equal those of a fresh run; `frozen`: what was kept stays kept.
-        store: `all`, or `kept`: what has a stored near-duplicate is reported and not stored.
+        path: an empty or new folder, or a URL such as `s3://bucket/pages`.
+        mode: `rebuild`: the tables equal those of a fresh run; `frozen`: kept documents stay kept.
+        store: `all`, or `kept`: a document with a stored near-duplicate is reported but not stored.
         lowest: the lowest threshold a query may ask for; `pairs.threshold` if not given.
-        texts: characters of each document's text that are kept for reports, 1,000 if not given; 0 keeps none.
-        **settings: as of `nddup.find_duplicates`.
+        texts: characters of each document's text to keep for reports, 1,000 if not given; 0 keeps none.
+        **settings: as for `nddup.find_duplicates`.
 
     Raises:
         ConfigError: for settings under which adding would not equal a fresh run.

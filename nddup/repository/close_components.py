@@ -1,7 +1,7 @@
 """From the documents of touched components and their near-duplicate pairs to all rows of these components.
 
-The steps and the order are those of `nddup.local.engine`, called as they are. Pairs, keep-list, sets, covers and
-budgets are functions of a component's own rows, so what comes out is what a fresh run over all documents gives.
+The steps are those of `nddup.local.engine`, called in the same order. Pairs, keep-list, sets, covers and budgets depend
+only on a component's own rows, so the rows equal those of a fresh run over all documents.
 """
 
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ from nddup.repository.segments.layout import EDGES
 
 @dataclass(frozen=True)
 class Scope:
-    """The n documents that are looked at, and the near-duplicate pairs of their distinct sketches.
+    """The n documents of a change, and the near-duplicate pairs of their distinct sketches.
 
     Attributes:
         documents: DOCUMENTS of a run; `group` may be anything.
-        nodes: (n,), the distinct sketch of each.
+        nodes: (n,), the distinct sketch of each document.
         edges: EDGES between these nodes, each once.
         versions: (n,), the version that added each.
         was_kept: (n,), whether the version before kept it.
@@ -44,7 +44,7 @@ class Scope:
     was_kept: NDArray[np.bool_]
 
     def only(self, stays: NDArray[np.bool_]) -> "Scope":
-        """The same without some documents."""
+        """Return the scope of the documents that stay."""
         fewer = Scope(
             self.documents.filter(pa.array(stays)),
             self.nodes[stays],
@@ -55,25 +55,25 @@ class Scope:
         return replace(fewer, edges=fewer.only_edges(self.edges))
 
     def only_edges(self, edges: pa.Table) -> pa.Table:
-        """Those of some EDGES that lie between nodes of the scope."""
+        """Return the EDGES with both ends among the nodes of the scope."""
         is_inside = [np.isin(edges[name].to_numpy(), self.nodes) for name in ("node_a", "node_b")]
         return edges.filter(pa.array(is_inside[0] & is_inside[1]))
 
 
 class Closed(NamedTuple):
-    """The components of a scope, numbered from 0, and their rows; `keep` is in the order of the documents."""
+    """The component of each document of a scope, numbered from 0, and all rows; `keep` is in document order."""
 
     documents: pa.Table
     components: NDArray[np.int64]
     keep: pa.Table
     results: dict[str, tuple[pa.Table, NDArray[np.int64]]]
-    """Of each table of `layout.RESULTS` the rows, and the component of each."""
+    """For each table of `layout.RESULTS`, its rows and the component of each row."""
 
 
 def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     """Make all rows of the components that the documents of a scope form.
 
-    Cost: as the stages after pairing, for these documents.
+    Cost: that of the stages after pairing, for these documents.
     """
     documents = _with_groups(scope)
     nodes = _name(documents, scope, identity)
@@ -88,7 +88,7 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     keep = engine.keep(paired, clustered, config).keep
 
     own = np.arange(len(nodes.node), dtype=np.int32)
-    # Leaders leave out pairs of two removed documents, and these may be what connects a component.
+    # Around leaders, pairs of two removed documents are left out, but these may connect a component: use all pairs.
     links = np.concatenate([whole.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
     components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
     ids = one_chunk(nodes.ids)
@@ -107,7 +107,7 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
 
 
 def _with_groups(scope: Scope) -> pa.Table:
-    """The documents, each with the smallest id of those with its sketch."""
+    """Return the documents with `group` set to the smallest id among those with the same sketch."""
     names = rank_ids(scope.documents["doc_id"])
     order = np.lexsort((names, scope.nodes))
     starts = np.append(True, scope.nodes[order][1:] != scope.nodes[order][:-1])[: len(order)]
@@ -118,7 +118,7 @@ def _with_groups(scope: Scope) -> pa.Table:
 
 
 def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
-    """The documents by the keep policy; of a frozen repository what was kept comes first, then by version."""
+    """Return the nodes, ordered by the keep policy; if frozen, by kept before or not, then version, then policy."""
     order, levels = identity.config.keep.order, identity.plan.levels
     nodes = name_nodes(documents, order=order, levels=levels)
     if identity.mode == "rebuild":
@@ -131,7 +131,7 @@ def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
 
 
 def _as_matches(scope: Scope, nodes: Nodes) -> Matches:
-    """The pairs of distinct sketches by the places of their `group` documents, as `match` gives them."""
+    """Return the pairs of distinct sketches as `match` gives them: by the places of their `group` documents."""
     edges = scope.edges.select(EDGES.names)
     order = np.argsort(scope.nodes, kind="stable")
     ends = np.stack([_places(edges[name].to_numpy(), scope.nodes, order, nodes) for name in ("node_a", "node_b")])
@@ -154,7 +154,7 @@ def _as_matches(scope: Scope, nodes: Nodes) -> Matches:
 def _places(
     wanted: NDArray[np.int64], of_documents: NDArray[np.int64], order: NDArray[np.int64], nodes: Nodes
 ) -> NDArray[np.int32]:
-    """The place of the `group` document of each wanted node."""
+    """Return the place of the `group` document of each wanted node."""
     if not len(wanted):
         return np.empty(0, np.int32)
     return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]

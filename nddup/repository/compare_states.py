@@ -1,4 +1,4 @@
-"""What became of documents, before and after a change: the table `changes`."""
+"""The state of documents before and after a change, and the table `changes` of the differences."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -16,15 +16,15 @@ KEPT, REMOVED, ABSENT = "kept", "removed", "absent"
 
 @dataclass(frozen=True)
 class Settled:
-    """What becomes of n documents: those that stayed, then the new ones.
+    """The state of n documents: those that stay, then the new ones.
 
     Attributes:
         keys: (n,), their numbers.
-        ids: their ids.
-        kept: (n,).
-        targets: (n,), the number of the kept near-duplicate, -1 where the document is kept.
-        reasons: as in `keep`.
-        n_stay: how many stayed.
+        ids: (n,), their ids.
+        kept: (n,), whether each is kept.
+        targets: (n,), the number of the kept near-duplicate; -1 where the document is kept.
+        reasons: (n,), as in `keep`.
+        n_stay: how many documents stay.
     """
 
     keys: NDArray[np.int64]
@@ -36,16 +36,16 @@ class Settled:
 
     @property
     def duplicate_of(self) -> pa.Array:
-        """The id of the kept near-duplicate of each, or null."""
+        """The id of each document's kept near-duplicate; null where it is kept."""
         order = np.argsort(self.keys)
         at = order[np.minimum(np.searchsorted(self.keys[order], self.targets), max(len(order) - 1, 0))]
         return self.ids.take(pa.array(at, pa.int64(), mask=self.targets < 0))
 
     def with_lasting(self, old: pa.Table) -> "Settled":
-        """The same, but `duplicate_of` stays where its target is still there.
+        """Return the same, but with the old `duplicate_of` wherever its target is still there.
 
         Args:
-            old: STATE of the documents that stayed, in their order.
+            old: STATE of the documents that stay, in their order.
         """
         before = pc.fill_null(old["duplicate_key"], -1).to_numpy().astype(np.int64)
         lasts = np.zeros(len(self.keys), np.bool_)
@@ -58,13 +58,13 @@ class Settled:
 
 
 def list_changes(ids: pa.ChunkedArray, old: pa.Table, now: Settled, gone: NDArray[np.int64]) -> pa.Table:
-    """CHANGES between a version and what follows it, by id.
+    """Return CHANGES between a version and the next, ordered by id.
 
     Args:
-        ids: those of the touched documents of the version before.
+        ids: the ids of the touched documents of the version before.
         old: STATE of these documents, in the same order.
-        now: what becomes of those that stay and of new ones.
-        gone: numbers of the documents that go.
+        now: the state of the documents that stay and of new ones.
+        gone: numbers of the removed documents.
     """
     names, going = ids.to_pylist(), set(gone.tolist())
     was = dict(zip(names, (KEPT if kept else REMOVED for kept in old["kept"].to_pylist()), strict=True))
@@ -86,6 +86,6 @@ def list_changes(ids: pa.ChunkedArray, old: pa.Table, now: Settled, gone: NDArra
 
 
 def count_changes(changes: pa.Table) -> dict[str, int]:
-    """How many documents were added, removed, replaced, promoted and demoted."""
+    """Count the documents added, removed, replaced, promoted and demoted."""
     found = Counter(changes["cause"].to_pylist())
     return {cause: found[cause] for cause in ("added", "removed", "replaced", "promoted", "demoted")}

@@ -1,7 +1,8 @@
-"""One change of a repository, from what comes and what goes to the tables of a new segment.
+"""One change of a repository: from the documents added and removed to the tables of a new segment.
 
-Touched are the components of what goes, of the sketches that come again, and of the near-duplicates of new ones. They
-close over equal sketches as well as near-duplicates: a smaller id changes `group`, hence stars and names.
+A change touches the components of removed documents, of stored sketches that a new document has, and of the
+near-duplicates of new sketches. Components close over equal sketches too: a smaller id changes `group`, hence stars and
+names.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,14 +27,14 @@ from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
 
 @dataclass(frozen=True)
 class Change:
-    """The rows of the new segment, and what a commit says of them.
+    """The rows of the new segment, and the totals and counts that its commit records.
 
     Attributes:
-        tables: of `layout.SEGMENT`, without postings.
-        gone: numbers of the documents that go, ascending.
-        components: how many were made.
-        totals: of each table, what is added to its rows and digest.
-        counts: what the command did.
+        tables: tables of `layout.SEGMENT` by name, without postings.
+        gone: numbers of the removed documents, ascending.
+        components: number of components made.
+        totals: by table, what is added to its row count and digest.
+        counts: candidates, touched documents, and changes by cause.
     """
 
     tables: dict[str, pa.Table]
@@ -44,7 +45,7 @@ class Change:
 
 
 class Touched(NamedTuple):
-    """What of the stored documents is looked at again, ascending by number: their rows, and what became of them."""
+    """The stored documents of the touched components, ascending by number: their DOCUMENTS and STATE rows."""
 
     documents: pa.Table
     state: pa.Table
@@ -56,24 +57,24 @@ class Touched(NamedTuple):
 
     @property
     def components(self) -> NDArray[np.int64]:
-        """Their components, ascending, each once."""
+        """Their distinct components, ascending."""
         return distinct(self.state["component_key"].to_numpy())
 
     def only(self, chosen: NDArray[np.bool_]) -> "Touched":
-        """Some of them."""
+        """Return the chosen documents."""
         return Touched(*(table.filter(pa.array(chosen)) for table in self))
 
 
 def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], workers: Workers) -> Change:
-    """What a version changes.
+    """Return the tables, totals and counts of the next version.
 
     Args:
         snapshot: the version before.
-        added: DOCUMENTS of a run, numbered by the repository; no id of them lives, unless its document goes.
-        gone: numbers of the live documents that go.
-        workers: to compare and mine with.
+        added: DOCUMENTS of a run, numbered by the repository; none of their ids is live, except those of `gone`.
+        gone: numbers of the live documents to remove.
+        workers: the workers that compare and mine.
 
-    Cost: follows the batch and the components it touches.
+    Cost: proportional to the batch and the components it touches.
     """
     paired = pair_batch(snapshot, added, workers)
     touched = _touch(snapshot, paired, gone)
@@ -83,7 +84,7 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
     reported = _settle(snapshot, scope, closed, stays)
     settled, stored = reported, np.ones(len(scope.nodes), np.bool_)
     if snapshot.identity.store == "kept":
-        # What has a stored near-duplicate is reported and not stored: the others alone make the components.
+        # A new document with a kept near-duplicate is reported but not stored, so components form without it.
         stored = reported.kept | (np.arange(len(stored)) < len(stays.keys))
         scope = scope.only(stored)
         closed = close(scope, snapshot.identity, workers)
@@ -110,7 +111,7 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
 
 
 def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touched:
-    """The stored documents of all components that gain or lose one."""
+    """Return the stored documents of all components that gain or lose a document."""
     ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
     met = distinct(np.concatenate([snapshot.find_documents(distinct(ends)).rows, gone]))
     components = distinct(snapshot.state_of(met)["component_key"].to_numpy())
@@ -119,10 +120,10 @@ def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touch
 
 
 def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: Touched) -> Scope:
-    """The documents of the touched components that stay, then the new ones; and all pairs between their sketches."""
+    """Return the touched documents that stay, then the new ones, with all pairs between their sketches."""
     version = snapshot.commit.version + 1
     nodes = np.concatenate([stays.documents["node"].to_numpy(), paired.nodes])
-    stored = snapshot.edges_of(np.unique(nodes))  # also of a sketch whose last document goes while it comes again
+    stored = snapshot.edges_of(np.unique(nodes))  # includes a sketch whose last document is removed as a new one has it
     scope = Scope(
         documents=pa.concat_tables([as_of_run(snapshot, stays.documents), added.select(RUN_DOCUMENTS.names)]),
         nodes=nodes,
@@ -134,7 +135,7 @@ def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: Touche
 
 
 def as_of_run(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
-    """DOCUMENTS of a run for stored DOCUMENTS, in their order; `group` is the document's own id."""
+    """Return stored DOCUMENTS as DOCUMENTS of a run, in the same order; `group` is the document's own id."""
     sketches = snapshot.sketches_of(rows["node"].to_numpy())
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
@@ -144,7 +145,7 @@ def as_of_run(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
 
 
 def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) -> Settled:
-    """What becomes of each document; in a frozen repository `duplicate_of` stays while its target lives."""
+    """Return the new state of each document; in a frozen repository `duplicate_of` stays while its target lives."""
     keys = scope.documents["doc_key"].to_numpy()
     ids, keep = scope.documents["doc_id"].combine_chunks(), closed.keep
     at = pc.index_in(keep["duplicate_of"].combine_chunks(), value_set=ids)
@@ -157,7 +158,7 @@ def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) ->
 def _document_tables(
     snapshot: Snapshot, added: pa.Table, paired: Paired, nodes: NDArray[np.int64]
 ) -> dict[str, pa.Table]:
-    """`documents` and `sketches` of what is stored."""
+    """Return `documents` and `sketches` of the new documents that are stored."""
     version = pa.array(np.full(len(added), snapshot.commit.version + 1))
     documents = added.append_column("node", pa.array(nodes)).append_column("version", version)
     is_held = np.isin(paired.sketches["node"].to_numpy(), nodes)
@@ -168,7 +169,7 @@ def _document_tables(
 
 
 def _result_tables(closed: Closed, settled: Settled, first: int) -> dict[str, pa.Table]:
-    """`state` and the tables by component."""
+    """Return `state` and the tables of `RESULTS`, with their component numbers starting at `first`."""
     columns = [
         pa.array(settled.keys),
         pa.array(closed.components + first),

@@ -1,6 +1,6 @@
-"""A repository as an object: its verbs, on the embedded engine. It holds one version until it is refreshed.
+"""A repository as an object: its commands, on the embedded engine. It holds one version until it is refreshed.
 
-A query must answer soon after the start of a process, so each verb imports what a query does without.
+A query must answer soon after a process starts, so each other method imports what only it needs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ class Repository:
     """A growing collection whose near-duplicates are known.
 
     Attributes:
-        snapshot: the version that is read.
+        snapshot: the version being read.
     """
 
     def __init__(self, path: str, version: int | None = None) -> None:
         """Open a version, or the newest.
 
         Raises:
-            OutputError: if there is none, it has another layout, or sketches made here would not compare with its own.
+            OutputError: if there is none, its layout differs, or sketches made here cannot be compared with its own.
         """
         self._repo = find_place(path)
         self.progress: Progress | None = None
@@ -53,11 +53,11 @@ class Repository:
 
     @property
     def version(self) -> int:
-        """The number of the version that is read."""
+        """The number of the version being read."""
         return self.snapshot.commit.version
 
     def refresh(self) -> Self:
-        """Read the newest version."""
+        """Switch to the newest version."""
         self._read(read_commit(self._repo))
         return self
 
@@ -66,11 +66,11 @@ class Repository:
             self.snapshot = Snapshot(self._repo, commit, self._identity)
 
     def workers(self) -> Workers:
-        """Threads and processes as the settings say."""
+        """Return workers with the threads and processes that the settings ask for."""
         return Workers(processes_of(self._identity.config), progress=self.progress)
 
     def _reading(self, inputs: Inputs, engine: str | None) -> Reading:
-        """What reads a batch or queries; how far it is, is told as of all workers."""
+        """Return what reads a batch or queries, set to report progress."""
         reading = reading_of(inputs, self._identity.config, engine)
         reading.workers.progress = self.progress
         return reading
@@ -78,16 +78,16 @@ class Repository:
     def add(
         self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None, engine: str | None = None
     ) -> "Written":
-        """Add a batch: one version; none where nothing of it is new.
+        """Add a batch as one version; make none if nothing is stored or replaced.
 
         Args:
             inputs: paths; texts by id; or an Arrow table of `id` and `text`.
-            replace: a live id with other content takes the place of the stored document.
-            id_prefix: what comes before ids that are made up from file and record.
-            engine: `auto`, `local` or `spark`: what reads the files, in place of the repository's setting `engine`.
+            replace: whether a live id with other content replaces the stored document.
+            id_prefix: prefix of ids made up from file and record.
+            engine: `auto`, `local` or `spark`: what reads the files, instead of the repository's setting `engine`.
 
         Raises:
-            ConfigError: for inputs that are missing, and for made-up ids without a prefix.
+            ConfigError: for missing inputs, and for made-up ids without a prefix.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
         from nddup.repository.batches import read_batch  # noqa: PLC0415
@@ -105,16 +105,17 @@ class Repository:
         return written
 
     def query(self, texts: Sequence[str] | Mapping[str, str], ask: Ask | None = None) -> pa.Table:
-        """MATCHES of texts, given by id or in order: `query_id` is then their number from 0.
+        """Return MATCHES of texts, given by id, or in order with `query_id` their number from 0.
 
         Args:
             texts: pages or plain texts; markup is removed as `input.markup` says.
-            ask: bands, how many, and of which documents; None: near-duplicates at `pairs.threshold`.
+            ask: the score bands, how many matches, and among which documents; None: near-duplicates at
+                `pairs.threshold`.
 
         Raises:
-            ConfigError: for bands below what the repository was created for.
+            ConfigError: for bands below the `lowest` of the repository.
 
-        Cost: the first call loads what stays in memory; then some milliseconds.
+        Cost: some milliseconds; the first call also loads what stays in memory.
 
         Example:
             repo.query({"new.html": page}, Ask(bands=(60, 70, 80)))
@@ -124,7 +125,7 @@ class Repository:
     def query_files(
         self, inputs: Sequence[str], ask: Ask | None = None, *, engine: str | None = None
     ) -> tuple[pa.Table, int]:
-        """MATCHES of the documents of files and folders; and how many records could not be read."""
+        """Return MATCHES of the documents in files and folders, and how many records were rejected."""
         require_bands(self._identity, ask or Ask(), name=str(self._repo))
         config = self._identity.config
         reading = self._reading(inputs, engine)
@@ -133,32 +134,32 @@ class Repository:
         return find_matches(self.snapshot, queries, ask or Ask()), queries.rejects
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables of this version, as of a run over its live documents."""
+        """Return the tables of this version, as a run over its live documents would give them."""
         from nddup.repository.live_tables import live_tables  # noqa: PLC0415
 
         return live_tables(self.snapshot)
 
     def write_tables(self, output: str) -> dict[str, Any]:
-        """Write this version as the folder of a finished run; its metrics."""
+        """Write this version as the folder of a finished run; return its metrics."""
         from nddup.repository.run_tables import write_run  # noqa: PLC0415
 
         return write_run(self.snapshot, output)
 
     def changes(self) -> pa.Table:
-        """CHANGES of this version; empty where it changed nothing, or was compacted since."""
+        """Return CHANGES of this version; empty if it changed nothing, as one made by `compact`."""
         commit = self.snapshot.commit
         named = [segment for segment in commit.segments if segment.name == commit.changes]
         return read_all(self._repo, named, "changes")
 
     def check(self) -> "list[Proof]":
-        """The promises of this version, each with what was compared."""
+        """Check the promises of this version; return each with what was compared."""
         from nddup.repository.prove_version import prove  # noqa: PLC0415
 
         with self.workers() as workers:
             return list(prove(self.snapshot, workers))
 
     def compact(self, *, days: float | None = None) -> "Compacted":
-        """Merge all segments, forget removed documents, remove files that no version of the last days (7) names."""
+        """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7)."""
         from nddup.repository.segments.compact import DAYS, compact  # noqa: PLC0415
 
         done = compact(self.refresh().snapshot, days=DAYS if days is None else days)
@@ -167,7 +168,7 @@ class Repository:
         return done
 
     def remove(self, ids: Sequence[str]) -> "tuple[Written, list[str]]":
-        """Remove documents: one version. Also the ids that do not live."""
+        """Remove documents as one version; return it and the ids that are not live."""
         from nddup.repository.write_versions import remove  # noqa: PLC0415
 
         with self.workers() as workers:

@@ -1,7 +1,7 @@
-"""One version of a repository, opened for reading: what lives in it, and what is stored of some of it.
+"""One version of a repository, opened for reading: its live documents, and the stored rows of chosen ones.
 
-A snapshot never changes: what a writer commits meanwhile is another version. All look-ups go through the mapped files
-of its segments, so they cost what is asked for, not what is stored.
+A snapshot never changes: whatever a writer commits meanwhile is another version. All look-ups go through the mapped
+files of its segments, so their cost follows what is asked for, not what is stored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sk
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version: where it lies, its commit, and what the repository is."""
+    """A version: the place of its repository, its commit, and the repository's identity."""
 
     repo: Place
     commit: Commit
@@ -40,20 +40,20 @@ class Snapshot:
 
     @property
     def live_keys(self) -> NDArray[np.int64]:
-        """The numbers of all live documents, ascending. Cost: that of all documents."""
+        """The numbers of all live documents, ascending. Cost: linear in all stored documents, and a sort."""
         keys = np.sort(np.concatenate([np.empty(0, np.int64), *(segment.doc_keys for segment in self.mapped)]))
         return keys[~self.are_gone(keys)]
 
     def are_gone(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each document was removed, (n,)."""
+        """Return whether each document was removed, (n,)."""
         return _any(len(keys), (is_among(keys, segment.gone) for segment in self.mapped))
 
     def are_replaced(self, components: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the rows of each component no longer count, (n,)."""
+        """Return whether the rows of each component no longer count, (n,)."""
         return _any(len(components), (is_among(components, segment.replaced) for segment in self.mapped))
 
     def find_ids(self, ids: pa.Array) -> NDArray[np.int64]:
-        """The number of the live document of each id, (n,); -1 where there is none."""
+        """Return the number of the live document with each id, (n,); -1 where there is none."""
         hashes, found = hash_strings(ids), np.full(len(ids), -1, np.int64)
         for segment in self.mapped:
             which, rows = segment.by_id.find(hashes)
@@ -65,7 +65,7 @@ class Snapshot:
         return found
 
     def find_documents(self, nodes: NDArray[np.int64]) -> Found:
-        """The live documents of some distinct sketches: for each its place among these, and its number."""
+        """Return the live documents of some distinct sketches: the place of the sketch in `nodes`, and the number."""
         parts = []
         for segment in self.mapped:
             which, rows = segment.by_node.find(nodes)
@@ -74,13 +74,13 @@ class Snapshot:
         return Found(which, keys).only(~self.are_gone(keys))
 
     def are_live(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether a live document has each distinct sketch, (n,)."""
+        """Return whether a live document has each distinct sketch, (n,)."""
         found = np.zeros(len(nodes), np.bool_)
         found[self.find_documents(nodes).which] = True
         return found
 
     def find_nodes(self, fingerprints: Sequence[bytes]) -> NDArray[np.int64]:
-        """The live node of each sketch, by its fingerprint, (n,); -1 where no live document has it."""
+        """Return the live node of each sketch, found by its fingerprint, (n,); -1 where no live document has it."""
         words = np.frombuffer(b"".join(fingerprints), np.uint64).reshape(-1, WORDS)
         found = np.full(len(words), -1, np.int64)
         for segment in self.mapped:
@@ -91,28 +91,28 @@ class Snapshot:
         return found
 
     def find_near(self, given: Rows, matching: Matching) -> list[Near]:
-        """The near-duplicates of given sketches among the live ones, segment by segment."""
+        """Return the near-duplicates of given sketches among the live ones, segment by segment."""
         found = [find_near(segment.postings, given, matching) for segment in self.mapped]
         is_live = self.are_live(np.concatenate([np.empty(0, np.int64), *(near.stored for near in found)]))
         ends = np.cumsum([len(near.stored) for near in found])
         return [near.only(np.flatnonzero(live)) for near, live in zip(found, np.split(is_live, ends), strict=False)]
 
     def sketches_of(self, nodes: NDArray[np.int64]) -> Ragged:
-        """The sketches of some nodes, in their order."""
+        """Return the sketches of some nodes, in their order."""
         return take_sketches(self.mapped, nodes)
 
     def documents_of(self, keys: NDArray[np.int64], columns: Sequence[str] = DOCUMENTS.names) -> pa.Table:
-        """The stored rows of some documents, ascending by number; `doc_key` is among the columns."""
+        """Return the stored rows of some documents, ascending by number; `columns` must include `doc_key`."""
         found = (
             (segment.documents.select(list(columns)), find_rows(segment.doc_keys, keys).rows) for segment in self.mapped
         )
         return _taken(found, DOCUMENTS.arrow.empty_table().select(list(columns))).sort_by("doc_key")
 
     def state_of(self, keys: NDArray[np.int64]) -> pa.Table:
-        """What became of some live documents (ascending): STATE in their order.
+        """Return STATE of some live documents (ascending), in their order.
 
         Raises:
-            OutputError: if a document has no row of its own, or two.
+            OutputError: if a document has no row, or more than one.
         """
         found = []
         for segment in self.mapped:
@@ -126,7 +126,7 @@ class Snapshot:
         return state
 
     def documents_in(self, components: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of the documents of some components whose rows count, ascending."""
+        """Return the numbers of the documents in some components whose rows count, ascending."""
         parts = [np.empty(0, np.int64)]
         for segment in self.mapped:
             rows = find_rows(segment.components, components).rows
@@ -134,19 +134,19 @@ class Snapshot:
         return np.sort(np.concatenate(parts))
 
     def digests_of(self, components: NDArray[np.int64]) -> pa.Table:
-        """DIGESTS of some components."""
+        """Return DIGESTS of some components."""
         found = ((segment.digests, find_rows(_first(segment.digests), components).rows) for segment in self.mapped)
         return _taken(found, DIGESTS.arrow.empty_table())
 
     def edges_of(self, nodes: NDArray[np.int64]) -> pa.Table:
-        """The near-duplicate pairs of which both ends are among some nodes (ascending)."""
+        """Return the near-duplicate pairs with both ends among some nodes (ascending)."""
         found = ((segment.edges, find_rows(_first(segment.edges), nodes).rows) for segment in self.mapped)
         edges = _taken(found, EDGES.arrow.empty_table())
         return edges.filter(pa.array(is_among(edges["node_b"].to_numpy(), nodes)))
 
 
 def _first(table: pa.Table) -> NDArray[np.int64]:
-    """The first column, by which the rows are ordered."""
+    """Return the first column, by which the rows are ordered."""
     return np.asarray(table.column(0).to_numpy())
 
 
@@ -158,11 +158,11 @@ def _any(n: int, parts: Iterator[NDArray[np.bool_]]) -> NDArray[np.bool_]:
 
 
 def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tuple[NDArray[np.int64], ...]:
-    """Columns of several parts, one part after another."""
+    """Concatenate the parts, column by column."""
     nothing = np.empty(0, np.int64)
     return tuple(np.concatenate([nothing, *(part[column] for part in parts)]) for column in (0, 1))
 
 
 def _taken(found: Iterator[tuple[pa.Table, NDArray[np.int64]]], empty: pa.Table) -> pa.Table:
-    """Some rows of several tables, one table after another."""
+    """Concatenate the chosen rows of several tables."""
     return pa.concat_tables([empty, *(table.take(pa.array(rows)) for table, rows in found if len(rows))])
