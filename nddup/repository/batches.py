@@ -1,4 +1,4 @@
-"""A batch: what is read of its inputs, which of it is new, and what it replaces. A document is its id."""
+"""A batch: the documents read from its inputs, which of them are new, and what they replace; matched by id."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,14 +22,14 @@ from nddup.tables import REJECTS
 
 @dataclass(frozen=True)
 class Batch:
-    """What of a batch is added.
+    """The documents of a batch that are added, and what happens to the rest.
 
     Attributes:
         documents: DOCUMENTS of a run, numbered by the repository.
         gone: numbers of the live documents they replace, ascending.
-        rejects: REJECTS, also of repeated ids.
-        unchanged: documents that live already with the same content.
-        numbers: how many numbers it takes.
+        rejects: REJECTS, including repeated ids.
+        unchanged: number of documents that are already live with the same content.
+        numbers: how many document numbers the batch uses up.
         texts: TEXTS of the documents.
     """
 
@@ -41,7 +41,7 @@ class Batch:
     texts: pa.Table = field(default_factory=TEXTS.arrow.empty_table)
 
     def counts(self) -> dict[str, int]:
-        """What a commit says of it, rejects by reason."""
+        """Return the counts that a commit records of the batch, with rejects by reason."""
         reasons = Counter(self.rejects["reason"].to_pylist())
         return {"unchanged": self.unchanged, "rejects": len(self.rejects)} | {
             f"rejects {reason}": count for reason, count in sorted(reasons.items())
@@ -56,18 +56,18 @@ def read_batch(
     replace: bool = False,
     id_prefix: str | None = None,
 ) -> Batch:
-    """Read and sketch a batch, and tell what of it is new.
+    """Read and sketch a batch, and find which of its documents are new.
 
     Args:
-        snapshot: what is stored.
-        source: files, or texts that were given.
-        workers: to read with.
-        replace: a live id with other content takes the place of the stored document; else it is a reject `repeated id`.
-        id_prefix: what comes before ids that are made up from file and record.
+        snapshot: the version before.
+        source: files, or given texts.
+        workers: the workers that read.
+        replace: whether a live id with other content replaces the stored document; else it is a reject `repeated id`.
+        id_prefix: prefix of ids made up from file and record.
 
     Raises:
-        ConfigError: for made-up ids without a prefix.
-        NddupError: if more files, or records, than the settings allow cannot be read.
+        ConfigError: for made-up ids without a prefix, or if a prefixed one equals another id of the batch.
+        NddupError: if more files cannot be read, or more records are rejected, than the settings allow.
     """
     config = snapshot.identity.config
     sketched = engine.sketch(source, config, workers)
@@ -98,7 +98,7 @@ def read_batch(
 
 
 def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
-    """The documents, their made-up ids with the prefix."""
+    """Return the documents with the prefix added to made-up ids, also in `group`."""
     record = documents["record"].cast(pa.string())
     made = pc.binary_join_element_wise(documents["source"], record, "#")
     is_made = pc.equal(documents["doc_id"], made)
@@ -127,7 +127,7 @@ def _numbered(documents: pa.Table, first: int) -> pa.Table:
 
 
 def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each document has the content of the stored one of this number, (n,)."""
+    """Return whether each document has the content of the stored document with its number in `keys`, (n,)."""
     stored = snapshot.documents_of(np.sort(keys), ["doc_key", "content_fingerprint"])
     at = np.searchsorted(stored["doc_key"].to_numpy(), keys)
     theirs = fingerprints_of(stored["content_fingerprint"])[at]
@@ -135,7 +135,7 @@ def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int
 
 
 def _repeated(documents: pa.Table) -> pa.Table:
-    """REJECTS of documents whose id lives with other content."""
+    """Return REJECTS for documents whose id is live with other content."""
     n = len(documents)
     columns = {
         "source": documents["source"],

@@ -1,4 +1,4 @@
-"""What may be given to a repository, to add or to ask about, as the embedded engine reads it."""
+"""The inputs that can be added to a repository or used as queries, and the engine that reads them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -20,22 +20,22 @@ Inputs: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Table
 
 
 class Reading(NamedTuple):
-    """What reads a batch: workers, whose passes over files may be Spark's, and what lists and opens the files."""
+    """What reads a batch: workers, which may read files on Spark, and the storage that lists and opens the files."""
 
     workers: Workers
     files: Files
 
 
 def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
-    """The engine that reads inputs, as for `nddup run`: of `auto` Spark only where this machine alone cannot.
+    """Choose what reads the inputs, as for `nddup run`: with `auto`, Spark only where the embedded engine cannot.
 
     Args:
-        inputs: texts that were given are read in this process.
-        config: of the repository; `engine`, `spark` and `local.memory` decide.
-        engine: `auto`, `local` or `spark`, in place of the repository's.
+        inputs: paths, or given texts, which are read in this process.
+        config: the repository's; `engine`, `spark` and `local.memory` decide.
+        engine: `auto`, `local` or `spark`, instead of the repository's.
 
     Raises:
-        ConfigError: where `local` is asked for and something else needs Spark.
+        ConfigError: if `local` is asked for but the inputs need Spark, or `spark` for given texts.
     """
     config = config.model_copy(update={"engine": engine}) if engine else config
     count = processes_of(config)
@@ -56,10 +56,10 @@ def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
 
 
 def find_source(inputs: Inputs, config: Config, files: Files) -> Collection | pa.Table:
-    """Inputs as the workers read them.
+    """Return the inputs in the form that workers read: given texts as a table, paths as a collection.
 
     Raises:
-        ConfigError: if one is missing.
+        ConfigError: if a path is missing.
         NddupError: if more files than `input.max_unreadable` cannot be read.
     """
     if isinstance(inputs, pa.Table):

@@ -1,7 +1,8 @@
-"""What a repository is, for as long as it lives: settings, mode, lowest threshold; and the proof that sketches agree.
+"""The identity of a repository, fixed at `create`: settings, mode, lowest threshold; and the proof that sketches agree.
 
-Sketches compare only with sketches of the same recipe and format. Opening sketches eight fixed texts and compares the
-ids with those stored at `create`: a library or machine that gives another answer is refused before it adds anything.
+Sketches can be compared only with sketches of the same recipe and format. Opening a repository sketches eight fixed
+texts and compares the digest of their ids with the one stored at `create`: a library or machine that gives other ids is
+refused before it adds anything.
 """
 
 import hashlib
@@ -39,16 +40,16 @@ TEXTS = (
     "Numbers 1, 22, 333 and 3.1415; e-mail name@example.org; naïve café, STRASSE and straße.",
     " ".join(f"word{n % 97} goes with number {n * n % 1009}" for n in range(400)),
 )
-"""Eight texts that meet every rule of reading and sketching: scripts, markup, digits, accents, length."""
+"""Eight texts that exercise every rule of reading and sketching: scripts, markup, digits, accents, length."""
 
 
 CHARACTERS = 1_000
-"""Of each document, kept for reports, unless `create` says another number."""
+"""Default number of characters of each document's text kept for reports."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What never changes.
+    """What never changes in a repository.
 
     Attributes:
         config: all settings.
@@ -66,7 +67,7 @@ class Identity:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the settings decide of each step."""
+        """The plan of each step, derived from the settings."""
         return Plan(self.config)
 
     @cached_property
@@ -75,13 +76,13 @@ class Identity:
         return self.matching_at(self.lowest)
 
     def matching_at(self, threshold: float | Fraction) -> Matching:
-        """How they meet at another threshold, not below the lowest."""
+        """Return how sketches meet at another threshold, which must not be below the lowest."""
         plan = self.plan
         return Matching(threshold_at(plan.threshold, threshold), derive.finder_of(self.config), plan.levels)
 
     @cached_property
     def sketching(self) -> SketchRule:
-        """How records become sketches, the saved lexicon with it."""
+        """How records become sketches, including the saved lexicon."""
         words, saved = derive.words_of(self.config), self.config.lexicon.saved
         if words is None or saved is None:
             return self.plan.sketching()
@@ -89,14 +90,14 @@ class Identity:
         return self.plan.sketching(lexicon=np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes())
 
     def proof(self) -> str:
-        """Digest of what the eight texts become."""
+        """Return the SHA-256 of the sketches of `TEXTS`, as hex."""
         texts = [self.sketching.text.read(Record("x", None, (text,), None))[0] for text in TEXTS]
         made = sketch_texts(*text_buffers(texts), self.sketching)
         digest = hashlib.sha256(made.offsets.astype("<i8").tobytes() + made.ids.astype("<u8").tobytes())
         return digest.hexdigest()
 
     def note(self) -> dict[str, Any]:
-        """What a commit says of it."""
+        """Return the identity as a commit records it."""
         from nddup.run.stage import settings_of  # noqa: PLC0415 - only `create` writes it
 
         return {
@@ -114,10 +115,10 @@ class Identity:
 
     @classmethod
     def read(cls, note: Mapping[str, Any], *, repo: str) -> Self:
-        """What a commit says, if this version of nddup on this machine can go on with it.
+        """Read the identity from a commit, and check that this nddup on this machine can continue with it.
 
         Raises:
-            OutputError: for another layout, byte order, recipe, format, or answer.
+            OutputError: if layout, byte order, sketch format, recipe or proof differ.
             ConfigError: for settings that this version does not know.
         """
         for name, ours in (("layout", LAYOUT), ("byte_order", sys.byteorder)):
@@ -141,13 +142,13 @@ class Identity:
 def new_identity(
     config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None, texts: int | None = None
 ) -> Identity:
-    """What a repository is to be; the arguments are those of `nddup.repository.create`."""
+    """Return the identity of a new repository; the arguments are those of `nddup.repository.create`."""
     least = config.pairs.threshold if lowest is None else lowest
     return Identity(config, mode, store, least, CHARACTERS if texts is None else texts)
 
 
 def threshold_at(threshold: Threshold, value: float | Fraction) -> Threshold:
-    """The same measure with another threshold, exact as written."""
+    """Return the same measure with another threshold, exact as written."""
     share = value if isinstance(value, Fraction) else Fraction(repr(value))
     return replace(threshold, numerator=share.numerator, denominator=share.denominator)
 

@@ -1,4 +1,4 @@
-"""The tables of one version, as a run over its live documents would leave them."""
+"""The tables of one version, as a run over its live documents would write them."""
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from nddup.tables import RESULTS as RUN_RESULTS
 
 
 def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
-    """`documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`. All are held in memory."""
+    """Return `documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`, all in memory."""
     keys = snapshot.live_keys
     state = snapshot.state_of(keys)
     documents = as_of_run(snapshot, snapshot.documents_of(keys))

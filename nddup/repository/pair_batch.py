@@ -1,7 +1,7 @@
 """The near-duplicate pairs of a batch: its new distinct sketches with the stored ones, and with each other.
 
-The stored ones are found through the postings of each segment, in the order of that segment; the batch meets itself as
-the documents of a run do (`nddup.local.pairing.match`).
+Stored sketches are found through the postings of each segment, in that segment's order of features; the sketches of the
+batch are paired with each other as in a run (`nddup.local.pairing.match`).
 """
 
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ from nddup.sketching.min_s import Sketches
 
 @dataclass(frozen=True)
 class Paired:
-    """What a batch brings.
+    """The sketches and pairs that a batch adds.
 
     Attributes:
-        nodes: (n,), the distinct sketch of each document of the batch: a stored one, or a new one.
+        nodes: (n,), the distinct sketch of each document of the batch, stored or new.
         sketches: SKETCHES that are new.
-        edges: EDGES with a new end.
-        candidates: pairs of sketches that were compared.
+        edges: EDGES with at least one new end.
+        candidates: number of pairs of sketches that were compared.
     """
 
     nodes: NDArray[np.int64]
@@ -44,14 +44,14 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
     """Name the distinct sketches of a batch and find their near-duplicates.
 
     Args:
-        snapshot: what is stored.
-        documents: DOCUMENTS of a run, their numbers those of the repository.
-        workers: to compare with.
+        snapshot: the version before.
+        documents: DOCUMENTS of a run, numbered by the repository.
+        workers: the workers that compare.
 
     Raises:
-        CapacityError: if a family within the batch is too large for `pairs.max_postings`.
+        CapacityError: if more than `pairs.max_postings` sketches of the batch have one prefix feature.
 
-    Cost: look-ups in each segment, and a run over the batch.
+    Cost: look-ups in each segment, and the pairing of the batch with itself.
     """
     nodes, first_rows = _name_nodes(snapshot, documents)
     new = np.sort(nodes[first_rows])
@@ -72,9 +72,9 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
 
 
 def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The node of each document; and one row of each node that is new and no empty sketch."""
+    """Return the node of each document, and the first row of each new node whose sketch is not empty."""
     keys = documents["doc_key"].to_numpy()
-    # The document that names a group may not be among these: it lives already, unchanged, or was refused.
+    # The document that names a group may be missing here: it is already live and unchanged, or was rejected.
     codes = one_chunk(documents["group"]).dictionary_encode().indices.to_numpy(zero_copy_only=False)
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     groups = first[which]
@@ -87,7 +87,7 @@ def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int
 
 
 def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]:
-    """The fingerprint of each document's sketch."""
+    """Return the fingerprint of each document's sketch."""
     rows = ragged_of(documents["sketch"])
     n_features = documents["n_features"].to_numpy()
     made = Sketches(n_features, n_features, rows.offsets, rows.values)
@@ -100,7 +100,7 @@ def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
 
 
 def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
-    """The pairs within the batch, all of them: a family that is too large for that is not begun."""
+    """Return all pairs within the batch; posting lists longer than `pairs.max_postings` are refused, not compared."""
     rule = replace(snapshot.identity.plan.matching, limits=None, max_comparisons=0)
     try:
         return match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)

@@ -1,4 +1,4 @@
-"""`nddup index check`: a version against its files, its digests, and a fresh run over its live documents."""
+"""`nddup index check`: check a version's files, its digests, and its tables against a fresh run over live documents."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,21 +18,21 @@ from nddup.repository.table_totals import tables_totals
 
 
 class Proof(NamedTuple):
-    """A promise, whether it holds, and what was compared."""
+    """A promise of the repository, whether it holds, and what was compared."""
 
     promise: str
     holds: bool
     detail: str
 
     def text(self) -> str:
-        """A line."""
+        """Return the proof as one line."""
         return f"{'ok    ' if self.holds else 'BROKEN'} {self.promise}: {self.detail}\n"
 
 
 def prove(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
-    """The promises of a version, one after another.
+    """Check the promises of a version, one after another.
 
-    Cost: reads all segments; a run over the live documents, in memory.
+    Cost: reads all segments; pairs and clusters all live documents afresh, in memory.
     """
     yield _prove_files(snapshot)
     tables = live_tables(snapshot)
@@ -48,7 +48,7 @@ def prove(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
 
 
 def _prove_files(snapshot: Snapshot) -> Proof:
-    """Every file has the size and the SHA-256 that were committed."""
+    """Prove that every file has the size and the SHA-256 that were committed."""
     wrong, count = [], 0
     for segment in snapshot.commit.segments:
         for name, written in segment.files.items():
@@ -85,9 +85,9 @@ def _run_fresh(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> dic
 
 
 def _prove_frozen(tables: dict[str, pa.Table]) -> Proof:
-    """No two kept documents are near-duplicates; each removed one is a near-duplicate of the kept one it names.
+    """Prove that no two kept documents are near-duplicates, and each removed one is a near-duplicate of a kept one.
 
-    A star stands for the product of two groups, so of its rows only the first statement is tested.
+    A star stands for all pairs of two groups. If there are stars, `duplicate_of` need only name a kept document.
     """
     keep, pairs = tables["keep"], tables["pairs"].select(["doc_a", "doc_b", "star"])
     kept = one_chunk(keep.filter(keep["kept"])["doc_id"])

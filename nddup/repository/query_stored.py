@@ -1,4 +1,4 @@
-"""Which live documents are like given ones: compares, adds nothing."""
+"""Find the live documents that are like given ones. Nothing is stored."""
 
 import fnmatch
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ from nddup.scanning.sketch_records import SketchRecords
 from nddup.working_tables import TEXTS
 
 FULL = 100
-"""The score of two equal sketches."""
+"""The score of two equal sketches: scores are 100 × resemblance."""
 
 Bands = Sequence[int | float]
-"""Lower ends of bands of the score, in any order."""
+"""Lower bounds of score bands, in any order."""
 
 
 class Queries(NamedTuple):
-    """The n documents that are asked about, and how many records could not be read."""
+    """The n query documents, and how many records were rejected."""
 
     ids: list[str]
     sketches: Ragged
@@ -45,13 +45,13 @@ class Queries(NamedTuple):
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of a repository.
+    """Which matches a query asks for.
 
     Attributes:
-        bands: lower ends of bands of the score; empty: near-duplicates as `pairs.threshold` says.
-        top: so many of each query, the most alike first; None: all.
-        sources: only documents whose `source` fits the glob.
-        versions: only documents that were added by these versions, both ends with them.
+        bands: lower bounds of score bands; empty: near-duplicates at `pairs.threshold`.
+        top: most matches per query, the most alike first; None: all.
+        sources: glob; only documents whose `source` matches it.
+        versions: first and last version, inclusive; only documents added by these.
     """
 
     bands: Bands = ()
@@ -61,7 +61,7 @@ class Ask:
 
     @property
     def edges(self) -> list[Fraction]:
-        """The lower ends, highest first, exact as written."""
+        """The distinct lower bounds of the bands, highest first, exact as written."""
         return sorted({Fraction(repr(band)) for band in self.bands}, reverse=True)
 
 
@@ -69,7 +69,7 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
     """Refuse bands that the repository cannot answer.
 
     Raises:
-        ConfigError: one line that names the band, and what is possible.
+        ConfigError: one line that names the band and the possible ones.
     """
     if not ask.bands:
         return
@@ -87,14 +87,14 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
 
 
 def read_queries(identity: Identity, source: Collection | pa.Table, workers: Workers) -> Queries:
-    """The documents of files; records that cannot be read, and repeated ids, are counted."""
+    """Read the documents of files as queries; unreadable records and repeated ids are only counted."""
     read = read_records(source, identity.config, workers)
     found = collapse(read.records, read.silent)
     return _as_queries(found.documents, len(found.rejects))
 
 
 def sketch_texts(identity: Identity, texts: Sequence[str] | Mapping[str, str]) -> Queries:
-    """Texts, by id or by their number from 0, in this process."""
+    """Sketch texts in this process as queries, named by id or by their number from 0."""
     named = texts if isinstance(texts, Mapping) else {str(i): text for i, text in enumerate(texts)}
     n = len(named)
     columns = [
@@ -113,12 +113,12 @@ def _as_queries(table: pa.Table, rejects: int) -> Queries:
 
 
 def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
-    """MATCHES of each query, the most alike first; a query without any has one row.
+    """Return MATCHES of each query, the most alike first; a query without a match has one row, with nulls.
 
-    Cost: of each query look-ups and comparisons (`find_near`), and its rows.
+    Cost: for each query the look-ups and comparisons of `find_near`, and its matches.
 
     Raises:
-        ConfigError: for bands below what the repository was created for.
+        ConfigError: for bands that the repository cannot answer (`require_bands`).
     """
     identity, edges = snapshot.identity, ask.edges
     require_bands(identity, ask, name=str(snapshot.repo))
@@ -145,7 +145,7 @@ _NOTHING = (None,) * (len(MATCHES.names) - 1)
 
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
-    """The live documents of each near sketch, as rows of MATCHES without the query, each with its query."""
+    """Return the live documents of each near sketch as (number of the query, row of MATCHES without `query_id`)."""
     found = list[_Found]()
     pairs, keys = snapshot.find_documents(near.stored)
     if not len(keys):
@@ -171,7 +171,7 @@ def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]
 
 
 def _band_of(shared: int, united: int, edges: Sequence[Fraction]) -> str | None:
-    """The band that holds a score of 100 shared / united: from its lower end, exact."""
+    """Return the band that holds the score 100 shared / united, compared exactly; None if it is below all bands."""
     above = None
     for edge in edges:
         if FULL * shared >= edge * max(united, 1):
@@ -185,12 +185,12 @@ def _spell(edge: Fraction) -> str:
 
 
 def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
-    """A line for each query: the documents it is like, by band, or each with its resemblance.
+    """Return a line for each query: the documents it is like, by band, or each with its resemblance.
 
     Args:
         matches: MATCHES.
         bands: whether bands were asked for.
-        several: whether documents of several repositories are among them.
+        several: whether the matches come from several repositories.
     """
     lines: dict[str, dict[str, list[str]]] = {}
     for row in matches.to_pylist():
@@ -209,6 +209,6 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
 
 
 def is_found(matches: pa.Table) -> bool:
-    """Whether any query has a match."""
+    """Return whether any query has a match."""
     missing: int = matches["doc_id"].null_count
     return missing != len(matches)

@@ -1,7 +1,7 @@
-"""The digest of a table that does not depend on the order of its rows: the sum of their BLAKE2b-128, modulo 2^128.
+"""Order-free digest of a table: the sum of the BLAKE2b-128 of its rows, modulo 2^128.
 
-A sum can be taken back: the digest of a table is that of the version before, less the rows of the components that were
-replaced, plus those that were made.
+A sum can be updated: the digest of a table is that of the version before, minus the rows of replaced components, plus
+the rows of new ones.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ BYTES = 16
 MODULUS = 1 << (8 * BYTES)
 
 NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
-"""What stands for null, ends a column, and separates the items of a list."""
+"""What stands for null, separates columns, and separates the items of a list."""
 
 COLUMNS = {
     "documents": ("doc_id", "group"),
@@ -26,11 +26,11 @@ COLUMNS = {
     "keep": ("doc_id", "kept", "duplicate_of", "reason"),
     "false_components": ("component", "size", "pairs", "invented", "exact"),
 }
-"""What of each table a repository promises, and so is digested."""
+"""The columns of each table that a repository promises to keep equal to a fresh run; these are digested."""
 
 
 def row_digests(table: pa.Table, name: str) -> list[int]:
-    """The digest of each row, as a number. Cost: a microsecond or two a row."""
+    """Return the digest of each row, as a number. Cost: 1 to 2 µs per row."""
     texts = [_spell(table[column]) for column in COLUMNS[name]]
     rows = pc.binary_join_element_wise(*texts, pa.scalar(FIELD, pa.large_string())) if len(texts) > 1 else texts[0]
     return [int.from_bytes(blake2b(row.encode(), digest_size=BYTES).digest(), "little") for row in rows.to_pylist()]
@@ -43,17 +43,17 @@ def _spell(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def total(digests: Iterable[int]) -> int:
-    """The digest of rows together."""
+    """Return the digest of a set of rows, the sum of theirs."""
     return sum(digests) % MODULUS
 
 
 def digest_table(table: pa.Table, name: str) -> tuple[int, str]:
-    """The rows of a table, and their digest as hex."""
+    """Return the number of rows of a table, and their digest as hex."""
     return len(table), spell(total(row_digests(table, name)))
 
 
 def totals_by(digests: list[int], groups: NDArray[np.int64]) -> dict[int, tuple[int, int]]:
-    """Rows and digest of each group of rows."""
+    """Return the number of rows and the digest of each group of rows."""
     found: dict[int, tuple[int, int]] = {}
     for digest, group in zip(digests, groups.tolist(), strict=True):
         rows, before = found.get(group, (0, 0))
@@ -62,10 +62,10 @@ def totals_by(digests: list[int], groups: NDArray[np.int64]) -> dict[int, tuple[
 
 
 def spell(number: int) -> str:
-    """A digest as 32 hex digits."""
+    """Spell a digest as 32 hex digits."""
     return number.to_bytes(BYTES, "little").hex()
 
 
 def parse(text: str) -> int:
-    """The number of such digits."""
+    """Parse a digest that `spell` wrote."""
     return int.from_bytes(bytes.fromhex(text), "little")

@@ -1,4 +1,4 @@
-"""A version as a run's folder: `show`, `report`, `evaluate` and `check` read it as they read a run."""
+"""Write a version as a run's folder, which `show`, `report`, `evaluate` and `check` read like any run."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.tables import REJECTS
 
 ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
-"""The tables, each after those it reads."""
+"""The tables in writing order, each after those it is made from."""
 
 
 def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
-    """Write the tables of a version as a finished run; its metrics.
+    """Write the tables of a version as a finished run; return its metrics.
 
     Raises:
         OutputError: if the folder holds anything, or cannot be written.
@@ -51,7 +51,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
 
 
 def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
-    """What `metrics.json` says of tables that were made in several versions."""
+    """Return the content of `metrics.json` for tables that were made over several versions."""
     identity = snapshot.identity
     rows = {name: len(table) for name, table in tables.items()}
     nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)

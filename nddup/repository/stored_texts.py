@@ -1,7 +1,7 @@
-"""The texts that are kept with a repository, so that its reports show them when the inputs are gone.
+"""The texts stored with a repository, so that its reports can show them when the inputs are gone.
 
-Of each document the first characters, as many as `create` says. A batch stores at most `MOST_CHARACTERS` of them, so of
-each of a million documents a quarter of the default. No result depends on them.
+The first characters of each document are stored, as many as `create` says. A batch stores at most `MOST_CHARACTERS`
+in all: a batch of a million documents stores about a quarter of the default for each. No result depends on these texts.
 """
 
 import pyarrow as pa
@@ -18,20 +18,20 @@ from nddup.scanning.text_choice import choose_documents
 from nddup.tables import STORED_TEXTS
 
 MOST_CHARACTERS = 1 << 28
-"""Of all documents of a batch."""
+"""Characters stored for a batch, all documents together."""
 
 
 def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.Table, workers: Workers) -> pa.Table:
-    """TEXTS of the documents of a batch.
+    """Return TEXTS of the documents of a batch.
 
     Args:
-        snapshot: of the repository, which says how many characters.
+        snapshot: the version before; its identity says how many characters.
         source: the batch, which is read a second time.
         documents: DOCUMENTS of a run, numbered by the repository.
-        workers: to read with.
+        workers: the workers that read.
 
     Returns:
-        A row each document; none of a document whose file changed in between.
+        One row per document; none for a document whose file changed between the two passes.
     """
     each = min(snapshot.identity.texts, MOST_CHARACTERS // max(len(documents), 1))
     if not each or not len(documents):
@@ -45,7 +45,7 @@ def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.
 
 
 def shown_texts(snapshot: Snapshot, tables: dict[str, pa.Table]) -> pa.Table:
-    """STORED_TEXTS of the documents that a report over the tables of a version shows."""
+    """Return STORED_TEXTS of the documents that a report over the tables of a version shows."""
     options = snapshot.identity.config.output
     if not snapshot.identity.texts or not options.texts:
         return STORED_TEXTS.arrow.empty_table()

@@ -1,4 +1,4 @@
-"""What the commands print of a repository, and the table of matches as a file."""
+"""The output of the commands on a repository: what they print, and the table of matches as a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from nddup.repository.write_versions import Written
 
 SHOWN = 20
-"""Rejects of a batch that are printed."""
+"""Most rejects of a batch that are printed."""
 
 
 def tell_written(repo: str, written: "Written") -> str:
-    """A line: the version that was made, and what was counted; then the first rejects, and what is not stored."""
+    """Return one line on the version made and its counts; then the first rejects, and the documents not stored."""
     named = ((name, count) for name, count in written.counts.items() if count and not name.startswith("rejects "))
     counts = ", ".join(f"{count:,} {name}" for name, count in named)
     if written.commit is None:
@@ -46,7 +46,7 @@ def tell_written(repo: str, written: "Written") -> str:
 
 
 def tell_history(repo: str) -> str:
-    """The versions, one a line; then the segments of the newest with their sizes."""
+    """Return the versions, one per line; then the segments of the newest with their sizes."""
     where = find_place(repo)
     commits = [read_commit(where, version) for version in versions_in(where)]
     newest = commits[-1]
@@ -69,12 +69,12 @@ def _line(commit: Commit) -> str:
 
 
 def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa.Table:
-    """MATCHES of several repositories together, written as `DIR/matches/` where a folder is given.
+    """Join MATCHES of several repositories, and write them to `matches/` in the output folder if one is given.
 
-    A query without a match has one row only if it has none anywhere; of `top`, the most alike of all.
+    A query has a row without a match only if no repository has one; `top` counts the matches of all together.
 
     Raises:
-        OutputError: if it cannot be written.
+        OutputError: if they cannot be written.
     """
     matches = found[0] if len(found) == 1 else _join(found, ask)
     if output is not None:

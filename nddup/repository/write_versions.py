@@ -1,6 +1,6 @@
 """Commands that write: each makes at most one version, or changes nothing.
 
-The segment is written first, then the commit that names it. What fails in between leaves a folder that no commit names.
+The segment is written first, then the commit that names it. A crash in between leaves a folder that no commit names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_tabl
 
 
 class Written(NamedTuple):
-    """A version that was made, None where nothing was to change; what was counted, its changes, and the rejects."""
+    """The commit of the new version, None if there was nothing to change; the counts, the changes, and the rejects."""
 
     commit: Commit | None
     counts: Mapping[str, int]
@@ -41,7 +41,7 @@ class Written(NamedTuple):
 
 
 def create(repo: Place, identity: Identity) -> Commit:
-    """Make a repository without documents: version 1.
+    """Make a repository without documents, version 1.
 
     Raises:
         ConfigError: for settings that are refused.
@@ -61,7 +61,7 @@ def create(repo: Place, identity: Identity) -> Commit:
 
 
 def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
-    """Add a batch; nothing is committed where nothing of it is stored and nothing goes."""
+    """Add a batch; commit nothing if none of its documents is stored and none is replaced."""
     if not len(batch.documents) and not len(batch.gone):
         return Written(None, batch.counts() | {"added": 0}, _NO_CHANGES, batch.rejects)
     change = make_change(snapshot, batch.documents, batch.gone, workers)
@@ -74,7 +74,7 @@ def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
 
 
 def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Written, list[str]]:
-    """Remove documents; also the ids that do not live, sorted."""
+    """Remove documents; also return the ids that are not live, sorted."""
     wanted = pa.array(sorted(set(ids)), pa.string())
     keys = snapshot.find_ids(wanted)
     unknown = wanted.filter(pa.array(keys < 0)).to_pylist()
@@ -86,7 +86,7 @@ def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Wr
 
 
 def merge_all(snapshot: Snapshot) -> Commit:
-    """One segment in place of all; documents that were removed, and rows that no longer count, are left out."""
+    """Merge all segments into one, leaving out removed documents and rows that no longer count."""
     change = Change({}, np.empty(0, np.int64), 0, Totals(dict.fromkeys(COLUMNS, (0, 0))))
     before = snapshot.commit
     tables = merge(snapshot, before.segments, change) if before.segments else {}
@@ -115,12 +115,12 @@ def _next(snapshot: Snapshot, what: str) -> Commit:
 
 
 def _documents(commit: Commit) -> int:
-    """How many live."""
+    """Return the number of live documents."""
     return commit.counts.get("documents", 0)
 
 
 def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa.Table], commit: Commit) -> Commit:
-    """Write the segment and the commit that names it in place of those it takes in; what loses is removed."""
+    """Write the segment and a commit that names it instead of those merged; remove it if the commit surely failed."""
     repo, stays = snapshot.repo, snapshot.commit.segments[: len(snapshot.commit.segments) - len(taken)]
     new: tuple[Segment, ...] = ()
     if tables:

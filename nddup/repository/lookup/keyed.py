@@ -1,6 +1,6 @@
-"""Rows found by a key: ascending keys, beside them the rows that have them. A look-up is a binary search.
+"""Rows found by a key: ascending keys, and the row of each. A look-up is a binary search.
 
-Keys lie in files that are mapped into memory, so a look-up reads a few pages of them, however many keys there are.
+The keys are memory-mapped from files, so a look-up reads only a few pages, however many keys there are.
 """
 
 from typing import NamedTuple
@@ -22,24 +22,24 @@ class Found(NamedTuple):
     rows: NDArray[np.int64]  # (f,)
 
     def only(self, chosen: NDArray[np.bool_]) -> "Found":
-        """Some of them."""
+        """Return the chosen rows."""
         return Found(self.which[chosen], self.rows[chosen])
 
 
 class Keyed(NamedTuple):
-    """Rows by a key; of one key there may be several."""
+    """Rows by a key; several rows may have one key."""
 
     keys: NDArray[np.int64] | NDArray[np.uint64]  # (n,), ascending
     rows: NDArray[np.int32]  # (n,)
 
     def find(self, wanted: NDArray[np.int64] | NDArray[np.uint64]) -> Found:
-        """The rows of some keys, in any order."""
+        """Find the rows of wanted keys, which may be in any order."""
         found = find_rows(self.keys, wanted)
         return Found(found.which, self.rows[found.rows].astype(np.int64))
 
 
 def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
-    """Rows by their keys, (n,). Cost: a sort."""
+    """Index rows by their keys, (n,). Cost: a sort."""
     order = np.argsort(keys, kind="stable")
     return Keyed(keys[order], order.astype(np.int32))
 
@@ -47,7 +47,7 @@ def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
 def find_rows(
     ascending: NDArray[np.int64] | NDArray[np.uint64], wanted: NDArray[np.int64] | NDArray[np.uint64]
 ) -> Found:
-    """The places of wanted keys, in any order, among ascending ones.
+    """Find the places of wanted keys, in any order, among ascending ones.
 
     Example:
         >>> find_rows(np.array([2, 3, 3, 9]), np.array([3, 5, 2])).rows.tolist()
@@ -60,7 +60,7 @@ def find_rows(
 
 
 def is_among(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each value is one of some ascending ones, (n,). Cost: a look-up each."""
+    """Return whether each value is among some ascending ones, (n,). Cost: a binary search each."""
     if not len(ascending):
         return np.zeros(len(values), np.bool_)
     at = np.searchsorted(ascending, values)
@@ -69,7 +69,7 @@ def is_among(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each value once, ascending: by a sort. `np.unique` hashes, and takes ten times as long for a million."""
+    """Return the distinct values, ascending, by a sort: `np.unique` hashes, and is ten times slower for a million."""
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = ordered[1:] != ordered[:-1]
@@ -77,7 +77,7 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def hash_strings(column: pa.Array) -> NDArray[np.uint64]:
-    """A hash of each string, (n,); none is null. Two strings may have one hash, so rows found by it are compared."""
+    """Hash each string, (n,); none may be null. Two strings may have one hash, so compare the rows found by it."""
     strings = column.cast(pa.large_string())
     if not len(strings):
         return np.empty(0, np.uint64)

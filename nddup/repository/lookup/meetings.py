@@ -1,9 +1,9 @@
 """The near-duplicates of given sketches among those of a segment.
 
-    build_postings   sketches -> Postings       the lists of a segment, sorted by feature
-    find_near        Postings, Probes -> Near   who meets whom at a feature, compared on the sketches
+    build_postings   Rows -> Postings         the posting lists of a segment, sorted by feature
+    find_near        Postings, Rows -> Near   sketches that meet at a feature are compared
 
-Sketches of kinds whose pairs are found by keys (`nddup.sketching.lsh_keys`) post all their keys and have no order.
+Kinds whose pairs are found by keys (`nddup.sketching.lsh_keys`) post all their keys and have no order of features.
 A sketch whose modulus varies has a row at its own level and at each coarser one (`nddup.sketching.moduli`).
 """
 
@@ -24,12 +24,12 @@ LEVELS = (1 << LEVEL_BITS) - 1
 
 
 class Matching(NamedTuple):
-    """How sketches meet.
+    """How near-duplicate sketches are found.
 
     Attributes:
-        threshold: when two are near-duplicates.
-        finder: the keys by which they meet; None: by the features of their prefixes.
-        levels: s of sketches whose modulus varies, else 0.
+        threshold: when two sketches are near-duplicates.
+        finder: the keys by which they meet; None: they meet by the features of their prefixes.
+        levels: the s of sketches whose modulus varies, else 0 (`recipe.level_of`).
     """
 
     threshold: Threshold
@@ -38,10 +38,10 @@ class Matching(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Sketches as they are compared: one row each, or one for each level; m rows."""
+    """Sketches as they are compared, m rows: one row per sketch, or one per sketch and level."""
 
     names: NDArray[np.int64]
-    """The node of each row; of levels `node << 12 | own level << 6 | level`, (m,)."""
+    """The node of each row, (m,); with levels `node << 12 | own level << 6 | level`."""
 
     sketches: Ragged
 
@@ -51,14 +51,14 @@ class Postings(NamedTuple):
 
     rows: Rows
     features: Features  # (p,), ascending
-    holders: NDArray[np.int32]  # (p,), the row that holds it
-    places: NDArray[np.int32]  # (p,), where it stands in the order of its row
+    holders: NDArray[np.int32]  # (p,), the row that holds the feature
+    places: NDArray[np.int32]  # (p,), the place of the feature in the order of its row
     common: Features  # (c,), ascending
-    common_holders: NDArray[np.int32]  # (c,)
+    common_holders: NDArray[np.int32]  # (c,), how many rows hold each
 
 
 class Near(NamedTuple):
-    """The k near-duplicate pairs of a given sketch and a stored one, by node."""
+    """The k near-duplicate pairs of a given and a stored sketch, as nodes."""
 
     given: NDArray[np.int64]  # (k,)
     stored: NDArray[np.int64]  # (k,)
@@ -69,7 +69,7 @@ class Near(NamedTuple):
     candidates: int  # pairs that were compared
 
     def only(self, rows: NDArray[np.int64]) -> "Near":
-        """Some of the pairs."""
+        """Return the chosen pairs, with the same count of candidates."""
         pairs = (self.given[rows], self.stored[rows], self.overlap[rows], self.shared[rows], self.united[rows])
         return Near(*pairs, self.sizes[rows], self.candidates)
 
@@ -80,7 +80,7 @@ class Near(NamedTuple):
 
 
 def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], matching: Matching) -> Rows:
-    """The rows of some nodes, in their order."""
+    """Return the rows of some nodes, in their order; one per level if the modulus varies."""
     if not matching.levels:
         return Rows(nodes, sketches)
     own = np.array([level_of(count, matching.levels) for count in n_features.tolist()], np.int64)
@@ -88,7 +88,7 @@ def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[
 
 
 def build_postings(rows: Rows, matching: Matching) -> Postings:
-    """The posting lists of a segment: prefixes for the lowest threshold, unpruned; of a containment whole lists.
+    """Build the posting lists of a segment: unpruned prefixes for the threshold; for a containment, whole sketches.
 
     Cost: sorts of the ids and of the postings.
     """
@@ -110,7 +110,7 @@ def build_postings(rows: Rows, matching: Matching) -> Postings:
 def _probe(
     sketches: Ragged, bounds: NDArray[np.int32], common: Features, counts: NDArray[np.int32], matching: Matching
 ) -> tuple[NDArray[np.int64], Features, NDArray[np.int32]]:
-    """The features of each sketch in order, as offsets and hashes; and how many of the first make its prefix."""
+    """Return the features of each sketch in order, as offsets and hashes; and the length of each prefix."""
     sizes = np.diff(sketches.offsets).astype(np.int32)
     if matching.finder is None:
         return *order_features(sketches, common, counts), prefix_lengths(sizes, bounds)
@@ -120,14 +120,14 @@ def _probe(
 
 
 def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
-    """Every near-duplicate of the given sketches among the stored ones.
+    """Find every near-duplicate of the given sketches among the stored ones.
 
     Args:
-        postings: of a segment, made for a threshold not above this one.
-        given: the sketches that are looked for.
-        matching: as the postings were made; the threshold may be higher.
+        postings: those of a segment, built for this threshold or a lower one.
+        given: the sketches whose near-duplicates are wanted.
+        matching: that of the postings; its threshold may be higher.
 
-    Cost: of each given sketch a look-up of its prefix features, a sort of who holds them, and a comparison with each.
+    Cost: per given sketch a look-up of its prefix features, a sort of their holders, and a comparison with each holder.
     """
     threshold = matching.threshold
     sizes = np.diff(given.sketches.offsets).astype(np.int32)
@@ -148,7 +148,7 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
         if len(found):
             met.append(np.full(len(found), i))
             rows.append(found)
-    if not met:  # as in most segments, for one query
+    if not met:  # the usual case for one query in one segment
         nothing = np.empty(0, np.int64)
         return Near(nothing, nothing, np.empty(0, np.int32), nothing, nothing, np.empty((0, 2), np.int64), 0)
     return _compare(postings.rows, given, np.concatenate(met), np.concatenate(rows), matching)
@@ -158,7 +158,7 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
 def _find_lists(
     features: Features, offsets: NDArray[np.int64], wanted: Features, probed: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the lists of the first features of each row, `probed` of them, begin and end; of the others nothing."""
+    """Return where the posting lists of each row's first `probed` features begin and end; 0 and 0 for the others."""
     first, last = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
     for row in range(len(probed)):
         for i in range(offsets[row], offsets[row] + probed[row]):
@@ -171,7 +171,7 @@ def _find_lists(
 
 
 class _Stored(NamedTuple):
-    """The postings as the kernel takes them."""
+    """The postings in the form the kernel takes."""
 
     holders: NDArray[np.int32]
     places: NDArray[np.int32]
@@ -179,11 +179,11 @@ class _Stored(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """One given sketch, and the threshold as numbers."""
+    """One given sketch, and the threshold as plain numbers."""
 
     size: int
     bound: int
-    length: int  # of its prefix
+    length: int  # features in its prefix
     numerator: int
     denominator: int
     is_count: bool
@@ -193,13 +193,13 @@ class _Asked(NamedTuple):
 
 @compiled
 def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], asked: _Asked) -> NDArray[np.int64]:
-    """The rows that hold a feature of one sketch where both prefixes can have it, ascending, each once.
+    """Return the distinct rows, ascending, that hold a feature of one sketch where both prefixes can have it.
 
     Args:
         stored: the postings.
-        first: where the list of each feature of the sketch begins, in its order.
-        last: where it ends.
-        asked: the sketch.
+        first: where the posting list of each feature begins; the features are in the order of the sketch.
+        last: where each list ends.
+        asked: the sketch and the threshold.
     """
     found = np.empty(np.sum(last - first), np.int64)
     count = 0
@@ -215,7 +215,7 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
 
             is_prefix = not asked.has_order or stored.places[at] <= other - need
             if asked.is_containment:
-                # The smaller one is contained: its prefix meets any feature of the larger one.
+                # The smaller sketch is contained: its prefix features may be anywhere in the larger one.
                 if not ((asked.size <= other and i < asked.length) or (asked.size > other and is_prefix)):
                     continue
             elif other < asked.bound or asked.size < need or not is_prefix:
@@ -226,7 +226,7 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
 
 
 def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np.int64], matching: Matching) -> Near:
-    """The candidates that are near-duplicates."""
+    """Compare the candidates; return those that are near-duplicates."""
     some, where = np.unique(rows, return_inverse=True)
     theirs = take_rows(stored.sketches, some)
     n_given = len(given.sketches.offsets) - 1
@@ -242,7 +242,7 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
 
     names = np.stack([given.names[met], stored.names[rows]], axis=1)
     if matching.levels:
-        # Two sketches are compared at the coarser of their own levels, and nowhere else.
+        # Two sketches are compared only at the coarser of their own levels.
         own, level = names >> LEVEL_BITS & LEVELS, names & LEVELS
         is_near &= (level == own.max(axis=1, keepdims=True)).all(axis=1)
         names = names >> 2 * LEVEL_BITS
@@ -256,7 +256,7 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
 
 @compiled
 def _compare_all(both: Ragged, places: NDArray[np.int64], bounds: NDArray[np.int32], rule: Rule) -> NDArray[np.int64]:
-    """Overlap, numerator and denominator of each pair; -1 where it is no near-duplicate."""
+    """Return overlap, and numerator and denominator of the resemblance, of each pair; overlap -1 if not near."""
     found = np.empty((len(places), 3), np.int64)
     for i in range(len(places)):
         a, b = places[i, 0], places[i, 1]

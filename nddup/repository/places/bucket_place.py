@@ -1,9 +1,9 @@
 """A repository in a bucket, or wherever else `fsspec` leads: `s3://bucket/pages`.
 
-S3 creates an object only if it is not there (`If-None-Match: *`), so of two writers one wins. Some stores that speak S3
-ignore the condition. Each commit finds out: it creates a draft twice. There, and in all other places, writers claim the
-version (`lone_claim`). On HDFS too: pyarrow's client, which `fsspec` takes, removes the target of a rename that fails
-and renames again, so it cannot be asked for a rename that does not overwrite.
+S3 can create an object only if it is absent (`If-None-Match: *`), so of two writers one wins. Some stores that speak S3
+ignore the condition, so each commit tests it by creating a draft twice. Where it is ignored, and in all other places,
+writers claim the version (`lone_claim`). So they do on HDFS: pyarrow's client, which `fsspec` uses, removes the target
+of a failed rename and renames again, so it has no rename that does not overwrite.
 
 Segments never change, so they are copied to a folder of this machine when they are first read, and mapped from there.
 """
@@ -28,19 +28,19 @@ from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, Unkno
 from nddup.storage.machine import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}
-"""Schemes whose client creates an object only if it is not there, in one request."""
+"""Schemes whose client can create an object only if it is absent, in one request."""
 
 WITHOUT_FOLDERS = CONDITIONAL | {"gs", "gcs", "abfs", "abfss", "az", "memory"}
-"""Schemes in which a path needs no folder; some of their clients would make a bucket of a name that is misspelt."""
+"""Schemes in which a path needs no folder; some of their clients would create a bucket for a misspelt name."""
 
 UNUSED_SECONDS = 30 * 86_400
-"""After which the copy of a segment on this machine is removed."""
+"""Seconds without use after which the copy of a segment on this machine is removed."""
 
 READ = 1 << 20
 
 
 class BucketPlace:
-    """What lies behind a URL."""
+    """A repository behind a URL, with copies of its segments on this machine."""
 
     def __init__(self, url: str) -> None:
         self._name = drop_login(url.rstrip("/"))
@@ -60,11 +60,11 @@ class BucketPlace:
         self.folder = cache_folder() / "repositories" / key
 
     def __str__(self) -> str:
-        """The URL as it was given, without a login."""
+        """The URL as given, without its login."""
         return self._name
 
     def full_name(self) -> str:
-        """The URL."""
+        """As `Place.full_name`: the URL in the form of its client, without a login."""
         return drop_login(str(self._files.unstrip_protocol(self._root)))
 
     def begin(self) -> None:
@@ -100,7 +100,7 @@ class BucketPlace:
                 self.remove_draft(draft)
 
     def _keeps_condition(self, draft: str) -> bool:
-        """Whether the place refuses to create what is there. Cost: two requests."""
+        """Return whether the store refuses to create an object that exists. Cost: two requests."""
         if self._scheme not in CONDITIONAL:
             return False
         path = self._at(COMMITS, draft)
@@ -111,12 +111,12 @@ class BucketPlace:
             except FileExistsError:
                 return True
             except OSError as error:
-                if error.errno != errno.ENOSYS:  # the store says that it knows no condition
+                if error.errno != errno.ENOSYS:  # ENOSYS: the store does not support the condition
                     raise
         return False
 
     def _create(self, name: str, data: bytes) -> None:
-        """Create a commit in one request. What lies there decides where its answer was lost, or it was sent again."""
+        """Create a commit in one request; if it fails, as after a lost answer or a retry, the stored bytes decide."""
         path = self._at(COMMITS, name)
         try:
             with _as_os_error():
@@ -142,7 +142,7 @@ class BucketPlace:
             return _time_in(self._files.info(self._at(COMMITS, name)))
 
     def rename_draft(self, name: str, target: str) -> None:
-        """As `CommitFiles.rename_draft`; of objects a copy, which is whole or not there."""
+        """As `CommitFiles.rename_draft`; for objects a copy, which exists whole or not at all."""
         with _as_os_error():
             self._files.mv(self._at(COMMITS, name), self._at(COMMITS, target))
 
@@ -152,11 +152,11 @@ class BucketPlace:
             self._files.rm_file(self._at(COMMITS, name))
 
     def fetch(self, name: str, size: int, digest: str) -> Path:
-        """As `Place.fetch`: the copy on this machine, made at the first call."""
+        """As `Place.fetch`: the path of the copy on this machine, made at the first call."""
         path = self.folder / SEGMENTS / name
         if path.is_file() and path.stat().st_size == size:
             with suppress(OSError):
-                os.utime(path.parent)  # in use
+                os.utime(path.parent)  # marks the copy as in use
             return path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}-{token_hex(6)}")
@@ -171,7 +171,7 @@ class BucketPlace:
         return path
 
     def publish(self, segment: str) -> None:
-        """As `Place.publish`; copies of segments that nobody used for long are removed from this machine."""
+        """As `Place.publish`; also removes copies of segments unused for `UNUSED_SECONDS` from this machine."""
         self._make_folder(SEGMENTS, segment)
         for path in sorted((self.folder / SEGMENTS / segment).glob("*.parquet")):
             with _as_os_error():
@@ -188,14 +188,14 @@ class BucketPlace:
             files = self._files.find(self._at(SEGMENTS), detail=True)
         for path, info in files.items():
             name, _, file = str(path).removeprefix(self._at(SEGMENTS, "")).partition("/")
-            if not file:  # an object that stands for a folder
+            if not file:  # an object that represents a folder
                 continue
             before = found.get(name, StoredFolder(0.0, 0))
             found[name] = StoredFolder(max(before.time, _time_in(info)), before.size + int(info["size"] or 0))
         return found
 
     def remove_segment(self, segment: str) -> None:
-        """As `Place.remove_segment`, with its copy on this machine."""
+        """As `Place.remove_segment`; also removes the copy on this machine."""
         shutil.rmtree(self.folder / SEGMENTS / segment, ignore_errors=True)
         with _as_os_error(), suppress(FileNotFoundError):
             self._files.rm(self._at(SEGMENTS, segment), recursive=True)
@@ -210,7 +210,7 @@ class BucketPlace:
         remove_mapped_drafts(self.folder, before)
 
     def measure(self, name: str) -> tuple[int, str]:
-        """As `Place.measure`: reads the file where it lies, not its copy."""
+        """As `Place.measure`: reads the object, not its copy."""
         digest, size = hashlib.sha256(), 0
         with _as_os_error(), self._files.open(self._at(SEGMENTS, name), "rb") as file:
             while piece := file.read(READ):
@@ -228,7 +228,7 @@ class BucketPlace:
 
 
 def _time_in(info: dict[str, Any]) -> float:
-    """When a file was written, of what a client says of it; now where it does not say, so that nothing seems old."""
+    """Return when a file was written, from a client's info; the present time if that is missing: nothing seems old."""
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
         value = info.get(name)
         if isinstance(value, str):
@@ -242,7 +242,7 @@ def _time_in(info: dict[str, Any]) -> float:
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Turn the errors of a client, of which each has its own, into an OSError with their first line."""
+    """Turn any error of a client that is not an OSError into one with its first line."""
     try:
         yield
     except OSError:

@@ -1,7 +1,7 @@
 """A repository in a folder of this machine: on a disk, or mounted.
 
-A commit is written under another name, flushed to the disk and linked to its own: the link fails where the name is
-taken. Where there are no links (exFAT, many network drives, buckets mounted as folders) writers claim the version
+A commit is written under another name, flushed to the disk, and hard-linked to its own name: the link fails if the name
+is taken. Without hard links (exFAT, many network drives, buckets mounted as folders) writers claim the version
 (`lone_claim`).
 """
 
@@ -18,7 +18,7 @@ from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder
 from nddup.storage.local_storage import local_path
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""What a file system without hard links answers."""
+"""Error numbers of file systems without hard links."""
 
 
 class DiskPlace:
@@ -32,7 +32,7 @@ class DiskPlace:
         return str(self.folder)
 
     def full_name(self) -> str:
-        """The path without links."""
+        """As `Place.full_name`: the absolute path, with symbolic links resolved."""
         return str(self.folder.resolve())
 
     def begin(self) -> None:
@@ -88,12 +88,12 @@ class DiskPlace:
         (self.folder / COMMITS / name).unlink(missing_ok=True)
 
     def fetch(self, name: str, size: int, digest: str) -> Path:
-        """As `Place.fetch`; the file itself, as it is."""
+        """As `Place.fetch`: the path of the file itself, not checked."""
         del size, digest
         return self.folder / SEGMENTS / name
 
     def publish(self, segment: str) -> None:
-        """As `Place.publish`: flushes the names."""
+        """As `Place.publish`: flushes the names of the files and of the segment to the disk."""
         flush_folder(self.folder / SEGMENTS / segment)
         flush_folder(self.folder / SEGMENTS)
 
@@ -126,7 +126,7 @@ class DiskPlace:
 
 
 def remove_mapped_drafts(folder: Path, before: float) -> None:
-    """Remove arrays that were begun in a folder before a time, and never got their name."""
+    """Remove drafts of mapped folders that were written before a time and never renamed."""
     for draft in (folder / SEGMENTS).glob("*/.mapped-*"):
         with suppress(OSError):
             if draft.stat().st_mtime < before:
@@ -143,6 +143,6 @@ def flush_folder(folder: Path) -> None:
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file, hex."""
+    """Return the SHA-256 of a file as hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

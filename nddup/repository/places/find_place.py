@@ -1,4 +1,4 @@
-"""The place that a path or a URL names."""
+"""Find the place that a path or a URL names."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def find_place(path: str | Path) -> Place:
-    """The folder of this machine, or what lies behind a URL of another scheme than `file`.
+    """Return a folder of this machine, or a bucket for a URL with another scheme than `file`.
 
     Raises:
-        ConfigError: if the client that leads there is not installed.
+        ConfigError: if the client for the URL is not installed, or refuses the URL.
 
     Example:
         >>> str(find_place("/srv//pages")), str(find_place("file:/srv/pages"))
@@ -22,6 +22,6 @@ def find_place(path: str | Path) -> Place:
     scheme = _SCHEME.match(str(path))
     if scheme is None or scheme[1].lower() == "file":
         return DiskPlace(str(path))
-    from nddup.repository.places.bucket_place import BucketPlace  # noqa: PLC0415 - of few
+    from nddup.repository.places.bucket_place import BucketPlace  # noqa: PLC0415 - rarely needed
 
     return BucketPlace(str(path))

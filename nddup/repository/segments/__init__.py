@@ -1,1 +1,1 @@
-"""How a repository lies on the disk: segments that never change (`layout`), and the commits that name them."""
+"""The storage of a repository: segments that never change (`layout`), and the commits that name them."""

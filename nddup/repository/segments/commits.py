@@ -3,8 +3,8 @@
     REPO/commits/N.json      parent, segments with their files' sizes and digests, recipe, counts, digests of the tables
     REPO/segments/NAME/      immutable tables as Parquet (`layout`), one file each; and mapped arrays (`mapped`)
 
-A version exists when its file does. The place where the repository lies creates it, whole, and of several writers only
-one does (`places`). A crash leaves files that no commit names.
+A version exists as soon as its file does. `places` creates that file atomically: of several writers only one succeeds.
+A crash leaves files that no commit names.
 """
 
 import json
@@ -18,7 +18,7 @@ from nddup.repository.places.place import COMMITS, Place, UnknownOutcome
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment as a commit names it: rows of each table, and size and SHA-256 of each file."""
+    """A segment as a commit names it: the rows of each table, and the size and SHA-256 of each file."""
 
     name: str
     rows: Mapping[str, int]
@@ -26,7 +26,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """Bytes of all its files."""
         return sum(size for size, _ in self.files.values())
 
 
@@ -36,14 +36,14 @@ class Commit:
 
     Attributes:
         version: its number; the first, without documents, is 1.
-        parent: the version before; 0 before the first.
+        parent: the version before; 0 for the first.
         what: the command that made it.
-        time: when, in UTC.
-        repository: what never changes: layout, settings, mode, recipe and its proof (`identity`).
-        segments: in the order in which they were written.
-        changes: the segment that holds the changes of this version; None where there are none.
-        counts: of documents, and of what the command did.
-        digests: of each table its rows and the order-free digest of them, 32 hex digits.
+        time: when it was made, in UTC.
+        repository: the identity, which never changes: layout, settings, mode, recipe and its proof (`identity`).
+        segments: the segments, in the order in which they were written.
+        changes: name of the segment that holds the changes of this version; None if there are none.
+        counts: the number of live documents, and the counts of the command.
+        digests: for each table, the number of rows and their order-free digest, 32 hex digits.
         next_key: the number of the next document.
         next_component: the number of the next component.
     """
@@ -66,11 +66,11 @@ class LostRaceError(NddupError):
 
 
 class UnansweredCommitError(OutputError):
-    """The place gave no answer to a commit, so the version may exist; what it names must stay."""
+    """The place gave no answer to a commit: the version may exist, so the files it names must stay."""
 
 
 def versions_in(repo: Place) -> list[int]:
-    """The versions that exist, ascending.
+    """List the versions that exist, ascending.
 
     Raises:
         OutputError: if there is no repository, or it cannot be read.
@@ -88,10 +88,10 @@ def versions_in(repo: Place) -> list[int]:
 
 
 def read_commit(repo: Place, version: int | None = None) -> Commit:
-    """A version, or the newest.
+    """Read a version, by default the newest.
 
     Raises:
-        OutputError: if it is not there, or its file is no whole commit.
+        OutputError: if it does not exist, or its file is damaged.
     """
     found = versions_in(repo)
     chosen = found[-1] if version is None else version
@@ -110,11 +110,11 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
 
 
 def write_commit(repo: Place, commit: Commit) -> None:
-    """Make a version exist, if no other writer did meanwhile.
+    """Create a version, unless another writer has created it meanwhile.
 
     Raises:
-        LostRaceError: if one did.
-        UnansweredCommitError: if it is not known whether it exists.
+        LostRaceError: if another writer has.
+        UnansweredCommitError: if it is unknown whether the version exists.
         OutputError: if it cannot be written.
     """
     data = (json.dumps(asdict(commit), indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,7 +1,7 @@
-"""`nddup index compact`: one segment in place of all, and what no version needs removed.
+"""`nddup index compact`: merge all segments into one, and remove the segments that no reader needs.
 
-A reader holds one version, so files of versions that were the newest until lately stay: a folder goes when the first
-version that does not name it is older than so many days; one that no version names, when it is itself.
+A reader may still hold a recent version, so its segments stay: a segment's folder is removed once it has not been part
+of the newest version for some days; a folder that no version names, once it is that old itself.
 """
 
 import time
@@ -21,7 +21,7 @@ SECONDS = 86_400
 
 
 class Compacted(NamedTuple):
-    """The version that was made, None where one segment lay there already; folders removed, and their bytes."""
+    """The version made, None if there was only one clean segment; the number of folders removed, and their bytes."""
 
     commit: Commit | None
     removed: int
@@ -29,7 +29,7 @@ class Compacted(NamedTuple):
 
 
 def compact(snapshot: Snapshot, *, days: float = DAYS) -> Compacted:
-    """Merge all segments, forget documents that were removed, and remove what no reader can need."""
+    """Merge all segments without the removed documents, and remove segments out of use for `days`."""
     is_one = len(snapshot.commit.segments) <= 1 and not any(
         segment.rows.get(name) for segment in snapshot.commit.segments for name in ("gone", "replaced")
     )
@@ -39,7 +39,7 @@ def compact(snapshot: Snapshot, *, days: float = DAYS) -> Compacted:
 
 
 def remove_old(repo: Place, *, days: float) -> tuple[int, int]:
-    """Remove the folders of segments that no version of the last days names, and drafts as old."""
+    """Remove segments that were not in use in the last `days`, and drafts older than that; return folders and bytes."""
     before = time.time() - days * SECONDS
     commits = [commit for version in versions_in(repo) if (commit := _try_read(repo, version)) is not None]
     named = {segment.name for segment in commits[-1].segments} if commits else set()

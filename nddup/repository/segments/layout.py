@@ -1,7 +1,7 @@
-"""The tables of a repository, declared once. They lie in `segments/NAME/`; README of the layout: `commits`.
+"""The tables of a repository, declared once. They are stored in `segments/NAME/`; `commits` describes the folders.
 
-A document has a number, `doc_key`, given in the order of arrival: (version, source, record). A node is a distinct
-sketch; its name is the number of the first document that had it. A component has a number too. No number is used twice.
+A document has a number, `doc_key`, in the order of arrival: (version, source, record). A node is a distinct sketch,
+named by the number of the first document that had it. Components are numbered too. No number is used twice.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from nddup.table_types import Column, Table
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
 
 LAYOUT = 2
-"""Version of the tables and of the commit files."""
+"""Version of the tables and of the commit files; a repository with another one is refused."""
 
 _KEY = Column("doc_key", "long", "number of the document, in the order of arrival")
 _COMPONENT = Column("component_key", "long", "number of the component whose rows these are")
 
 DOCUMENTS = Table(
     "documents",
-    "One row a document that was added.",
+    "One row per document that was added.",
     (
         _KEY,
         Column("doc_id", "string", "its id"),
@@ -38,13 +38,13 @@ DOCUMENTS = Table(
 
 TEXTS = Table(
     "texts",
-    "One row a document whose text is kept for reports.",
+    "One row per document whose text is kept for reports.",
     (_KEY, Column("text", "string", "the first characters of its text, markup removed")),
 )
 
 SKETCHES = Table(
     "sketches",
-    "One row a distinct sketch that was new in the segment, ascending by node.",
+    "One row per distinct sketch that was new in the segment, ascending by node.",
     (
         Column("node", "long", "number of the first document that had it"),
         Column("n_features", "int", "of that document; decides the modulus of `mod-pow2`"),
@@ -55,7 +55,7 @@ SKETCHES = Table(
 
 EDGES = Table(
     "edges",
-    "One row a near-duplicate pair of distinct sketches, written when the later of them came.",
+    "One row per near-duplicate pair of distinct sketches, written when the later one was added.",
     (
         Column("node_a", "long", "a node"),
         Column("node_b", "long", "another"),
@@ -71,38 +71,38 @@ POSTINGS = Table(
     "The prefix features of the segment's sketches, sorted by feature.",
     (
         Column("feature", "long", "hash of an id, 32 bits"),
-        Column("row", "int", "ordinal of the sketch in the segment; of `mod-pow2` that of its row of a level"),
-        Column("place", "int", "where the feature stands in the order of its sketch, from 0"),
+        Column("row", "int", "ordinal of the sketch in the segment; for `mod-pow2`, of its row at one level"),
+        Column("place", "int", "position of the feature in the order of its sketch, from 0"),
     ),
 )
 
 COMMON = Table(
     "common",
-    "The features that four sketches of the segment or more hold: with the hash they make its order.",
+    "The features that four or more sketches of the segment hold: with the hash they define its order of features.",
     (Column("feature", "long", "hash of an id"), Column("holders", "int", "how many sketches hold it")),
 )
 
-GONE = Table("gone", "One row a document that was removed.", (_KEY, Column("doc_id", "string", "its id")))
+GONE = Table("gone", "One row per document that was removed.", (_KEY, Column("doc_id", "string", "its id")))
 
 REPLACED = Table("replaced", "The components whose rows no longer count.", (_COMPONENT,))
 
 STATE = Table(
     "state",
-    "Of each document of a component that was made: what became of it.",
+    "One row per document of each component made: whether it is kept, and why.",
     (
         _KEY,
         _COMPONENT,
         Column("group", "string", "smallest id of the documents with the same sketch"),
-        Column("kept", "boolean", "whether it stays"),
-        Column("duplicate_of", "string", "its kept near-duplicate; null where it stays"),
-        Column("duplicate_key", "long", "number of that document; null where it stays"),
+        Column("kept", "boolean", "whether it is kept"),
+        Column("duplicate_of", "string", "its kept near-duplicate; null where it is kept itself"),
+        Column("duplicate_key", "long", "number of that document; null where it is kept itself"),
         Column("reason", "string", "as in `keep`"),
     ),
 )
 
 
 NOT_STORED = "edit"
-"""The column of `pairs` that only `pairs.confirm` fills, which a repository refuses."""
+"""The column of `pairs` that is not stored: only `pairs.confirm` fills it, which a repository refuses."""
 
 
 def _by_component(table: Table, name: str) -> Table:
@@ -115,7 +115,7 @@ RESULTS = {
     "members": _by_component(MEMBERS, "members"),
     "false_components": _by_component(FALSE_COMPONENTS, "false_components"),
 }
-"""The tables of a run that are kept whole, by component."""
+"""The tables of a run that are stored whole, with the component of each row."""
 
 DIGESTS = Table(
     "digests",
@@ -130,7 +130,7 @@ DIGESTS = Table(
 
 CHANGES = Table(
     "changes",
-    "What a version changed: one row a document that came, went, or became kept or removed.",
+    "What a version changed: one row per document that was added, removed, replaced, promoted or demoted.",
     (
         Column("doc_id", "string", "the document"),
         Column("was", "string", "`kept`, `removed` or `absent`"),
@@ -142,7 +142,7 @@ CHANGES = Table(
 
 MATCHES = Table(
     "matches",
-    "One row a stored document like a query; a query without one has one row, `doc_id` null.",
+    "One row per stored document that is like a query; a query without any has one row with `doc_id` null.",
     (
         Column("query_id", "string", "the query"),
         Column("doc_id", "string", "a live document of the repository"),
@@ -151,7 +151,7 @@ MATCHES = Table(
         Column("overlap", "int", "features common to both sketches"),
         Column("resemblance", "double", "as in `pairs`"),
         Column("score", "double", "100 x resemblance"),
-        Column("band", "string", "`>=80`, `70-80`, …: the lower end belongs to it; null without bands"),
+        Column("band", "string", "`>=80`, `70-80`, …: the lower bound belongs to it; null without bands"),
         Column("kept", "boolean", "whether the repository keeps it"),
         Column("repository", "string", "where it is stored"),
     ),
@@ -167,7 +167,7 @@ SEGMENT = {
 
 
 def table_of(table: Table, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """A few rows as a table; values in the order of its columns."""
+    """Return a few rows as an Arrow table; the values of a row are in the order of the columns."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, table.arrow, strict=True)]
     return pa.Table.from_arrays(arrays, schema=table.arrow)

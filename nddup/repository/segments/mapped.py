@@ -1,7 +1,7 @@
-"""A segment as arrays and tables that the system maps into memory: only what is touched is read.
+"""A segment as memory-mapped arrays and tables: only the pages that are touched are read.
 
-They lie in `mapped-3/` beside the Parquet files and follow from these: where they are missing they are made again, in
-memory if the folder cannot be written. They are never the only copy.
+The mapped files lie in `mapped-3/` beside the Parquet files and are made from them: where they are missing they are
+made again, in memory if the folder cannot be written. They are never the only copy.
 """
 
 import os
@@ -28,34 +28,34 @@ from nddup.repository.segments.segment_files import read_table, require_file
 FOLDER = "mapped-3"
 
 TABLES = ("documents", "state", "edges", "digests")
-"""Tables of which rows are taken: uncompressed, in the order of their first column but `state`: by component."""
+"""Tables whose rows are looked up: stored uncompressed, ordered by their first column, `state` by component."""
 
 READ = (*TABLES, "sketches", "postings", "common", "gone", "replaced")
-"""Tables that the mapped files follow from."""
+"""Tables that the mapped files are made from."""
 
 
 @dataclass(frozen=True)
 class MappedSegment:
-    """What is looked up in a segment of n documents, k distinct sketches and r rows of `state`.
+    """A mapped segment of n documents, k distinct sketches and r rows of `state`.
 
     Attributes:
         nodes: (k,), ascending.
-        n_features: (k,).
-        sketches: k rows.
-        postings: by which given sketches meet them.
+        n_features: (k,), of each node.
+        sketches: k rows, in the order of the nodes.
+        postings: the posting lists by which given sketches find these.
         prints: the rows of the sketches by the first word of their fingerprint.
         print_ends: (k,), the second word of the fingerprint of each sketch.
         documents: DOCUMENTS, ascending by number.
         doc_keys: (n,), these numbers.
         by_id: the rows of the documents by the hash of their id.
-        by_node: the same by their distinct sketch.
+        by_node: the rows of the documents by their distinct sketch.
         state: STATE, ascending by component.
         components: (r,), these components.
         by_document: the rows of `state` by the number of the document.
         edges: EDGES, ascending by `node_a`.
         digests: DIGESTS, ascending by component.
-        gone: numbers of the documents it removes, ascending.
-        replaced: the components whose rows no longer count, ascending.
+        gone: numbers of the documents that the segment removes, ascending.
+        replaced: the components whose rows the segment invalidates, ascending.
     """
 
     nodes: NDArray[np.int64]
@@ -78,17 +78,17 @@ class MappedSegment:
 
 
 class _Parts(NamedTuple):
-    """What the folder holds, by name."""
+    """The content of the mapped folder, by name."""
 
     arrays: Mapping[str, NDArray[Any]]
     tables: Mapping[str, pa.Table]
 
 
 def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegment:
-    """A segment, mapped; the files are made first where they are missing.
+    """Map a segment; make the mapped files first where they are missing.
 
     Raises:
-        OutputError: if a file they follow from is gone, or is not the one that was written.
+        OutputError: if a Parquet file they are made from is missing, or is not the one that was written.
     """
     folder = repo.folder / SEGMENTS / segment.name / FOLDER
     if not folder.exists():
@@ -102,7 +102,7 @@ def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegm
 
 
 def _make_parts(repo: Place, segment: Segment, matching: Matching) -> _Parts:
-    """The arrays and tables of a segment from its files."""
+    """Make the arrays and tables of a segment from its Parquet files."""
     read = {name: read_table(repo, segment, name) for name in READ}
     sketches, postings, common = read["sketches"], read["postings"], read["common"]
     documents, state = read["documents"], read["state"]
@@ -139,7 +139,7 @@ def _keyed(name: str, keys: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 
 def _store(folder: Path, parts: _Parts) -> bool:
-    """Write the parts under another name, then give the folder its own; whether they lie there now."""
+    """Write the parts to a draft folder, then rename it; return whether the folder exists now."""
     draft = folder.with_name(f".{FOLDER}-{token_hex(6)}")
     try:
         draft.mkdir()
@@ -174,7 +174,7 @@ def _map_parts(folder: Path) -> _Parts:
 def _as_segment(parts: _Parts, matching: Matching) -> MappedSegment:
     found, tables = parts
     for array in found.values():
-        array.flags.writeable = False  # kernels are compiled anew for arrays that can be written
+        array.flags.writeable = False  # kernels would be compiled again for writable arrays
 
     sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])
     rows = Rows(found["nodes"], sketches)
@@ -201,9 +201,9 @@ def _as_segment(parts: _Parts, matching: Matching) -> MappedSegment:
 
 
 def take_sketches(segments: Sequence[MappedSegment], nodes: NDArray[np.int64]) -> Ragged:
-    """The sketches of some nodes, in their order; a node of no segment has an empty one.
+    """Return the sketches of some nodes, in their order; a node in no segment gets an empty one.
 
-    Cost: the sketches that come out; of the others nothing is read.
+    Cost: a binary search per node and segment, and the sketches returned; no other sketch is read.
     """
     parts, homes, places, before = [], np.full(len(nodes), -1), np.zeros(len(nodes), np.int64), 0
     for segment in segments:

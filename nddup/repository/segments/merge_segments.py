@@ -1,7 +1,7 @@
-"""Several segments as one: what does not live is forgotten, and the postings follow one order again.
+"""Merge several segments into one: drop what is not live, and rebuild the postings in one order of features.
 
-Segments merge when the last is over half the one before, so there are few of them, and a document is written again
-about as often as the number of its segment's doublings.
+A new segment takes in the last one while it is over half its size, so segments are few, and a document is rewritten
+about as often as its segment doubles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ BY_COMPONENT = ("state", "digests", *RESULTS)
 
 
 def size_of(rows: Mapping[str, int]) -> int:
-    """What a segment weighs: its documents, or the rows of components it makes again."""
+    """Return the size that decides merges: documents or rows of `state`, whichever are more, at least 1."""
     return max(rows.get("documents", 0), rows.get("state", 0), 1)
 
 
 def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -> int:
-    """How many of the last segments a new one takes in: while it is over half the one before it."""
+    """Return how many segments a new one takes in: the last one, as long as the merged size is over half of its."""
     size, count = size_of({name: len(table) for name, table in tables.items()}), 0
     while count < len(segments) and 2 * size > size_of(segments[-1 - count].rows):
         size += size_of(segments[-1 - count].rows)
@@ -38,14 +38,14 @@ def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -
 
 
 def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
-    """The tables of one segment in place of some, and of what a change adds to them; without postings.
+    """Return the tables of one segment that replaces some and adds a change to them; without postings.
 
     Args:
         snapshot: the version before.
-        segments: those of it that are taken in: the last ones, in order; may be none.
-        change: what is new, and what goes.
+        segments: the last segments of the snapshot, in order, that are merged; may be empty.
+        change: the new rows, and the documents removed.
 
-    Cost: reads and holds the segments.
+    Cost: reads the segments and holds them in memory.
     """
     if not segments:
         return dict(change.tables)
@@ -77,18 +77,18 @@ def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> di
 
 
 class _Afterwards(NamedTuple):
-    """What lives after a change."""
+    """The documents and sketches that are live after a change."""
 
     snapshot: Snapshot
     change: Change
 
     def live(self, keys: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Whether each document does, (n,)."""
+        """Return whether each document is live, (n,)."""
         numbers = keys.to_numpy()
         return ~self.snapshot.are_gone(numbers) & ~is_among(numbers, self.change.gone)
 
     def live_nodes(self, nodes: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Whether a document of each distinct sketch does, (n,)."""
+        """Return whether each distinct sketch has a live document, (n,)."""
         numbers = nodes.to_numpy()
         new = self.change.tables.get("documents")
         found = np.zeros(len(numbers), np.bool_) if new is None else np.isin(numbers, new["node"].to_numpy())
@@ -98,12 +98,12 @@ class _Afterwards(NamedTuple):
 
 
 def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:
-    """The components whose rows no longer count, of tables read together."""
+    """Return the components whose rows no longer count, from the joined tables."""
     return np.asarray(tables["replaced"]["component_key"].to_numpy())
 
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:
-    """The same with the sketches in the order of their nodes, rows by key, and their postings."""
+    """Return the tables sorted by their keys, with the postings and common features of the sketches."""
     keys = {"documents": "doc_key", "texts": "doc_key", "sketches": "node", "edges": "node_a", "state": "component_key"}
     keys |= dict.fromkeys(("digests", *RESULTS), "component_key")
     sorted_tables = {name: table.sort_by(keys[name]) if name in keys else table for name, table in tables.items()}

@@ -21,25 +21,25 @@ from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.layout import SEGMENT
 
 ROWS = 1 << 16
-"""Of a row group: what a look-up by key passes over as a whole."""
+"""Rows of a row group, which a look-up by key reads or skips as a whole."""
 
 PACKED: dict[str, str] = {
     "feature": "DELTA_BINARY_PACKED", "row": "DELTA_BINARY_PACKED", "doc_key": "DELTA_BINARY_PACKED",
     "node": "DELTA_BINARY_PACKED", "component_key": "DELTA_BINARY_PACKED",
 }  # fmt: skip
-"""Columns of numbers that lie close together."""
+"""Encodings of columns whose successive numbers are close together."""
 
 
 def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table]) -> Segment:
-    """Write a new segment; until a commit names it, nobody sees it.
+    """Write a new segment; no reader sees it until a commit names it.
 
     Args:
         repo: the repository.
-        version: that will name it first.
-        tables: some of `layout.SEGMENT`; of the others it has no rows.
+        version: the version that will name it first.
+        tables: some of `layout.SEGMENT`; the others have no rows.
 
     Raises:
-        OutputError: if it cannot be written; what was written is removed.
+        OutputError: if it cannot be written; files already written are removed.
     """
     folder = repo.folder / SEGMENTS / f"v{version:06}-{token_hex(6)}"
     rows: dict[str, int] = {}
@@ -83,7 +83,7 @@ def _repeats(table: pa.Table, name: str) -> bool:
 
 
 def remove_segment(repo: Place, name: str) -> None:
-    """Remove what no commit names; what cannot be removed now goes with a later `compact`."""
+    """Remove a segment that no commit names; if that fails, a later `compact` removes it."""
     with suppress(OSError):
         repo.remove_segment(name)
 
@@ -95,10 +95,10 @@ def read_table(
     columns: Sequence[str] | None = None,
     where: Any = None,  # noqa: ANN401
 ) -> pa.Table:
-    """A table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
+    """Read a table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
 
     Raises:
-        OutputError: if the file is gone, or is not the one that was written.
+        OutputError: if the file is missing, cannot be read, or is not the one that was written.
     """
     declared = SEGMENT[name].arrow
     chosen = list(columns or declared.names)
@@ -112,10 +112,10 @@ def read_table(
 
 
 def require_file(repo: Place, segment: Segment, name: str) -> Path:
-    """The file of a table that has rows; on this machine, copied first where it lies elsewhere.
+    """Return the file of a table that has rows, on this machine; copied first where it lies elsewhere.
 
     Raises:
-        OutputError: if it is gone, or is not the one that was written.
+        OutputError: if it is missing, cannot be read, or has another size than was written.
     """
     file = f"{segment.name}/{name}.parquet"
     size, digest = segment.files[f"{name}.parquet"]
@@ -138,13 +138,13 @@ def read_all(
     columns: Sequence[str] | None = None,
     where: Any = None,  # noqa: ANN401
 ) -> pa.Table:
-    """The rows of a table in several segments, one segment after another."""
+    """Read the rows of a table in several segments, one segment after another."""
     empty = SEGMENT[name].arrow.empty_table().select(list(columns or SEGMENT[name].names))
     return pa.concat_tables([empty, *(read_table(repo, segment, name, columns, where) for segment in segments)])
 
 
 def among(column: str, keys: NDArray[np.int64]) -> Any:  # noqa: ANN401 - an expression
-    """The rows whose key is one of these (ascending); row groups beyond them are not read."""
+    """Return the condition that a key is one of these (ascending); row groups outside their range are not read."""
     if not len(keys):
         return pc.scalar(value=False)
     field = pc.field(column)
