@@ -1,11 +1,11 @@
-"""Which items of one collection stand in another: shingles, the table of them, what is shared, the verdicts.
+"""Find which items of a collection B occur in a collection A, and where.
 
-    items      --shingle_table-->   the distinct shingles of B, as a table in memory
-    records    --share_records-->   SHARED: of each document of A, where a shingle of B stands in it
-    SHARED     --settle_possible--> where a filter was asked alone: what it let pass is compared
-    SHARED     --join_parts-->      of B in parts: a row a document
-    SHARED     --judge-->           a verdict and the best document of each item
-    SHARED     --spans-->           the common runs of tokens of an item and its best document
+    items of B     --shingle_table-->     their distinct shingles, as a table in memory
+    records of A   --share_records-->     SHARED: where shingles of B occur in each document of A
+    SHARED         --settle_possible-->   SHARED without false hits, where only a filter was asked
+    SHARED         --join_parts-->        SHARED with one row per document, where B is in parts
+    SHARED         --judge-->             a verdict and the best document of each item
+    SHARED         --spans-->             the runs of tokens that an item and its best document have in common
 
-It may import reading, scanning, sketching, and what lies below them. There is no Spark here.
+May import reading, scanning, sketching, and what lies below them. There is no Spark here.
 """

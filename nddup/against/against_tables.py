@@ -5,7 +5,7 @@ from nddup.tables import REJECTS
 
 ITEMS = Table(
     "items",
-    "One row a document of B, in the order of its collection.",
+    "One row per document of B, in the order of its collection.",
     (
         Column(
             "item", "string", "its id; `source#record` where the record has none, or where an earlier item has the same"
@@ -22,20 +22,20 @@ ITEMS = Table(
         Column(
             "reason",
             "string",
-            "of `not testable`: `short`, fewer shingles than `against.min_shingles`; `common`, fewer are left after"
+            "why it is not testable: `short`, fewer shingles than `against.min_shingles`; `common`, fewer left after"
             " suppression; else null",
         ),
-        Column("document", "string", "the document of A with the highest containment, ties by id; null where none is"),
+        Column("document", "string", "the document of A with the highest containment, ties by id; null if none"),
         Column("document_source", "string", "path of its file relative to A"),
-        Column("containment", "double", "its share, as --of says; 0 where nothing is shared, null if not testable"),
-        Column("covered", "double", "share of the item's shingles that stand anywhere in A; null if not testable"),
+        Column("containment", "double", "that containment, as --of says; 0 if nothing is shared, null if not testable"),
+        Column("covered", "double", "share of the item's shingles that occur anywhere in A; null if not testable"),
     ),
 )
 
 SPANS = Table(
     "spans",
-    "One row a run of tokens that an item, found or in part, has in common with its document. Tokens and characters"
-    " count from 0; the ends are those after the last. Characters are of the text without markup.",
+    "One row per run of tokens that an item, `found` or `part`, has in common with its document. Tokens and characters"
+    " are counted from 0, characters in the text without markup. Ends are exclusive.",
     (
         Column("item", "string", "as in `items`"),
         Column("document", "string", "as in `items`"),
@@ -53,7 +53,7 @@ SPANS = Table(
 
 SUPPRESSED = Table(
     "suppressed",
-    "One row a shingle of B that more than `against.max_document_frequency` documents of A have.",
+    "One row per shingle of B that more than `against.max_document_frequency` documents of A have.",
     (
         Column("shingle", "string", "its tokens, separated by blanks"),
         Column("documents", "long", "documents of A that have it; those with the same content count once"),
@@ -62,22 +62,22 @@ SUPPRESSED = Table(
 
 MATRIX = Table(
     "matrix",
-    "One row a part of B and a part of A: files or folders, as --by says. The verdicts are those against this part of A"
+    "One row per part of B and part of A: files or folders, as --by says. The verdicts are those against this part of A"
     " alone.",
     (
         Column("source_b", "string", "file or folder of B, with B itself before a folder"),
         Column("source_a", "string", "file or folder of A, with A itself before a folder"),
         Column("items", "long", "items of this part of B"),
         Column("testable", "long", "how many of them could be judged"),
-        Column("found", "long", "of these, in a document of this part of A"),
-        Column("part", "long", "of these, something is shared with a document of this part of A"),
-        Column("clean", "long", "of these, nothing is shared with any document of this part of A"),
+        Column("found", "long", "of these, those found in a document of this part of A"),
+        Column("part", "long", "of these, those that only share something with a document of this part of A"),
+        Column("clean", "long", "of these, those that share nothing with any document of this part of A"),
     ),
 )
 
 REJECTED = Table(
     "rejects",
-    "One row a record, or a file, of A or B that was not compared.",
+    "One row per record, or file, of A or B that was not compared.",
     (Column("collection", "string", "`A` or `B`"), *REJECTS.columns),
 )
 
@@ -87,7 +87,7 @@ AGAINST = {table.name: table for table in (ITEMS, SPANS, SUPPRESSED, MATRIX, REJ
 READ_ITEMS = working(
     "read_items",
     "source string, split long, seq long, doc_id string, reason string, detail string, excerpt string, text string",
-    "One row a record of B: its text, or the reason why there is none.",
+    "One row per record of B: its text, or the reason why there is none.",
 )
 
 SHARED = working(
@@ -95,9 +95,9 @@ SHARED = working(
     "what string, source string, split long, seq long, doc_id string, reason string, detail string, excerpt string,"
     " content_fingerprint binary, n_shingles int, tokens array<int>, numbers array<int>, keys array<long>,"
     " begins array<int>, ends array<int>, region_starts array<int>, regions array<string>",
-    "All that one pass over A leaves. `what` says what a row is. `document`: one that has a shingle of B; of each place"
-    " the token, the number of the shingle or, where a filter let it pass, its fingerprint, its first character and the"
-    " one after it; and the text around these, in pieces, each from a character. `reject`: a record that cannot be"
-    " read. `count`: `seq` records were read of a split, one row a batch. Columns that a kind of row does not have are"
-    " null.",
+    "The result of one pass over A. `what` is the kind of row. `document`: a document that has a shingle of B. For each"
+    " place it has the token, the number of the shingle or, if only a filter was asked, its fingerprint, its first"
+    " character and the one after its last; and it has pieces of the text around the places, each with its first"
+    " character. `reject`: a record that cannot be read. `count`: `seq` records were read from a split, one row per"
+    " batch. Columns that a kind of row does not have are null.",
 )

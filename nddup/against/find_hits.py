@@ -1,4 +1,4 @@
-"""Where the shingles of the items stand in texts: the pass that every document of the other collection takes.
+"""Find where the shingles of the items occur in texts: every document of A passes through here.
 
 find_hits       known shingles, compared character by character
 find_possible   shingles that a filter lets pass
@@ -20,16 +20,16 @@ ALL = np.uint64(ALL_BITS)
 
 
 class Hits(NamedTuple):
-    """The places of n texts at which a known shingle begins; those of text i are `offsets[i]` to `offsets[i + 1]`.
+    """The h places in n texts at which a known shingle begins; those of text i are `offsets[i]` to `offsets[i + 1]`.
 
     Attributes:
         offsets: (n + 1,) int64.
-        tokens: (h,) int32, the token at which it begins, ascending in a text.
-        numbers: (h,) int32, the number of the shingle; empty where a filter alone was asked.
-        keys: (h,) uint64, its fingerprint where a filter alone was asked; else empty.
-        begins: (h,) int32, its first character in the text.
-        ends: (h,) int32, the character after it.
-        n_shingles: (n,) int32, the distinct shingles of each text that has a hit, by their fingerprints; else 0.
+        tokens: (h,) int32, the token at which the shingle begins, ascending within a text.
+        numbers: (h,) int32, the number of the shingle; empty where only a filter was asked.
+        keys: (h,) uint64, the fingerprint of the shingle where only a filter was asked; else empty.
+        begins: (h,) int32, the first character of the shingle in the text.
+        ends: (h,) int32, the character after its last.
+        n_shingles: (n,) int32, the distinct shingles, by fingerprint, of each text that has a hit; else 0.
     """
 
     offsets: NDArray[np.int64]
@@ -46,15 +46,15 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
 
     Args:
         data: the texts as UTF-8, (b,).
-        bounds: (n + 1,), where each begins and ends.
+        bounds: (n + 1,), where each text begins and ends.
         known: the shingles.
-        counts: count the distinct shingles of the texts that have a hit.
+        counts: whether to count the distinct shingles of texts that have a hit.
 
     Returns:
-        The hits. Each was compared with the known shingle character by character. The counts of distinct shingles rely
-        on 64-bit fingerprints.
+        The hits, each compared with the known shingle character by character. The counts of distinct shingles rely on
+        64-bit fingerprints.
 
-    Cost: linear, some 340 MB/s where little is known; a text with a hit is read twice.
+    Cost: linear, some 340 MB/s where few shingles are known; a text with a hit is read twice.
     """
     rule = shingling(known.length, 1)
     offsets, tokens, numbers, begins, ends, n_shingles = _find(
@@ -70,13 +70,13 @@ def find_possible(
 
     Args:
         data: the texts as UTF-8, (b,).
-        bounds: (n + 1,), where each begins and ends.
-        words: of `shingle_filter.make_filter`.
+        bounds: (n + 1,), where each text begins and ends.
+        words: the filter, from `shingle_filter.make_filter`.
         length: tokens of a shingle.
-        counts: count the distinct shingles of the texts that have one.
+        counts: whether to count the distinct shingles of texts that have a hit.
 
     Returns:
-        The hits with their fingerprints: every known shingle is among them.
+        The hits with their fingerprints: all known shingles, and a few others.
     """
     rule = shingling(length, 1)
     offsets, tokens, keys, begins, ends, n_shingles = _list_possible(
@@ -87,7 +87,7 @@ def find_possible(
 
 
 def _largest(bounds: NDArray[np.int64]) -> int:
-    """Room for the tokens of the longest text."""
+    """Return the room needed for the tokens of the longest text."""
     return most_tokens(int(np.diff(bounds).max(initial=0))) + 1
 
 
@@ -115,7 +115,7 @@ def _find(
     hit_begins, hit_ends = np.empty(room, np.int32), np.empty(room, np.int32)
     offsets, n_distinct = np.zeros(n + 1, np.int64), np.zeros(n, np.int32)
 
-    # Names of their own: a field of a tuple would be counted as a reference at every use.
+    # Local names: a field of a tuple would have its references counted at every use.
     words, slots, keys, places = known.words, known.slots, known.keys, known.places
     known_data, known_starts, known_ends = known.data, known.starts, known.ends
     mask, shift = known.rule[1], filter_shift(words)
@@ -133,7 +133,7 @@ def _find(
         if first == n_possible:
             continue
 
-        # A fingerprint is known: now the places of the tokens are worth finding.
+        # A fingerprint is known, so it pays to locate the tokens.
         locate_tokens(data, bounds[i], bounds[i + 1], table, starts, ends)
         before, before_token = -1, -1
         for p in range(first, n_possible):
@@ -219,10 +219,10 @@ def _pass_filter(
     shift: np.uint64,
     possible: NDArray[np.int32],
 ) -> int:
-    """Write which shingles the filter lets pass, ascending; return how many."""
+    """Write the places of the shingles that the filter lets pass, ascending; return how many."""
     count = 0
     for s in range(n_shingles):
-        if may_have(fingerprints[s] & mask, words, shift):  # one in 200 of foreign ones, so the branch is foreseen
+        if may_have(fingerprints[s] & mask, words, shift):  # 1 in 200 foreign ones passes: the branch is predictable
             possible[count] = s
             count += 1
     return count
@@ -239,7 +239,7 @@ def _write_characters(
     begins: NDArray[np.int32],
     finishes: NDArray[np.int32],
 ) -> None:
-    """Write the characters at which the shingles of a text begin and end; both ascend, so each is one walk."""
+    """Write the characters at which the shingles of a text begin and end; both ascend, so each takes one pass."""
     byte, characters = start, 0
     end_byte, end_characters = start, 0
     for h in range(len(tokens)):

@@ -1,7 +1,7 @@
-"""B in parts: the shingles of each part have numbers of their own, and are looked for in A apart from the others.
+"""B in parts: the shingles of each part are numbered, and looked up in A, separately.
 
-number_items   the tables of the parts   -> the items as numbers of shingles
-join_shared    SHARED of each part       -> SHARED of all, a row a document
+number_items   shingle tables of the parts   -> the items as numbers of shingles
+join_shared    SHARED of each part           -> SHARED of all, one row per document
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ from nddup.against.shingle_table import Known
 from nddup.errors import CapacityError
 
 MOST_SHINGLES = (1 << 31) - 1
-"""Of all parts together: their numbers have 32 bits."""
+"""Shingles of all parts together: their numbers have 32 bits."""
 
 
 def first_numbers(parts: Sequence[Known]) -> list[int]:
-    """The number of the first shingle of each part, and that after the last.
+    """Return the number of the first shingle of each part, then the total of all shingles.
 
     Raises:
-        CapacityError: for more than 2**31 shingles.
+        CapacityError: for more than `MOST_SHINGLES` shingles.
     """
     numbers = [0, *np.cumsum([len(known.keys) for known in parts], dtype=np.int64).tolist()]
     if numbers[-1] > MOST_SHINGLES:
@@ -37,9 +37,9 @@ def first_numbers(parts: Sequence[Known]) -> list[int]:
 
 
 def number_items(parts: Sequence[Known]) -> Numbered:
-    """The items of all parts. A shingle of several parts has a number in each; the later ones are `repeated`.
+    """Number the items of all parts. A shingle of several parts has a number in each; the later ones are `repeated`.
 
-    That two parts have the same shingle is told by its fingerprint, as the number of distinct shingles of a document.
+    Shingles of two parts are the same if their fingerprints are, as in the count of a document's distinct shingles.
     """
     numbers = first_numbers(parts)
     if len(parts) == 1:
@@ -56,14 +56,14 @@ def number_items(parts: Sequence[Known]) -> Numbered:
 
 
 def join_shared(tables: Sequence[pa.Table], first: Sequence[int]) -> pa.Table:
-    """One row a document of what the passes for each part left.
+    """Join the documents found for each part, one row per document.
 
     Args:
         tables: SHARED of each part, documents only.
-        first: `first_numbers`.
+        first: the result of `first_numbers`.
 
     Returns:
-        SHARED. The hits of a document are together part by part; its pieces of text are those around all hits.
+        SHARED. The hits of a document are in the order of the parts; its pieces of text surround all its hits.
 
     Cost: a sort of the rows; none for one part.
     """
@@ -93,7 +93,7 @@ def join_shared(tables: Sequence[pa.Table], first: Sequence[int]) -> pa.Table:
 
 
 def join_pieces(pieces: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Pieces of one text, each with its first character; those that meet become one.
+    """Join pieces of one text that touch or overlap; each piece has the place of its first character.
 
     Example:
         >>> join_pieces([(10, "c"), (0, "one"), (2, "e two")])
@@ -109,7 +109,7 @@ def join_pieces(pieces: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _move(table: pa.Table, before: int) -> pa.Table:
-    """A table whose numbers go on after those of the parts before."""
+    """Return a table with its numbers shifted behind those of the parts before."""
     offsets, numbers = flatten(table["numbers"])
     moved: NDArray[np.int32] = numbers + np.int32(before)
     return _replace(table, "numbers", list_column(offsets, moved))

@@ -1,6 +1,6 @@
-"""A verdict for each item: which of its shingles count, in which document most of them stand, and how many anywhere.
+"""A verdict for each item: which of its shingles count, which document has most of them, and how many occur anywhere.
 
-Sets are of distinct shingles. S is that of an item and D that of a document of A, both without the suppressed ones.
+Sets are of distinct shingles. S is the set of an item and D that of a document of A, both without suppressed shingles.
 
     --of item        |S and D| / |S|
     --of document    |S and D| / |D|
@@ -29,10 +29,10 @@ class Rules:
     """When an item is found.
 
     Attributes:
-        of: whose share counts.
-        threshold: least share, exact as written.
-        max_document_frequency: a shingle of more documents of A is suppressed.
-        min_shingles: an item of fewer is not testable.
+        of: whose containment counts.
+        threshold: least containment, exact as written.
+        max_document_frequency: a shingle in more documents of A is suppressed.
+        min_shingles: an item with fewer is not testable.
     """
 
     of: Of = "item"
@@ -47,7 +47,7 @@ class Numbered(NamedTuple):
     Attributes:
         firsts: (m + 1,), where each item begins in `numbers`.
         numbers: (t,) int32, the number of the shingle that begins at each token; -1 where none does.
-        repeated: (d,), whether an earlier number is of the same shingle: of B in parts.
+        repeated: (d,), whether an earlier number belongs to the same shingle, as where B is in parts.
     """
 
     firsts: NDArray[np.int64]
@@ -61,10 +61,10 @@ class Holders(NamedTuple):
     Attributes:
         offsets: (n + 1,), where the hits of each document begin in `numbers`.
         numbers: the numbers of their shingles; a document may have one several times.
-        contents: (n, 2) uint64, the fingerprint of the content of each.
+        contents: (n, 2) uint64, the fingerprint of each document's content.
         sizes: (n,), distinct shingles of each; used by --of document and any.
-        ranks: (n,), the place of each in the order of ids: of equal shares the first is taken.
-        groups: (n,), the file or folder of each, from 0.
+        ranks: (n,), the place of each in the order of ids: the lowest wins ties.
+        groups: (n,), the file or folder of each, numbered from 0.
     """
 
     offsets: NDArray[np.int64]
@@ -76,18 +76,18 @@ class Holders(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What was found of m items with d distinct shingles.
+    """The verdicts on m items with d numbered shingles.
 
     Attributes:
         sizes: (m,), distinct shingles of each item.
         suppressed: (m,), how many of them are suppressed.
         verdicts: (m,) int8, codes.
-        best: (m,), the document with the highest share; -1 for none.
-        containment: (m,), its share; 0 for none.
-        covered: (m,), share of the shingles that count which stand anywhere in A; 0 where none counts.
-        frequencies: (d,), documents of A that have each shingle, by distinct content.
-        is_suppressed: (d,).
-        cells: (c, 3) int64: an item, a group of A, and the verdict against it, PART or FOUND; the others are clean.
+        best: (m,), the document with the highest containment; -1 for none.
+        containment: (m,), that containment; 0 for none.
+        covered: (m,), share of the unsuppressed shingles that occur anywhere in A; 0 if all are suppressed.
+        frequencies: (d,), documents of A that have each shingle, those with the same content counted once.
+        is_suppressed: (d,), whether each shingle is in too many documents.
+        cells: (c, 3) int64: an item, a group of A, and the verdict against it, PART or FOUND; other cells are clean.
     """
 
     sizes: NDArray[np.int64]
@@ -118,14 +118,13 @@ def judge(items: Numbered, holders: Holders, rules: Rules) -> Judged:
 
     Args:
         items: the items and their shingles.
-        holders: the documents of A that have any of them.
+        holders: the documents of A that have any of these shingles.
         rules: when an item is found.
 
     Returns:
         The verdicts. Without documents every item is clean or not testable.
 
-    Cost: linear in the hits, and one step for each common shingle of a document and an item. Memory: some 50 bytes a
-    hit.
+    Cost: linear in the hits, plus one step per common shingle of a document and an item. Memory: some 50 bytes per hit.
     """
     n_known = len(items.repeated)
     of_items = _sets(items.firsts, items.numbers, n_known)
@@ -163,14 +162,14 @@ class _Scored(NamedTuple):
 
 
 class _Postings(NamedTuple):
-    """The testable items that have each shingle which is not suppressed."""
+    """The testable items that have each unsuppressed shingle."""
 
     offsets: NDArray[np.int64]
     items: NDArray[np.int64]
 
 
 class _Ordered(NamedTuple):
-    """Documents, those of a group together: `order` says which; sizes are without suppressed shingles."""
+    """The documents, ordered by group through `order`; sizes exclude suppressed shingles."""
 
     order: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -181,7 +180,7 @@ class _Ordered(NamedTuple):
 
 
 def _sets(offsets: NDArray[np.int64], numbers: NDArray[np.int32], n_known: int) -> _Sets:
-    """The distinct numbers of each row; negative ones are none."""
+    """Return the distinct numbers of each row; negative ones are skipped."""
     return _Sets(*_distinct_in_rows(offsets, numbers, n_known))
 
 
@@ -204,13 +203,13 @@ def _distinct_in_rows(
 
 
 def _sum_rows(sets: _Sets, is_counted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many values of each row are counted."""
+    """Return how many values of each row are counted."""
     counts = np.bincount(sets.rows, weights=is_counted[sets.values], minlength=len(sets.offsets) - 1)
     return counts.astype(np.int64)
 
 
 def _count_documents(sets: _Sets, contents: NDArray[np.uint64], n_known: int) -> NDArray[np.int64]:
-    """How many documents have each shingle; those with the same content are one."""
+    """Return how many documents have each shingle; those with the same content count once."""
     is_first = np.zeros(len(contents), np.bool_)
     is_first[np.unique(contents, axis=0, return_index=True)[1]] = True
     return np.bincount(sets.values[is_first[sets.rows]], minlength=n_known)
@@ -243,16 +242,16 @@ def _score(  # noqa: C901 - one pass over the documents; each phase has its comm
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
     """Compare each document with the items that share a shingle with it.
 
-    Returns the best document of each item, its share, whether any reaches the threshold, and the cells of `Judged`.
+    Returns `best` and `containment` of each item, whether any document reaches the threshold, and `cells` of `Judged`.
     """
     n_items = len(left)
     best, value = np.full(n_items, -1, np.int64), np.zeros(n_items, np.float64)
     is_found = np.zeros(n_items, np.bool_)
     shared, touched = np.zeros(n_items, np.int64), np.empty(n_items, np.int64)
-    cell_of = np.full(n_items, -1, np.int64)  # the last cell of each item; groups come one after another
+    cell_of = np.full(n_items, -1, np.int64)  # the last cell of each item: documents come group by group
     cells, n_cells = np.empty((1024, 3), np.int64), 0
 
-    # Names of their own: a field of a tuple would be counted as a reference at every use.
+    # Local names: a field of a tuple would have its references counted at every use.
     offsets, values, ranks, groups = documents.offsets, documents.values, documents.ranks, documents.groups
     post_offsets, post_items = postings.offsets, postings.items
 

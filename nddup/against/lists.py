@@ -1,4 +1,4 @@
-"""Columns of lists as arrays: where each row begins, and the values."""
+"""Convert columns of lists to arrays and back: where each row begins, and the values."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def flatten(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """A column of `array<int>` without nulls: where each row begins, (n + 1,), and the values."""
+    """Return where each row of an `array<int>` column without nulls begins, (n + 1,), and the values."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     sizes = [np.zeros(1, np.int64), *(np.asarray(pc.list_value_length(chunk), np.int64) for chunk in chunks)]
     values = [np.empty(0, np.int32), *(np.asarray(chunk.flatten()) for chunk in chunks)]
@@ -17,5 +17,5 @@ def flatten(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], NDAr
 
 
 def list_column(offsets: NDArray[Any], values: NDArray[Any]) -> pa.ListArray:
-    """The column that `flatten` takes apart; at most 2**31 values."""
+    """Build the column that `flatten` takes apart; fewer than 2**31 values."""
     return pa.ListArray.from_arrays(offsets.astype(np.int32), values)

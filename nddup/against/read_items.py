@@ -1,4 +1,4 @@
-"""Found records -> READ_ITEMS: the texts of B. A consumer."""
+"""A consumer of found records: READ_ITEMS, the texts of B."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from nddup.table_types import TYPES, Table
 
 @dataclass(frozen=True)
 class ReadItems:
-    """One row a record: a document with its text, or a reject with its reason."""
+    """Makes one row per record: a document with its text, or a reject with its reason."""
 
     rule: TextRule
     table: ClassVar[Table] = READ_ITEMS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """READ_ITEMS, a batch a list."""
+        """Yield READ_ITEMS, one batch per list of records."""
         del head
         for some in found:
             rows = [self._row_of(one) for one in some]

@@ -1,4 +1,4 @@
-"""What a filter let pass -> what is shared: each possible shingle is compared with the known ones by `find_hits`."""
+"""From the shingles that a filter let pass to those that are shared: `find_hits` compares each with the known ones."""
 
 from itertools import pairwise
 
@@ -17,16 +17,16 @@ DOCUMENTS = 1_000
 
 
 def settle_possible(possible: pa.Table, known: Known) -> pa.Table:
-    """The rows that a pass with the known shingles themselves would have left.
+    """Return the rows that a pass with the known shingles themselves would have given.
 
     Args:
-        possible: SHARED, the documents of a pass with a filter that holds back no known shingle.
+        possible: SHARED, the documents of a pass with a filter that lets every known shingle pass.
         known: the shingles.
 
     Returns:
-        SHARED with numbers, without the places and the documents at which no known shingle stands.
+        SHARED with numbers, without the places and documents that have no known shingle.
 
-    Cost: a slice of text for each possible shingle, and the look-up of `find_hits`.
+    Cost: a slice of text per possible shingle, and its look-up by `find_hits`.
     """
     settled = [_settle(batch, known) for batch in possible.to_batches(max_chunksize=DOCUMENTS)]
     return pa.Table.from_batches(settled, SHARED.arrow)
@@ -37,7 +37,7 @@ def _settle(batch: pa.RecordBatch, known: Known) -> pa.RecordBatch:
     begins, ends = flatten(batch["begins"])[1], flatten(batch["ends"])[1]
     starts, regions = batch["region_starts"].to_pylist(), batch["regions"].to_pylist()
 
-    # The piece of its document that holds each shingle.
+    # For each shingle, the piece of its document's text that holds it.
     bounds = list(pairwise(offsets.tolist()))
     pieces = np.concatenate(
         [

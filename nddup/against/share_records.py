@@ -1,4 +1,4 @@
-"""Found records -> SHARED: where the shingles of B stand, or may stand, in the documents of A. A consumer."""
+"""A consumer of found records: SHARED, where the shingles of B occur, or may occur, in the documents of A."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,47 +22,47 @@ from nddup.scanning.text_buffers import text_buffers
 from nddup.table_types import TYPES, Table
 
 CONTEXT = 120
-"""Characters kept before and after what is shared, for a reader."""
+"""Characters kept before and after a shared text, as context for readers."""
 
 
 class Shingles(Protocol):
-    """The shingles of B, in a form that travels to the workers."""
+    """The shingles of B, in a form that can be sent to the workers."""
 
     def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
-        """Where they stand in texts; `counts`: count the distinct shingles of each text that has one."""
+        """Find where they occur in texts; `counts`: also count the distinct shingles of each text with a hit."""
 
 
 @dataclass(frozen=True)
 class SavedShingles:
-    """All of them, exactly, in a folder of this machine that `Known.save` wrote."""
+    """Exactly the shingles of B, in a folder of this machine that `Known.save` wrote."""
 
     folder: str
 
     def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
-        """As of `Shingles`."""
+        """As `Shingles.find`."""
         return find_hits(*text_buffers(texts), open_known(self.folder), counts=counts)
 
 
 @dataclass(frozen=True)
 class FilteredShingles:
-    """What a filter lets pass: all of them, and a few others. `words` are the bytes of `make_filter`."""
+    """A filter that lets all shingles of B pass, and a few others; `words` are the bytes of `make_filter`."""
 
     words: bytes
     length: int
 
     def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
-        """As of `Shingles`."""
+        """As `Shingles.find`; the hits have keys instead of numbers."""
         return find_possible(*text_buffers(texts), np.frombuffer(self.words, np.uint64), self.length, counts=counts)
 
 
 @dataclass(frozen=True)
 class ShareRecords:
-    """A row for each document that has a shingle of B, for each reject, and for the records of each split.
+    """Makes a row for each document that has a shingle of B, for each reject, and for the count of each split.
 
     Args:
-        shingles: of B.
+        shingles: the shingles of B.
         rule: which text of a record counts.
-        counts: count the distinct shingles of each document that has one of B.
+        counts: whether to count the distinct shingles of each document that has one of B.
     """
 
     shingles: Shingles
@@ -71,7 +71,7 @@ class ShareRecords:
     table: ClassVar[Table] = SHARED
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """SHARED, a batch a list."""
+        """Yield SHARED, two batches per list of records."""
         del head
         kinds = [TYPES[column.type] for column in SHARED.columns]
         for some in found:
@@ -84,7 +84,7 @@ class ShareRecords:
 
 
 def _count(some: list[Found]) -> Iterator[tuple[object, ...]]:
-    """How many records of each split there are."""
+    """Yield a row for each split, with its number of records."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
         yield ("count", source, split, records, *[None] * 13)
 
@@ -98,10 +98,10 @@ def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
 
 
 def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
-    """The documents with a hit, as columns: most of them hold hundreds of numbers."""
+    """Return the documents with a hit, built column by column, as most of them have hundreds of hits."""
     rows = np.flatnonzero(np.diff(hits.offsets))
     held = [some[row] for row in rows.tolist()]
-    offsets = np.append(hits.offsets[rows], len(hits.tokens)).astype(np.int32)  # the rows between have no hit
+    offsets = np.append(hits.offsets[rows], len(hits.tokens)).astype(np.int32)  # skipped rows have no hits
     cuts = [
         cut_regions(texts[row], hits.begins[low:high], hits.ends[low:high])
         for row, (low, high) in zip(rows.tolist(), pairwise(offsets.tolist()), strict=True)
@@ -132,12 +132,12 @@ def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
 
 
 def cut_regions(text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> tuple[list[int], list[str]]:
-    """The pieces of a text that hold its hits, with `CONTEXT` characters around; pieces that meet are one.
+    """Cut the pieces of a text that hold its hits, with `CONTEXT` characters on each side; join pieces that touch.
 
     Args:
-        text: of the document.
-        begins: the first character of each hit, ascending, at least one.
-        ends: the character after each, ascending.
+        text: the text of the document.
+        begins: the first character of each hit, ascending; at least one.
+        ends: the character after each hit, ascending.
 
     Returns:
         The first character of each piece, and the pieces.

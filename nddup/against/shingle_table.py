@@ -1,10 +1,10 @@
 """The distinct shingles of the items, as a table in memory that the other collection streams past.
 
 A shingle is `length` consecutive tokens of one item; a text of fewer tokens has none. All are taken, none is sampled.
-Two shingles are one where their tokens are equal: a 64-bit fingerprint finds the place in the table, and the
-characters are compared. So no result relies on the fingerprint.
+Two shingles are the same if their tokens are equal: a 64-bit fingerprint finds candidates in the table, and their
+characters are compared, so no result relies on the fingerprint.
 
-Memory: of each distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; of each token 12; the texts.
+Memory: per distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; per token 12; and the texts.
 """
 
 from functools import lru_cache
@@ -23,10 +23,10 @@ from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 
 ALL_BITS: Final = (1 << 64) - 1
-"""The whole fingerprint; a test takes fewer bits, so that different shingles have equal ones."""
+"""Mask for the whole fingerprint; tests use fewer bits, so that different shingles have equal fingerprints."""
 
 MOST_BYTES: Final = (1 << 31) - 1
-"""Bytes of all items together: places are 32-bit numbers."""
+"""Most bytes of all items together: places are 32-bit numbers."""
 
 Values = TypeVar("Values", bound=NDArray[Any])
 
@@ -42,10 +42,10 @@ class Known(NamedTuple):
         firsts: (n + 1,), the first token of each item.
         numbers: (t,), the number of the shingle that begins at each token; -1 where none does.
         keys: (d,), the fingerprint of each shingle, by its number.
-        places: (d,), a token at which each begins.
-        slots: open addressing, at most half full: numbers, -1 where free.
+        places: (d,), a token at which each shingle begins.
+        slots: hash table of numbers with open addressing, at most half full; -1 where free.
         words: the filter of the keys (`shingle_filter`).
-        rule: (2,), uint64: the length of a shingle, and the bits of the fingerprint that count.
+        rule: (2,), uint64: the length of a shingle, and the mask of the fingerprint bits that count.
     """
 
     data: NDArray[np.uint8]
@@ -73,33 +73,33 @@ class Known(NamedTuple):
 
 @lru_cache(maxsize=2)
 def open_known(folder: str) -> Known:
-    """The arrays that `Known.save` wrote, mapped and read-only: workers of one machine share them."""
+    """Map the arrays that `Known.save` wrote, read-only, so that all workers of a machine share them."""
     return Known(*(map_array(Path(folder) / name) for name in Known._fields))
 
 
 def read_only(array: Values) -> Values:
-    """The same values, not to be written to. Kernels take no other arrays, because each kind is compiled apart."""
+    """Return a read-only view. Kernels are only given such arrays, as each kind of array is compiled separately."""
     same = array.view()
     same.flags.writeable = False
     return same
 
 
 def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, *, mask: int = ALL_BITS) -> Known:
-    """The table of the shingles of texts.
+    """Make the table of the shingles of some texts.
 
     Args:
         data: the texts as UTF-8, (b,).
-        bounds: (n + 1,), where each begins and ends.
+        bounds: (n + 1,), where each text begins and ends.
         length: tokens of a shingle, at least 1.
-        mask: the bits of a fingerprint that count. The result does not depend on it, the cost does.
+        mask: the bits of a fingerprint that count; it changes the cost, not which shingles are the same.
 
     Returns:
-        The table; of no texts, or of short ones only, without shingles.
+        The table; without shingles if all texts are short, or there are none.
 
     Raises:
-        CapacityError: for texts of 2 GB and more.
+        CapacityError: for more than `MOST_BYTES` of text.
 
-    Cost: linear, some 20 MB of text a second.
+    Cost: linear, some 20 MB of text per second.
     """
     if len(data) > MOST_BYTES:
         raise CapacityError(f"B has {len(data) / 1e9:.1f} GB of text; `against` takes at most 2 GB: give B in parts")
@@ -145,10 +145,10 @@ def find_number(
     before: int,
     table: NDArray[np.uint32],
 ) -> tuple[int, int]:
-    """Find the number of the shingle that begins at token `first` of a text, -1 if it is unknown; and the last slot.
+    """Return the number of the shingle that begins at token `first` of a text, -1 if unknown, and the last slot tried.
 
-    `before` is the known place of the shingle one token earlier, -1 if there is none: of a shingle that follows it in
-    the same known text, only the last token is compared, because the others are equal already.
+    `before` is the known place of the shingle one token earlier, -1 if there is none: if a known shingle follows at the
+    next place, only its last token is compared, because the others are already known to be equal.
     """
     mask = len(slots) - 1
     slot = _first_slot(key, slots)
@@ -168,7 +168,7 @@ def find_number(
 
 @compiled
 def has_key(key: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]) -> bool:
-    """Whether any known shingle has a fingerprint; the shingle itself may be another."""
+    """Return whether any known shingle has this fingerprint; the shingle itself may differ."""
     slot = _first_slot(key, slots)
     while slots[slot] >= 0:
         if keys[slots[slot]] == key:
@@ -179,13 +179,13 @@ def has_key(key: np.uint64, slots: NDArray[np.int32], keys: NDArray[np.uint64]) 
 
 @compiled
 def _first_slot(key: np.uint64, slots: NDArray[np.int32]) -> int:
-    """The slot at which the search for a fingerprint begins."""
+    """Return the slot at which the search for a fingerprint begins."""
     return np.int64((key * HASH_MULTIPLIER) >> np.uint64(64 - _log2(len(slots))))  # type: ignore[return-value]
 
 
 @compiled
 def _log2(size: int) -> int:
-    """Exponent of a power of two."""
+    """Return the exponent of a power of two."""
     found = 0
     while (1 << found) < size:
         found += 1

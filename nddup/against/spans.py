@@ -1,9 +1,9 @@
 """The runs of tokens that an item and its document have in common.
 
-The item is walked from its first token. At a shingle that is not suppressed and stands in the document, the longest
-common run from there is taken, of equal ones the first in the document; the walk goes on after the last shingle of the
-run. A run grows over suppressed shingles too: its tokens are equal. Of a shingle that a document has very often, the
-first `OCCURRENCES` places are tried.
+The search walks along the item. At each unsuppressed shingle that the document has, it takes the longest common run
+from there, the first in the document if several are equally long, and goes on after the last shingle of the run. A run
+may extend over suppressed shingles, as its tokens are equal. Only the first `OCCURRENCES` places of a shingle in the
+document are tried.
 """
 
 from typing import Final, NamedTuple
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 
 OCCURRENCES: Final = 64
-"""Places of one shingle in a document that are tried; more would make repetitive texts cost their square."""
+"""Most places of one shingle in a document that are tried; without a limit, repetitive texts would cost n²."""
 
 
 class Runs(NamedTuple):
-    """Common runs: the first shingle in the item, the first hit of the document, and how many shingles."""
+    """Common runs: the place of the first shingle in the item, the first hit of the document, and how many shingles."""
 
     item: NDArray[np.int32]
     hit: NDArray[np.int32]
@@ -28,19 +28,19 @@ class Runs(NamedTuple):
 def find_runs(
     item: NDArray[np.int32], tokens: NDArray[np.int32], numbers: NDArray[np.int32], is_suppressed: NDArray[np.bool_]
 ) -> Runs:
-    """The common runs of one item and one document.
+    """Find the common runs of one item and one document.
 
     Args:
         item: (t,), the number of the shingle that begins at each token of the item; -1 for none.
         tokens: (h,), the tokens of the document at which a known shingle begins, ascending.
-        numbers: (h,), their numbers.
-        is_suppressed: by number.
+        numbers: (h,), the numbers of these shingles.
+        is_suppressed: (d,), whether each shingle is suppressed, by its number.
 
     Returns:
-        The runs, in the order of the item; they overlap by fewer tokens than a shingle has. None where nothing that
-        counts is shared.
+        The runs, in the order of the item; they overlap by fewer tokens than a shingle has. Empty if no unsuppressed
+        shingle is shared.
 
-    Cost: linear in tokens and hits, up to `OCCURRENCES` times where the document repeats itself.
+    Cost: a sort of the hits, then linear in tokens and hits, times up to `OCCURRENCES` if the document repeats itself.
 
     Example:
         >>> item, places = np.array([0, 1, 2, 3, -1]), np.array([4, 5, 9])
@@ -84,7 +84,7 @@ def _walk(
 
 @compiled
 def _common(item: NDArray[np.int32], at: int, tokens: NDArray[np.int32], numbers: NDArray[np.int32], hit: int) -> int:
-    """How many shingles follow one another in both, the first included."""
+    """Return how many shingles follow one another in both, including the first."""
     size = 1
     while (
         at + size < len(item)

@@ -1,4 +1,4 @@
-"""Where the tokens of a text are, and whether two runs of tokens are the same: the tokens of `nddup.sketching.tokens`.
+"""Locate and compare tokens in a text; tokens are those of `nddup.sketching.tokens`.
 
 locate_tokens      the bytes at which each token begins and ends
 same_tokens        compares two runs of tokens, character by character, lower-cased
@@ -28,7 +28,7 @@ def locate_tokens(
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
 ) -> int:
-    """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return their number.
+    """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return how many there are.
 
     They are the tokens that `rolling_hash.hash_tokens` hashes, in the same order.
 
@@ -37,8 +37,8 @@ def locate_tokens(
         start: first byte of the text.
         end: the byte after the text.
         table: `tokens.WORD_TABLE`.
-        starts: written, the first byte of each token; room for `most_tokens(end - start)`.
-        ends: written, the byte after each token; the same room.
+        starts: output, the first byte of each token; needs room for `most_tokens(end - start)`.
+        ends: output, the byte after each token; needs the same room.
     """
     n_tokens = 0
     is_inside = False
@@ -83,7 +83,7 @@ def same_tokens(
     count: int,
     table: NDArray[np.uint32],
 ) -> bool:
-    """Whether `count` tokens from `first` on are those of the other text from `other_first` on, lower-cased."""
+    """Return whether `count` tokens from `first` equal those of the other text from `other_first`, lower-cased."""
     for t in range(count):
         i, end = int(starts[first + t]), int(ends[first + t])
         j, other_end = int(other_starts[other_first + t]), int(other_ends[other_first + t])
@@ -105,7 +105,7 @@ def same_tokens(
 
 @compiled
 def count_characters(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """The characters of the UTF-8 text `data[start:end]`: its bytes but those that follow a first one."""
+    """Count the characters of the UTF-8 text `data[start:end]`: all bytes except continuation bytes."""
     count = 0
     for i in range(start, end):
         count += 1 if byte_at(data, i) & _NOT_FIRST != _FOLLOWS else 0
