@@ -1,5 +1,5 @@
-"""The files of a collection written again: without the removed documents, or with four fields more in every record.
+"""Rewrite the files of a collection: without the removed documents, or with four more fields in every record.
 
-It may import `reading` and the ground. Nothing here opens or writes a file: bytes in, bytes out, the same for every
+May import `reading` and the ground. Nothing here opens or writes a file: bytes in, bytes out, the same for every
 engine. Start reading at `rewrite_file`.
 """

@@ -1,7 +1,7 @@
-"""Files that are cut at a separator, written again: XML, TREC, JSON lines.
+"""Rewrite files that are cut at a separator: XML, TREC, JSON lines.
 
-What stands between the records stays: the prolog, the elements around the records, comments, the end of the root. Of a
-removed record go its bytes, the separator behind it, and the blanks before it.
+Everything between the records stays: the prolog, the elements around the records, comments, the end of the root. A
+removed record goes with the separator after it and the blanks before it.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe
 
 
 def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
-    """The bytes of a file, as its verdicts say.
+    """Yield the bytes of the new file, as the verdicts say.
 
     Raises:
-        RewriteError: if it has more or fewer records than the run found, or tags already.
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
 
     Cost: that of finding the starts of the records; they are not parsed. Memory: a record.
     """
@@ -44,27 +44,27 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
 
 
 class _Writer:
-    """A file that is being written again.
+    """The state of a file that is being rewritten.
 
     Args:
-        head: of the file.
-        verdicts: on its records.
+        head: the head of the file.
+        verdicts: the verdicts on its records.
     """
 
     def __init__(self, head: FileHead, verdicts: Verdicts) -> None:
         self.head = head
         self.verdicts = Reader(verdicts)
         self._is_tagging = verdicts.is_tagging
-        self._is_removed = False  # the record before, of which a tail may follow
-        self._is_inside = False  # a chunk that is too long
+        self._is_removed = False  # whether the last record was removed; its tail may follow
+        self._is_inside = False  # whether a chunk that is too long has begun
         self._is_first = True
-        self._is_bare = head.format.kind == "sgml"  # nothing was written of a file that has no prolog
+        self._is_bare = head.format.kind == "sgml"  # the file has no prolog, and no record was written yet
         self._around: list[str] = []  # the elements that the prolog leaves open
         self._last = b""
-        self._is_open = False  # the last record lacks its end tag
+        self._is_open = False  # whether the last record written lacks its end tag
 
     def write_chunk(self, chunk: Chunk) -> Iterator[bytes]:
-        """A chunk, with the separator that ended it."""
+        """Yield the output for a chunk, with the separator that ended it."""
         value, end = chunk.value, b"" if chunk.is_last else self.head.separator
         if self._is_first:
             self._is_first = False
@@ -74,7 +74,7 @@ class _Writer:
                 value = value[len(mark) :]
             self._look_around(value)
 
-        if self._is_bare and self._is_removed:  # a file that begins with a record begins with one again
+        if self._is_bare and self._is_removed:  # a file that began with a record shall begin with one again
             value = value.lstrip(b"\r\n")
         self._last = value if chunk.is_last else b""
         place = find_record(value, self.head)
@@ -90,7 +90,7 @@ class _Writer:
         yield end
 
     def write_part(self, part: Part) -> Iterator[bytes]:
-        """A part of a chunk that is too long: a reject, which is removed, or left as it is."""
+        """Yield the output for a part of a chunk that is too long: a reject, removed or, when tagging, left as it is."""
         if not self._is_inside:
             verdict = self.verdicts.next()
             if verdict is False:
@@ -102,12 +102,12 @@ class _Writer:
         self._is_inside, self._is_first = not part.ends, False
 
     def stop(self, reject: Reject) -> None:
-        """The stream ends here, damaged: that is a reject too."""
+        """Count the reject of a stream that ends here because it is damaged."""
         del reject
         self.verdicts.next()
 
     def end(self) -> Iterator[bytes]:
-        """The end tags that the file lacks because it was cut, of a file without its removed records."""
+        """Yield the end tags that a truncated file lacks; only when records are removed, not when tagging."""
         if self._is_tagging or not self._around or f"</{self._around[0]}".encode(self.head.encoding) in self._last:
             return
         if self._is_open and not self.head.is_by_line:
@@ -122,7 +122,7 @@ class _Writer:
             self._around = [one.tag for one in shape.elements if not (one.is_empty or one.end_tag)]
 
     def _write_between(self, value: bytes, end: bytes) -> Iterator[bytes]:
-        """Bytes that hold no record. Behind a removed one they may be its tail: an end tag without a start."""
+        """Yield bytes that hold no record; after a removed record drop its tail, such as an end tag without a start."""
         if not self._is_tagging:
             is_tail = self._is_removed and end and not self.head.is_by_line and not value.lstrip().startswith(b"<!--")
             is_blank_line = self.head.format.kind == "jsonl" and not value.strip(JSON_BLANKS)
@@ -132,7 +132,7 @@ class _Writer:
         yield end
 
     def _drop(self, value: bytes, place: tuple[int, int], end: bytes) -> Iterator[bytes]:
-        """What stands around a removed record in its chunk."""
+        """Yield the bytes of a chunk around its removed record."""
         self._is_removed = True
         before, after = _trimmed(value[: place[0]], self.head.encoding), value[place[1] :]
         yield before
@@ -153,12 +153,12 @@ class _Writer:
 
 
 def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
-    """A record of XML or TREC in an encoding that is readable as ASCII, tagged."""
+    """Tag a record of XML or TREC, in an encoding that is readable as ASCII."""
     return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
 
 
 def _trimmed(before: bytes, encoding: str) -> bytes:
-    """The bytes before a record, without the blanks at their end."""
+    """Return the bytes before a record, without blanks at their end."""
     if is_readable_as_ascii(encoding):
         return before.rstrip(b" \t\r\n")
     return before.decode(encoding, "replace").rstrip(" \t\r\n").encode(encoding, "replace")

@@ -1,4 +1,4 @@
-"""A CSV file written again: the header, and the rows as they were read, to the byte."""
+"""Rewrite a CSV file: its header, and the remaining rows byte for byte."""
 
 import csv
 import io
@@ -11,15 +11,15 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.rewriting.tag_records import AGAIN, tag_row
 from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Tags, Verdicts
 
-UNTOLD = "its encoding {} does not tell the bytes of a row; convert it to UTF-8 first"
+UNTOLD = "in its encoding {} the bytes of a row cannot be recovered; convert it to UTF-8 first"
 
 
 def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
-    """The bytes of a file, as its verdicts say.
+    """Yield the bytes of the new file, as the verdicts say.
 
     Raises:
-        RewriteError: if it has more or fewer records than the run found, tags already, an encoding in which the bytes
-            of a row cannot be told, or a line too long to be tagged.
+        RewriteError: if the file has more or fewer records than the run found, already has tags, has an encoding in
+            which the bytes of a row cannot be recovered, or a line too long to be tagged.
 
     Cost: that of reading the rows. Memory: a row.
     """
@@ -62,18 +62,18 @@ class _Source:
     Args:
         stream: the file.
         encoding: as in `FileHead`.
-        is_tagging: whether every line must be written again.
+        is_tagging: whether every line must be written.
     """
 
     def __init__(self, stream: Expanded, encoding: str, *, is_tagging: bool) -> None:
-        self._held = bytearray()  # read, and not yet taken
+        self._held = bytearray()  # bytes read and not yet taken
         self._is_tagging = is_tagging
         self._encoding, self._codec, self._is_begun = encoding, encoding, False
         tee = io.BufferedReader(_Tee(stream, self._held), PIECE)
         self.text = io.TextIOWrapper(tee, encoding, errors="surrogateescape", newline="")
 
     def take(self, text: str) -> bytes:
-        """The bytes of the next lines, with the byte order mark before the first ones."""
+        """Take the bytes of the next lines; the first ones include the byte order mark."""
         data = self._begin() + self._encode(text)
         if not self._held.startswith(data):
             raise RewriteError(UNTOLD.format(self._encoding))
@@ -81,21 +81,21 @@ class _Source:
         return data
 
     def append(self, raw: bytes, text: str, cells: str) -> bytes:
-        """A row with more cells before its line end."""
+        """Return a row with more cells before its line end."""
         if not cells:
             return raw
         end = self._encode(text[len(text.rstrip("\r\n")) :])
         return raw[: len(raw) - len(end)] + self._encode(cells, "strict") + end
 
     def pass_over(self, row: list[str], rest: str) -> None:
-        """Drop what is passed over of a line that is too long; `row` are the lines that will be taken first."""
+        """Drop the skipped rest of a line that is too long; the lines of `row` come before it and are taken later."""
         if self._is_tagging:
             raise RewriteError("a line is longer than input.max_record and cannot be tagged; raise it")
         start = sum(len(self._encode(line)) for line in row) + len(self._begin(peek=True))
         del self._held[start : start + len(self._encode(rest))]
 
     def _begin(self, *, peek: bool = False) -> bytes:
-        """The byte order mark, once; it tells the codec of UTF-16."""
+        """Return the byte order mark at the first call, else nothing; in UTF-16 it decides the codec."""
         if self._is_begun:
             return b""
         self._is_begun = not peek
@@ -115,7 +115,7 @@ class _Source:
 
 
 class _Tee(io.RawIOBase):
-    """A stream whose bytes are held, too."""
+    """A stream that also keeps the bytes read from it."""
 
     def __init__(self, stream: Expanded, held: bytearray) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where the record lies in a chunk: as `parse_record` finds it, without parsing it."""
+"""Find the record in a chunk as `parse_record` finds it, but without parsing it."""
 
 from nddup.reading.charsets import decode_anyway
 from nddup.reading.formats import FileHead
@@ -9,19 +9,19 @@ JSON_BLANKS = b" \t\r\n\0"
 
 
 def is_readable_as_ascii(encoding: str) -> bool:
-    """Whether `<` can be no part of another character."""
+    """Return whether the byte of `<` cannot be part of another character."""
     return not encoding.startswith(("utf-16", "iso2022"))
 
 
 def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
-    """The start and the end of the record in a chunk; None where `parse_record` finds neither record nor reject.
+    """Return the start and end of the record in a chunk; None where `parse_record` finds neither record nor reject.
 
     Args:
         chunk: bytes between two separators, without a byte order mark.
-        head: of the file.
+        head: the head of the file.
 
     Returns:
-        Places in the bytes. The end is that of the chunk, but of a self-closing row its own.
+        Byte offsets. The end is that of the chunk, except that a self-closing row ends at its own tag.
 
     Cost: linear.
     """
@@ -48,7 +48,7 @@ def _find(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
 
 
 def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) -> tuple[int, int]:
-    """Places in the UTF-8 of a text as places in the bytes that it was decoded from."""
+    """Convert places in the UTF-8 of a text to places in the bytes it was decoded from."""
     data = text.encode()
     start, end = (len(data[:at].decode().encode(encoding, "replace")) for at in place)
     return start, len(chunk) if place[1] == len(data) else end

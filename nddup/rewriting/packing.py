@@ -1,7 +1,7 @@
-"""The bytes of a file, compressed as the file was that they come from.
+"""Compress the bytes of a new file as the original file was.
 
-Every packed file ends with a byte that is known beforehand, `end_of` its form: a text with a line end, which is added
-where it is missing. Spark can so write it in rows that are cut at this byte.
+Every packed file ends with a byte known in advance (`end_of`); uncompressed text ends with a line end, which is added
+if missing. So Spark can write a file as rows that are cut at this byte.
 """
 
 import bz2
@@ -20,25 +20,25 @@ ENDS = {"gzip": b"\0", "bz2": b"\0", "zstd": b"\0", "xz": b"Z"}
 PARQUET_END = b"1"
 EMPTY_GZIP = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0"
 EMPTY_BZ2 = b"BZh9\x17rE8P\x90\0\0\0\0"
-"""A member without content: it is put behind a last member whose own last byte is another."""
+"""Empty members, this and `EMPTY_GZIP`: appended if the last member does not end with its byte in `ENDS`."""
 
 
 class Packer(Protocol):
     """Compresses one member."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """What some bytes add to it."""
+        """Add some bytes; return the compressed ones that are ready."""
 
     def flush(self) -> bytes:
-        """Its end."""
+        """End the member; return its remaining bytes."""
 
 
 def end_of(head: FileHead, compression: str) -> bytes:
-    """The last byte of every file that is written again in this form; a page or a text has none of its own.
+    """Return the last byte of every file rewritten in this form; pages and texts are copied and may end otherwise.
 
     Args:
-        head: of the files.
-        compression: as of `streams.compression_of`.
+        head: the head of the files.
+        compression: as from `streams.compression_of`.
     """
     if head.format.kind == "parquet":
         return PARQUET_END
@@ -46,20 +46,20 @@ def end_of(head: FileHead, compression: str) -> bytes:
 
 
 def line_end_of(head: FileHead) -> bytes:
-    """The line end that a text must have at its end. UTF-16 of an unknown order is taken as the usual one."""
+    """Return the line end that a text must end with. UTF-16 of unknown byte order is taken as little-endian."""
     return "\n".encode("utf-16-le" if head.encoding == "utf-16" else head.encoding.replace("-sig", ""))
 
 
 def pack(pieces: Iterable[bytes | None], compression: str, line_end: bytes = b"\n") -> Iterator[bytes]:
-    """The file that some bytes make.
+    """Pack bytes into a file.
 
     Args:
-        pieces: in order; None ends a member, where the compression has members.
-        compression: as of `streams.compression_of`.
-        line_end: of a text that is not compressed.
+        pieces: the bytes in order; None ends a member, in gzip.
+        compression: as from `streams.compression_of`.
+        line_end: the line end that uncompressed text must end with.
 
     Yields:
-        Some `PIECE` bytes at a time; nothing for no bytes.
+        At least `PIECE` bytes at a time, except for the last; nothing if there are no bytes.
     """
     held, size, last = [], 0, b""
     for piece in _members(pieces, compression, line_end):
@@ -99,7 +99,7 @@ def _members(pieces: Iterable[bytes | None], compression: str, line_end: bytes) 
 
 
 def packer_of(compression: str) -> Packer:
-    """What compresses one member, at the usual level of its program."""
+    """Return a packer for one member, at the default level of the format's program."""
     if compression == "gzip":
         return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     if compression == "bz2":
@@ -108,7 +108,7 @@ def packer_of(compression: str) -> Packer:
 
 
 class _Zstd:
-    """A frame that ends with an empty block, so with a zero byte."""
+    """A frame that ends with an empty block, and so with a zero byte."""
 
     def __init__(self) -> None:
         self._packer = zstandard.ZstdCompressor().compressobj()

@@ -1,4 +1,4 @@
-"""A Parquet file written again: all columns with their types and order, row group by row group."""
+"""Rewrite a Parquet file: all columns with their types and order, row group by row group."""
 
 import io
 from collections.abc import Iterator
@@ -14,31 +14,31 @@ from nddup.rewriting.tag_records import AGAIN
 from nddup.rewriting.verdicts import NAMES, SCHEMA, Reader, RewriteError, Tags, Verdicts
 
 MOST_ROWS = 4_096
-"""Rows that are decoded at a time, fewer where they are long."""
+"""Most rows decoded at a time; fewer if they are long."""
 
 Rows = dict[int, Tags | None]
-"""Rows of a row group with their tags, None where they have none; in order."""
+"""Rows of a row group, in order, with their tags; None where a row has none."""
 
 GROUP_BYTES = 64 << 20
-"""Bytes of rows that are one row group."""
+"""Bytes of rows after which a row group is written."""
 
 
 def rewrite_parquet(
     raw: BinaryIO, head: FileHead, verdicts: Verdicts, *, limit: int | None, max_record: int
 ) -> Iterator[bytes]:
-    """The bytes of a file, as its verdicts say; compressed as its first column was.
+    """Yield the bytes of the new file, as the verdicts say, compressed as the first column of the old one.
 
     Args:
         raw: the file, seekable.
-        head: its format.
-        verdicts: on its records.
-        limit: the most bytes of content, as when it was read.
-        max_record: the most bytes of a record.
+        head: its head.
+        verdicts: the verdicts on its records.
+        limit: most bytes of content, as when the run read it.
+        max_record: most bytes of a record.
 
     Raises:
-        RewriteError: if it has more or fewer records than the run found, or tags already.
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
 
-    Cost: the columns of the record are decoded twice. Memory: a row group of at most `GROUP_BYTES`.
+    Cost: the columns that the records are made of are decoded twice. Memory: a row group of about `GROUP_BYTES`.
     """
     file = pq.ParquetFile(raw, pre_buffer=False)
     schema = file.schema_arrow
@@ -59,7 +59,7 @@ def rewrite_parquet(
 def _choose_rows(
     raw: BinaryIO, head: FileHead, verdicts: Verdicts, *, limit: int | None, max_record: int
 ) -> Iterator[tuple[int, Rows]]:
-    """Of each row group the rows that are written, in order, with their tags."""
+    """Yield row groups: the number of each, and the rows to write, in order, with their tags; it may have none."""
     reader, chosen, current = Reader(verdicts), Rows(), 0
     for _, place in place_rows(raw, head, limit=limit, max_record=max_record):
         verdict = reader.next()
@@ -76,7 +76,7 @@ def _choose_rows(
 
 
 def _read_rows(file: pq.ParquetFile, raw: BinaryIO, group: int, chosen: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The chosen rows of a row group, some MB at a time."""
+    """Yield the chosen rows of a row group, in tables of about `GROUP_BYTES`."""
     if not chosen:
         return
     names = [file.metadata.row_group(group).column(at).path_in_schema for at in range(file.metadata.num_columns)]
@@ -102,7 +102,7 @@ def _read_rows(file: pq.ParquetFile, raw: BinaryIO, group: int, chosen: Rows, sc
 
 
 def _forms(file: pq.ParquetFile) -> dict[str, object]:
-    """How the file was written: its compression, and its times where they are of the old kind."""
+    """Return the writer's options that match the file: its compression, and INT96 timestamps if it has any."""
     metadata = file.metadata
     first = metadata.row_group(0) if metadata.num_row_groups else None
     columns = [first.column(at) for at in range(metadata.num_columns)] if first else []
@@ -114,7 +114,7 @@ def _forms(file: pq.ParquetFile) -> dict[str, object]:
 
 
 class _Sink(io.RawIOBase):
-    """A file that is written, and taken away meanwhile."""
+    """A file object whose written bytes are taken away as the writing goes on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def written(self) -> bytes:
-        """What was written since."""
+        """Take the bytes written since the last call."""
         taken = bytes(self._held)
         self._held.clear()
         return taken

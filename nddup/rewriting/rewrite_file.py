@@ -1,11 +1,11 @@
-"""One file of a collection written again, whatever its format: the door of this room.
+"""Rewrite one file of a collection, whatever its format: the entry point of this package.
 
-    judge          what the run says of its records -> verdicts
+    judge          rows of the run on the records of a file -> verdicts
     rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
 
 XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
 WARC                    `warc_file`      Parquet   `parquet_file`
-pages and texts         here: the file is the record, so it is written as it is, or not at all
+pages and texts         here: the file is the record, so it is copied as it is, or not at all
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Verdicts
 from nddup.rewriting.warc_file import rewrite_warc
 
 UNTAGGED = {"html": "a page", "text": "a text"}
-"""Kinds of files that have no place for fields."""
+"""Kinds of files that have no place for tags, and what to call them in messages."""
 
 UNREAD_IN_WARC = ("not text", "no content", "too large")
-"""Reasons of rejects of WARC that are no documents, and stay: pictures, revisits, films."""
+"""Reject reasons of WARC records that hold no document and so stay: pictures, revisits, films."""
 
 
 class Stored(NamedTuple):
-    """How a file is stored: its compression, and the bytes it may expand to."""
+    """How a file is stored and read: its compression, and the most bytes of the expanded file and of a record."""
 
     compression: str
     most: int
@@ -40,13 +40,13 @@ class Stored(NamedTuple):
 
 
 def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool) -> Verdicts:
-    """The verdicts on the records of a file.
+    """Return the verdicts on the records of a file.
 
     Args:
-        rows: `nddup_kept` …, `reason`: of each record its tags, or why it was rejected; in its order.
-        kind: of the format. Of a WARC stays what is no document.
+        rows: columns `nddup_kept` …, `reason`: the tags of each record, or why it was rejected; in file order.
+        kind: kind of the format. In a WARC file, records that hold no document stay.
         is_tagging: whether every record is written, with its tags.
-        may_go_on: as of `Verdicts`.
+        may_go_on: as in `Verdicts`.
     """
     if is_tagging:
         return Verdicts(len(rows), tags=rows.select(list(NAMES)), may_go_on=may_go_on)
@@ -57,16 +57,16 @@ def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool) -> Ve
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
-    """The bytes of the new file, some MB at a time; none of a page or a text that is removed.
+    """Yield the bytes of the new file, some MB at a time; nothing for a page or a text that is removed.
 
     Args:
         raw: the file as stored; seekable for Parquet.
-        head: of the file.
+        head: the head of the file.
         stored: how it is stored, and was read.
-        verdicts: on its records.
+        verdicts: the verdicts on its records.
 
     Raises:
-        RewriteError: if it cannot be written as asked, or is another than the run read.
+        RewriteError: if it cannot be written as asked, or differs from the file that the run read.
         OSError: if it cannot be read.
 
     Cost: one pass. Memory: a record, or a row group.
@@ -90,7 +90,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
 
 def _copy(raw: BinaryIO, verdicts: Verdicts) -> Iterator[bytes]:
-    """A page or a text as it is stored."""
+    """Yield a page or a text as it is stored, unless it is removed."""
     if verdicts.is_tagging:
         raise RewriteError("a page or a text has no place for tags")
     if Reader(verdicts).next() is False:

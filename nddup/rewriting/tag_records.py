@@ -1,14 +1,14 @@
-r"""Where the four fields of a tagged record go, in each format.
+r"""Add the four fields of a tagged record, in each format.
 
     JSON lines    keys `nddup_kept` …, before the brace that ends the object; null where there is no value
     XML           attributes `nddup:kept` … of the record element, in the namespace `urn:nddup:tags`
-    TREC          elements `<nddup_kept>` …, a line each, behind the DOCNO, else behind the start tag
-    WARC          header fields `nddup_kept: true` …, behind the others
-    CSV           four columns behind the others
-    Parquet       four columns behind the others
+    TREC          elements `<nddup_kept>` …, a line each, after the DOCNO, else after the start tag
+    WARC          header fields `nddup_kept: true` …, after the others
+    CSV           four columns after the others
+    Parquet       four columns after the others
 
 Without a value (`nddup_duplicate_of` of a kept document) there is no attribute, element or header field; a cell is
-empty. None of these places is read as text, so the sketches of tagged records are those of the records before.
+empty. None of these places is read as text, so tagging does not change the sketch of a record.
 """
 
 import csv
@@ -25,7 +25,7 @@ NAMESPACE = "urn:nddup:tags"
 AGAIN = "a record has nddup tags already; take them out, or tag the collection they were made from"
 
 UNKNOWN = "\ufffd"
-"""Stands for a character that XML does not have."""
+"""Replaces a character that XML does not allow."""
 
 _DOCNO = re.compile(rb"</DOCNO\s*+>", re.IGNORECASE)
 _START_TAG = re.compile(rb"<[^<>]*>")
@@ -33,7 +33,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def spelled(tags: Tags) -> list[tuple[str, str]]:
-    """The fields that have a value, as text.
+    """Return the fields that have a value, as text.
 
     Example:
         >>> spelled(Tags(True, None, None, 2))
@@ -44,7 +44,7 @@ def spelled(tags: Tags) -> list[tuple[str, str]]:
 
 
 def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
-    """A line of JSON with the fields as its last keys.
+    """Return a line of JSON with the fields as its last keys.
 
     Raises:
         RewriteError: if it has them already.
@@ -58,15 +58,16 @@ def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
 
 
 def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
-    """A record, in an encoding that is readable as ASCII, with the fields as the last attributes of its start tag.
+    """Return a record with the fields as the last attributes of its start tag.
 
     Args:
-        record: from its start tag on. An empty record before it, which has no end tag to cut at, is left as it is.
+        record: bytes that start with a start tag, in an encoding readable as ASCII. Empty records before the last one,
+            which have no end tag to cut at, are left as they are.
         tags: the fields.
-        head: of the file.
+        head: the head of the file.
 
     Raises:
-        RewriteError: if it has them already.
+        RewriteError: if it has the fields already, or a start tag that cannot be tagged.
     """
     wrapper = wrapper_of(head.tag, head.namespaces)
     start = 0
@@ -92,7 +93,7 @@ def _start_tag_of(tag: str) -> re.Pattern[bytes]:
 
 
 def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
-    """A record with the fields as elements, a line each.
+    """Return a record with the fields as elements, a line each.
 
     Raises:
         RewriteError: if it has them already.
@@ -106,7 +107,7 @@ def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
 
 
 def tag_warc(header: bytes, tags: Tags) -> bytes:
-    """The header of a record, with its blank line, with the fields behind the others.
+    """Return the header of a record, which includes its blank line, with the fields added after the others.
 
     Raises:
         RewriteError: if it has them already.
@@ -119,7 +120,7 @@ def tag_warc(header: bytes, tags: Tags) -> bytes:
 
 
 def tag_row(tags: Tags | None, delimiter: str) -> str:
-    r"""What follows the last field of a row of CSV.
+    r"""Return the four cells to append to a row of CSV, each after a delimiter; empty cells without tags.
 
     Example:
         >>> tag_row(Tags(False, 'a,b', None, None), ","), tag_row(None, ",")

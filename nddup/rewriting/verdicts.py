@@ -1,6 +1,6 @@
-"""What becomes of the records of one file, and the four fields that a tagged record gets.
+"""The verdicts on the records of one file, and the four fields that a tagged record gets.
 
-Verdicts   of each record of a file, by its ordinal: whether it stays; its tags where records are tagged
+Verdicts   for each record of a file, in order: whether it stays, or its tags
 Tags       kept, duplicate_of, cluster, copies
 """
 
@@ -13,29 +13,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 NAMES: Final = ("nddup_kept", "nddup_duplicate_of", "nddup_cluster", "nddup_copies")
-"""The fields of a tagged record, wherever the format has names of its own."""
+"""The names of the fields in a tagged record; in XML the prefix is a namespace prefix."""
 
 SCHEMA: Final = pa.schema(
     [(NAMES[0], pa.bool_()), (NAMES[1], pa.string()), (NAMES[2], pa.string()), (NAMES[3], pa.int64())]
 )
-"""The fields as columns; all are null of a record that is no document."""
+"""The fields as columns; all are null for a record that is no document."""
 
 BLOCK: Final = 10_000
-"""Records whose tags are Python objects at a time."""
+"""Records whose tags are converted to Python objects at a time."""
 
 
 class RewriteError(Exception):
-    """A file cannot be written again as it is asked; the message says why, and is one line."""
+    """A file cannot be rewritten as asked; the message says why, in one line."""
 
 
 class Tags(NamedTuple):
     """The fields of a document.
 
     Attributes:
-        kept: whether it stays.
+        kept: whether it is kept.
         duplicate_of: the kept document that it duplicates; None if it is kept itself.
-        cluster: the smallest id of a cluster that holds its kept document; None without.
-        copies: the documents that a kept one stands for, itself among them; None of a removed one.
+        cluster: the smallest id of the clusters that hold its kept document; None if there are none.
+        copies: how many documents a kept one stands for, itself included; None for a removed one.
     """
 
     kept: bool
@@ -46,11 +46,12 @@ class Tags(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What becomes of the n records and rejects of a file, in its order.
+    """The verdicts on the n records and rejects of a file, in file order.
 
     Attributes:
-        stays: (n,), whether it is written; None: all are, and the documents among them are tagged.
-        tags: n rows of `SCHEMA`; None where nothing is tagged.
+        count: n.
+        stays: (n,), whether each is written; None: all are.
+        tags: n rows of `SCHEMA`; None if nothing is tagged.
         may_go_on: whether the file may have more records, which are left out (`input.limit`).
     """
 
@@ -65,7 +66,7 @@ class Verdicts:
         return self.tags is not None
 
     def each(self) -> Iterator["bool | Tags | None"]:
-        """Of each record: whether it stays, or where records are tagged its tags; None: it is left as it is."""
+        """Yield, per record, whether it stays; when tagging, its tags, or None for a record to leave as it is."""
         if self.tags is None:
             yield from (self.stays if self.stays is not None else np.ones(self.count, np.bool_)).tolist()
             return
@@ -75,11 +76,7 @@ class Verdicts:
 
 
 class Reader:
-    """The verdicts in order, one a record that is met.
-
-    Raises:
-        RewriteError: if the file has more records than there are verdicts.
-    """
+    """Gives the verdicts in order, one for each record met in the file."""
 
     def __init__(self, verdicts: Verdicts) -> None:
         self._each = verdicts.each()
@@ -88,7 +85,11 @@ class Reader:
         self.is_over = False
 
     def next(self) -> "bool | Tags | None":
-        """The verdict on the next record; False past the last one of a file that may go on."""
+        """Return the verdict on the next record; False after the last one, if the file may go on.
+
+        Raises:
+            RewriteError: if the file has more records than verdicts, and may not go on.
+        """
         found = next(self._each, self)
         if isinstance(found, Reader):
             if not self._may_go_on:
@@ -99,6 +100,6 @@ class Reader:
         return found
 
     def require_all(self, count: int) -> None:
-        """Raise RewriteError if fewer records than these were met."""
+        """Raise RewriteError if fewer than `count` records were met."""
         if self.met != count:
             raise RewriteError(f"it has {self.met:,} of the {count:,} records of the run; the input changed meanwhile")

@@ -1,7 +1,7 @@
-"""A WARC file written again: record by record, each a member of its own where the file is compressed.
+"""Rewrite a WARC file record by record; each record is a gzip member of its own if the file is gzipped.
 
-Only documents that are removed, and records that cannot be read, are left out. Records that hold no document stay:
-warcinfo, requests, metadata, revisits, pictures.
+Only removed documents and records that cannot be read are left out. Records that hold no document stay: warcinfo,
+requests, metadata, revisits, pictures.
 """
 
 from collections.abc import Iterator
@@ -13,21 +13,21 @@ from nddup.rewriting.tag_records import tag_warc
 from nddup.rewriting.verdicts import Reader, Tags, Verdicts
 
 Member = bytes | None
-"""Bytes, or None where a record ends."""
+"""Bytes of a record, or None at its end."""
 
 
 def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
-    """The records of a file, as its verdicts say, and None behind each.
+    """Yield the bytes of the records as the verdicts say, and None after each record.
 
     Raises:
-        RewriteError: if the file has more or fewer records than the run found, or tags already.
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
 
-    Cost: linear; no record is parsed. Memory: a record, of a longer one a piece.
+    Cost: linear; no record is parsed. Memory: `max_record`; a longer record is passed on in pieces.
     """
     reader = Reader(verdicts)
     stays = True
     for piece in walk_warc(stream, max_record=max_record):
-        if isinstance(piece, Reject):  # the stream ends here, damaged
+        if isinstance(piece, Reject):  # the stream is damaged and ends here
             reader.next()
             break
         if piece.begins:
