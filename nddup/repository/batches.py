@@ -107,7 +107,7 @@ def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
         return documents
     if prefix is None:
         raise ConfigError(
-            f"{count:,} records have no id, and one made up from file and record comes again with the next batch; name"
+            f"{count:,} records have no id, and ids made up from file and record may repeat in another batch; name"
             " the field with input.id at `index create`, or give --id-prefix"
         )
     for name in ("doc_id", "group"):  # a group is named by a document's id

@@ -163,11 +163,11 @@ def require_possible(identity: Identity) -> None:
     kind, pairs = config.sketch.kind, config.pairs
     if kind in ("lexicon", "i-match") and config.lexicon.saved is None:
         raise ConfigError(
-            f"sketch.kind {kind}: its words follow from the whole collection; give lexicon.saved, a run whose lexicon"
+            f"sketch.kind {kind}: its words depend on the whole collection; give lexicon.saved, a run whose lexicon"
             " is used"
         )
     if pairs.max_document_frequency is not None:
-        raise ConfigError("pairs.max_document_frequency: the shingles left out follow from the whole collection")
+        raise ConfigError("pairs.max_document_frequency: the shingles left out depend on the whole collection")
     if config.input.limit is not None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
     if pairs.confirm != "none":
@@ -177,7 +177,7 @@ def require_possible(identity: Identity) -> None:
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
     if mode == "frozen" and pairs.measure == "containment":
-        raise ConfigError("--mode frozen: pairs.measure containment prefers the largest document, which comes later")
+        raise ConfigError("--mode frozen: pairs.measure containment prefers the largest document, which may come later")
     if mode == "frozen" and config.clusters.mode == "partition":
         raise ConfigError("--mode frozen: clusters.mode partition needs duplicates that follow their nearest document")
     if identity.store == "kept" and mode != "frozen":

@@ -70,11 +70,11 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
 
     Args:
         snapshot: the version before.
-        added: DOCUMENTS of a run, numbered by the repository; none of their ids is live, except those of `gone`.
+        added: DOCUMENTS of a run, numbered by the repository; their ids are not live, except for documents in `gone`.
         gone: numbers of the live documents to remove.
         workers: the workers that compare and mine.
 
-    Cost: proportional to the batch and the components it touches.
+    Cost: grows with the batch and the components it touches.
     """
     paired = pair_batch(snapshot, added, workers)
     touched = _touch(snapshot, paired, gone)

@@ -1,6 +1,6 @@
 """A repository as an object: its commands, on the embedded engine. It holds one version until it is refreshed.
 
-A query must answer soon after a process starts, so each other method imports what only it needs.
+A query must answer soon after a process starts, so the other methods import what only they need when they are called.
 """
 
 from collections.abc import Mapping, Sequence

@@ -76,7 +76,7 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
     pairs = identity.config.pairs
     if pairs.measure == "containment" or isinstance(pairs.threshold, int):
         kind = "containment" if pairs.measure == "containment" else f"a count, {pairs.threshold}"
-        raise ConfigError(f"--bands: of a score, which is a resemblance; {name} finds documents by {kind}")
+        raise ConfigError(f"--bands: a score is a resemblance, but {name} finds documents by {kind}")
     least = Fraction(repr(identity.lowest)) * FULL
     for edge in reversed(ask.edges):
         if not least <= edge <= FULL:

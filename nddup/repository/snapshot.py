@@ -126,7 +126,7 @@ class Snapshot:
         return state
 
     def documents_in(self, components: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of the documents in some components whose rows count, ascending."""
+        """Return the numbers of the documents in some components that are not replaced, ascending."""
         parts = [np.empty(0, np.int64)]
         for segment in self.mapped:
             rows = find_rows(segment.components, components).rows

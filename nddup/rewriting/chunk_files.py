@@ -90,7 +90,7 @@ class _Writer:
         yield end
 
     def write_part(self, part: Part) -> Iterator[bytes]:
-        """Yield the output for a part of a chunk that is too long: a reject, removed or, when tagging, left as it is."""
+        """Yield the output for a part of a chunk that is too long: a reject, removed or, when tagging, left as is."""
         if not self._is_inside:
             verdict = self.verdicts.next()
             if verdict is False:

@@ -95,7 +95,7 @@ class _Source:
         del self._held[start : start + len(self._encode(rest))]
 
     def _begin(self, *, peek: bool = False) -> bytes:
-        """Return the byte order mark at the first call, else nothing; in UTF-16 it decides the codec."""
+        """Return the byte order mark once, then nothing; in UTF-16 it decides the codec."""
         if self._is_begun:
             return b""
         self._is_begun = not peek

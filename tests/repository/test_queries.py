@@ -149,7 +149,7 @@ def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
     [
         ({}, (50, 80), "--bands 50: expected 60 to 100"),
         ({}, (101,), "--bands 101: expected 60 to 100"),
-        ({"pairs.measure": "overlap", "pairs.threshold": 85, "lowest": 70}, (80,), "--bands: of a score"),
+        ({"pairs.measure": "overlap", "pairs.threshold": 85, "lowest": 70}, (80,), "--bands: a score is"),
         ({"sketch.kind": "minhash", "lowest": 0.8}, (70,), "--bands 70: expected 80 to 100"),
     ],
 )

@@ -29,7 +29,7 @@ class Matching(NamedTuple):
     Attributes:
         threshold: when two sketches are near-duplicates.
         finder: the keys by which they meet; None: they meet by the features of their prefixes.
-        levels: the s of sketches whose modulus varies, else 0 (`recipe.level_of`).
+        levels: the sketch size that decides the levels (`recipe.level_of`) where the modulus varies, else 0.
     """
 
     threshold: Threshold

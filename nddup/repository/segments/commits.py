@@ -3,8 +3,8 @@
     REPO/commits/N.json      parent, segments with their files' sizes and digests, recipe, counts, digests of the tables
     REPO/segments/NAME/      immutable tables as Parquet (`layout`), one file each; and mapped arrays (`mapped`)
 
-A version exists as soon as its file does. `places` creates that file atomically: of several writers only one succeeds.
-A crash leaves files that no commit names.
+A version exists as soon as its file does. `places` creates that file whole, and for at most one of several writers. A
+crash leaves files that no commit names.
 """
 
 import json

@@ -21,7 +21,7 @@ SECONDS = 86_400
 
 
 class Compacted(NamedTuple):
-    """The version made, None if there was only one clean segment; the number of folders removed, and their bytes."""
+    """The version made, None if there was nothing to merge or drop; the number of folders removed, and their bytes."""
 
     commit: Commit | None
     removed: int
