@@ -1,5 +1,5 @@
-"""The stages over DataFrames: lazy, without settings, and without mathematics of their own.
+"""The stages of a run on Spark: lazy, independent of the settings, and without algorithms of their own.
 
-A stage takes DataFrames and plain arguments and gives DataFrames; the pure packages do the work inside `mapInArrow`.
-Only `nddup.run` and `nddup.results` act on what a stage gives. `schemas` has the tables, `blocks` the shuffle.
+A stage takes DataFrames and plain arguments and returns DataFrames; pure packages do the work inside `mapInArrow`. Only
+`nddup.run` and `nddup.results` run Spark actions. `schemas` declares the tables, `blocks` is the shuffle.
 """

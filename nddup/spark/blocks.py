@@ -1,16 +1,16 @@
-"""The one place where columns cross the shuffle: packed into blocks, one a target partition, never row by row.
+"""Shuffling arrays: columns cross the shuffle only here, packed into blocks, one per target partition.
 
 A row of a block table is a block: its `target` partition and, for each array column, the values as one binary cell.
-The cells of an Arrow batch lie end to end. So a received column is one buffer, and unpacking copies values only where
-it joins batches. The buffers are read here by hand, for the types of Arrow that are known here; any other is refused.
+The cells of an Arrow batch lie end to end, so a received column is one buffer, and unpacking copies values only to
+join batches. This module reads the buffers directly, for the Arrow types it knows; it refuses any other.
 
-    pack       arrays and a target per row  ->  one Arrow batch, one block a target
+    pack       arrays and a target per row  ->  one Arrow batch, one block per target
     exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
-    cogroup    two block tables             ->  a function of the blocks of both that one task has       (no shuffle)
+    cogroup    two block tables             ->  a function of the blocks of both in each task     (no shuffle)
     unpack     blocks of a task             ->  arrays
 
-Tables of different layouts may be moved together by `unionByName(…, allowMissingColumns=True)`: the cells of the other
-layout are null, and unpack as no values. The order of blocks in a task is not defined, and no result may depend on it.
+`unionByName(…, allowMissingColumns=True)` moves tables of different layouts together: the cells of the other layout are
+null and unpack to no values. The order of blocks in a task is undefined, and no result may depend on it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,23 +29,23 @@ from nddup.spark.placement import place
 from nddup.spark.schemas import table
 
 WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
-"""What a session with `useLargeVarTypes` has in place of a type."""
+"""The type that a session with `useLargeVarTypes` has in place of each of these."""
 
 BATCH_BYTES = 256 << 20
-"""Bytes of one column in a batch that a task makes of all it holds: Arrow counts the bytes of binary with 31 bits."""
+"""Most bytes of one column in a batch that a task makes: Arrow counts the bytes of a binary column with 31 bits."""
 
 BLOCK_BYTES = 32 << 10
-"""What a task gathers for each other one before it packs, as far as it has so much."""
+"""Bytes that a task gathers per target partition before it packs, as long as it has that many."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
 
 OFFSETS: dict[pa.DataType, type[np.generic]] = {pa.binary(): np.int32, pa.large_binary(): np.int64}
-"""The types of Arrow whose cells lie end to end, with the type of the cells' ends. Cells of views do not."""
+"""Arrow types whose cells lie end to end, with the dtype of their offsets. Cells of view types do not."""
 
 
 def block_schema(layout: Layout) -> T.StructType:
-    """The Spark schema of a block table with these array columns."""
+    """Return the Spark schema of a block table with these array columns."""
     return table("target int, " + ", ".join(f"{name} binary" for name in layout))
 
 
@@ -62,15 +62,15 @@ BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Itera
 
 
 def cogroup(left: DataFrame, right: DataFrame, task: BatchesOf, schema: T.StructType) -> DataFrame:
-    """Bring together the blocks of two exchanged tables that went to the same task.
+    """Apply a function to the blocks of two exchanged tables that went to the same task.
 
     Args:
         left: blocks, as `exchange` moved them.
-        right: others, moved to as many partitions.
-        task: from the blocks of both that one task has to rows of `schema`; it is not called where there are none.
-        schema: of the rows.
+        right: other blocks, moved to the same number of partitions.
+        task: from a task's blocks of both tables to rows of `schema`; not called for a task without blocks.
+        schema: the schema of the rows.
 
-    Shuffles:  none, also where a side is persisted.    Actions:  none.
+    Shuffles:  none, even if a side is persisted.    Actions:  none.
     """
     grouped = left.groupBy("target").cogroup(right.groupBy("target"))
     return grouped.applyInArrow(partial(_cogroup_task, task=task, schema=to_arrow_schema(schema)), schema)
@@ -80,14 +80,14 @@ def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: p
     made = [batch.select(schema.names) for batch in task(left.to_batches(), right.to_batches())]
     rows = pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in made], schema)
 
-    # A session may set `useLargeVarTypes`: then blocks come as large_binary, and Spark expects wide types back.
+    # With `useLargeVarTypes`, blocks arrive as large_binary, and Spark expects wide types back.
     if not any(pa.types.is_large_binary(kind) for kind in (*left.schema.types, *right.schema.types)):
         return rows
     return rows.cast(pa.schema([field.with_type(WIDE.get(field.type, field.type)) for field in schema]))
 
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    """Join small batches to larger ones, of at least so many bytes as long as there are so many."""
+    """Join small batches into larger ones, each of at least `least` or `BATCH_BYTES` bytes except the last."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -101,7 +101,7 @@ def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordB
 
 
 def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of some of the same columns."""
+    """Join batches with the same columns into one."""
     return held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
@@ -113,17 +113,17 @@ def pack(
     *,
     partitions: int,
 ) -> pa.RecordBatch:
-    """One block for each target that occurs.
+    """Pack arrays into blocks, one for each target that occurs.
 
     Args:
         layout: names and dtypes of all columns, in the order of the block table.
         targets: (n,), int32 in [0, partitions).
-        columns: arrays of shape (n,). The lengths of a ragged column must be one of them.
-        ragged: rows of different length, n of them.
-        partitions: how many targets there are.
+        columns: arrays of shape (n,). They must include the lengths of each ragged column.
+        ragged: ragged arrays of n rows.
+        partitions: number of targets.
 
     Returns:
-        A batch with `target` and the columns, rows of a target in the order they came. Cost: linear.
+        A batch with `target` and the columns; the rows of a target keep their order. Cost: linear.
     """
     order = np.argsort(targets.astype(np.uint16 if partitions <= 1 << 16 else np.int32), kind="stable")
     counts = np.bincount(targets, minlength=partitions)
@@ -143,13 +143,13 @@ def pack(
 def pack_sketches(
     layout: Layout, targets: NDArray[np.int32], batch: pa.RecordBatch, *, partitions: int
 ) -> pa.RecordBatch:
-    """As `pack` of a batch with a column `sketch`, which becomes `size` and `ids`; the other columns keep their names.
+    """Pack a batch whose column `sketch` becomes `size` and `ids`; the other columns keep their names.
 
     Args:
         layout: `size`, `ids`, and the names of the batch's other columns.
         targets: (n,), the target of each row.
         batch: n rows; `sketch` is `array<long>`.
-        partitions: how many targets there are.
+        partitions: number of targets.
     """
     sketches = list_column(batch.column("sketch"))
     columns: Columns = {name: np.asarray(batch.column(name)) for name in layout if name not in ("size", "ids")}
@@ -158,9 +158,9 @@ def pack_sketches(
 
 
 def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slice]:
-    """Cut rows into runs whose sizes add up to `most` at most. A row larger than that is a run of its own.
+    """Cut rows into runs whose sizes add up to at most `most`. A row larger than that is a run of its own.
 
-    Without `most` the sizes are bytes, and a run has `BATCH_BYTES` at most. No rows give one empty run.
+    Without `most`, the sizes are bytes and a run has at most `BATCH_BYTES`. No rows give one empty run.
 
     Example:
         >>> [(rows.start, rows.stop) for rows in pieces(np.array([3, 1, 2, 9, 1]), most=4)]
@@ -182,7 +182,7 @@ def pack_pieces(
     *,
     partitions: int,
 ) -> Iterator[pa.RecordBatch]:
-    """As `pack`, of all that a task holds: in as many batches as Arrow needs."""
+    """Pack all the rows that a task holds, as `pack` does, in batches of at most `BATCH_BYTES` per column."""
     for rows in pieces(np.full(len(targets), 8)):
         yield pack(
             layout, targets[rows], {name: column[rows] for name, column in columns.items()}, partitions=partitions
@@ -190,24 +190,24 @@ def pack_pieces(
 
 
 def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> Iterator[pa.RecordBatch]:
-    """The rows of a task as one block that stays in its partition; several blocks where they are large."""
+    """Pack the rows of a task as one block for one target, or as several blocks where they are large."""
     for rows in pieces(np.full(len(next(iter(columns.values()))), 8)):
         arrays = {name: _binary(columns[name][rows], np.array([len(columns[name][rows])])) for name in layout}
         yield pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
 
 
 def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
-    """The columns of all blocks of a task, end to end.
+    """Return the columns of all blocks of a task, end to end.
 
     Args:
-        batches: Arrow batches of a block table; a null block is an empty one.
+        batches: Arrow batches of a block table; a null cell counts as an empty one.
         layout: the columns wanted and their dtypes.
 
     Returns:
-        One array a column, empty when there is no block.
+        One array per column, empty if there is no block.
 
     Raises:
-        SchemaError: if a column is of another type than a block's, or a block is no whole number of values.
+        SchemaError: if a column is not binary, or the bytes of a batch are not a whole number of values.
     """
     parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in layout}
     for batch in batches:
@@ -217,15 +217,17 @@ def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
 
 
 def ragged_column(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
-    """Rows of uint64 from two unpacked columns: their lengths, (n,), and their values end to end."""
+    """Return n rows of uint64 from two unpacked columns: their lengths, (n,), and their values end to end."""
     return Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values.view(np.uint64))
 
 
 def list_column(column: pa.Array) -> Ragged:
-    """A column of `array<long>` as a ragged array of uint64, without a copy; a null row is an empty one.
+    """Return a column of `array<long>` as a ragged array of uint64; a null row becomes an empty one.
+
+    Without a null row, nothing is copied.
 
     Raises:
-        SchemaError: if it is of another type, or holds a null number.
+        SchemaError: if the column is of another type, or a list holds a null.
     """
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
@@ -240,23 +242,27 @@ def list_column(column: pa.Array) -> Ragged:
 
 
 def with_rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches of a task that hold rows."""
+    """Return the batches that have rows."""
     return [batch for batch in batches if batch.num_rows]
 
 
 def cell_lengths(column: pa.Array, dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
-    """How many values each cell of a binary column holds; a null cell holds none."""
+    """Return the number of values in each cell of a binary column, (n,); 0 for a null cell."""
     ends = np.frombuffer(column.buffers()[1], OFFSETS[column.type])[column.offset : column.offset + len(column) + 1]
     return np.asarray(np.diff(ends) // dtype.itemsize, np.int64)
 
 
 def target_of(held: list[pa.RecordBatch]) -> int:
-    """The partition that the blocks of a task were sent to; 0 in a task that received none."""
+    """Return the partition that the blocks of a task were sent to; 0 if the task received none."""
     return int(held[0].column("target")[0].as_py()) if held else 0
 
 
 def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
-    """Values as binary cells, the i-th ending before value `ends[i]`."""
+    """Return values as binary cells, of which the i-th ends before value `ends[i]`.
+
+    Raises:
+        ValueError: if the values have more bytes than 31 bits can count.
+    """
     offsets = np.zeros(len(ends) + 1, np.int32)
     if values.nbytes > np.iinfo(np.int32).max:
         raise ValueError(f"a batch of blocks holds at most 2 GiB, got {values.nbytes} bytes: use smaller Arrow batches")
@@ -268,7 +274,7 @@ def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
 
 
 def _values(name: str, column: pa.Array, dtype: type[np.generic]) -> NDArray[np.generic]:
-    """The values of all cells of a binary column, end to end, without a copy."""
+    """Return the values of all cells of a binary column, end to end, without a copy."""
     width = OFFSETS.get(column.type)
     if width is None:
         raise SchemaError(f"blocks: column {name!r} should be {' or '.join(map(str, OFFSETS))}, got {column.type}")
@@ -276,7 +282,7 @@ def _values(name: str, column: pa.Array, dtype: type[np.generic]) -> NDArray[np.
     if not len(column) or data is None:
         return np.empty(0, dtype)
 
-    # Only the cells of this column: it may be a window on a longer one.
+    # The column may be a slice of a longer one: take its own cells only.
     ends = np.frombuffer(offsets_buffer, width)[column.offset : column.offset + len(column) + 1]
     start, size = int(ends[0]), int(ends[-1] - ends[0])
     count, rest = divmod(size, np.dtype(dtype).itemsize)

@@ -1,13 +1,13 @@
-"""What is written for other programs: documents as ROMIP XML, clusters as lines, the inverted table of the sketches.
+"""Exports for other programs: documents as ROMIP XML, clusters as lines, the inverted table of the sketches.
 
-kept       --as_xml-->           lines     each partition a file that is whole XML
-clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster a line
-           --number_clusters, spell_members-->  pieces  the same where a cluster has more members than its row lists
-documents  --invert_sketches-->  pieces    `context.fimi`: one feature a line, the `doc_key`s that hold it
+kept       --as_xml-->           lines     each partition is a file of complete XML
+clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster per line
+           --number_clusters, spell_members-->  pieces  the same if a cluster has more members than its row lists
+documents  --invert_sketches-->  pieces    `context.fimi`: one feature per line, with the `doc_key`s that have it
 
-A line may be longer than a row can be. So the text of a partition is cut into pieces, one a row, at a character `end`
-of one byte that the text contains anyway. The writer puts `end` after each row. If `end` is not a line end, the file
-has one `end` too many, which is its last byte.
+A line may be longer than a row can be. So the text of a partition is cut into pieces, one per row, at occurrences of a
+one-byte character `end`. The writer puts `end` after each row. If `end` is not a line end, the file has one `end` too
+many, its last byte.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,43 +25,43 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def as_xml(kept: DataFrame) -> DataFrame:
-    """Documents as ROMIP XML, one partition a file; a partition without documents gives no line.
+    """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
 
-    The content is base64 of UTF-8 with a byte order mark, which wins over whatever charset its markup declares.
+    The content is base64 of UTF-8 with a byte order mark, which overrides any charset that the markup declares.
 
     Schema in:   doc_id string, url string, content string, …
-    Schema out:  value string: the prolog, a line a document, and the end
+    Schema out:  value string: the prolog, one line per document, and the end
     Shuffles:  none.    Actions:  none.
     """
     return kept.select("doc_id", "url", "content").mapInArrow(_xml_lines, "value string")
 
 
 def spell_clusters(clusters: DataFrame) -> DataFrame:
-    """One cluster a line: member ids separated by tabs, and last the number of common features.
+    """Write one cluster per line: the member ids and then the support, separated by tabs.
 
-    Schema in:   CLUSTERS, all of whose rows list all members
+    Schema in:   CLUSTERS, every row of which lists all members
     Schema out:  value string, in the order of the members
-    Shuffles:  the clusters, for their order.    Actions:  Spark samples the range.
+    Shuffles:  the clusters, to sort them.    Actions:  Spark samples the range.
     """
     require(clusters, CLUSTERS, stage="output")
     return clusters.orderBy("members", "cluster_id").select(_line().alias("value"))
 
 
 def number_clusters(clusters: DataFrame) -> DataFrame:
-    """The clusters in the order of the lines, by their listed members, then by id.
+    """Number the clusters in the order of their lines: by listed members, then by id.
 
     Schema in:   CLUSTERS
-    Schema out:  CLUSTERS, line long
-    Shuffles:  the clusters, for their order.    Actions:  Spark samples the range.
+    Schema out:  CLUSTERS, line long: ascending, with gaps
+    Shuffles:  the clusters, to sort them.    Actions:  Spark samples the range.
     """
     require(clusters, CLUSTERS, stage="output")
     return clusters.orderBy("members", "cluster_id").withColumn("line", F.monotonically_increasing_id())
 
 
 def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
-    """The lines of `spell_clusters` for clusters with any number of members, as pieces that are cut at tabs.
+    """Write the lines of `spell_clusters` for clusters with any number of members, in pieces cut at tabs.
 
-    Schema in:   as `number_clusters` gives, and the same at each evaluation; MEMBERS
+    Schema in:   as `number_clusters` gives, the same at each evaluation; MEMBERS
     Schema out:  value string
     Shuffles:  the lines, and the members of the clusters that do not list them, by range.
     Actions:   Spark samples the range.
@@ -71,7 +71,7 @@ def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
     is_cut = F.col("size") > F.size("members")
     whole = numbered.where(~is_cut).select("line", no_id, F.concat(_line(), F.lit("\n")).alias("text"))
 
-    # A cluster that does not list all its members: a text a member, and at the end the support.
+    # A cluster that does not list all its members: one text per member, then the support.
     cut = numbered.where(is_cut)
     ids = members.join(F.broadcast(cut.select("cluster_id", "line")), "cluster_id")
     spelled = ids.select("line", "doc_id", F.concat(_escaped(F.col("doc_id")), F.lit("\t")).alias("text"))
@@ -83,11 +83,11 @@ def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def invert_sketches(documents: DataFrame, *, end: str = "\n") -> DataFrame:
-    """The inverted table, in the form frequent-itemset programs read: an item is a `doc_key`, a line is a feature.
+    """Write the inverted table in the form that frequent-itemset programs read: one line per feature, of `doc_key`s.
 
     Schema in:   DOCUMENTS
-    Schema out:  value string: keys ascending, blanks between; lines in the order of the features as signed numbers;
-        cut at `end`: a line's end, or a blank where a feature may be in millions of documents
+    Schema out:  value string: ascending keys, separated by blanks; lines in the order of the features as signed
+        numbers; cut at `end`: a line end, or a blank if a feature may be in millions of documents
     Shuffles:  every feature of every sketch once, by range.    Actions:  Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="output")
@@ -97,12 +97,12 @@ def invert_sketches(documents: DataFrame, *, end: str = "\n") -> DataFrame:
 
 
 def _line() -> Column:
-    """Of CLUSTERS: the listed members and the support, separated by tabs."""
+    """Return the line of a row of CLUSTERS: the listed members and the support, separated by tabs."""
     return F.concat_ws("\t", F.transform("members", _escaped), F.col("support").cast("string"))
 
 
 def _escaped(doc_id: Column) -> Column:
-    """An id with its `ESCAPES`."""
+    """Return an id with the characters of `ESCAPES` replaced."""
     for character, spelled in ESCAPES:
         doc_id = F.replace(doc_id, F.lit(character), F.lit(spelled))
     return doc_id
@@ -117,14 +117,14 @@ def _spell_postings(batches: Batches, *, end: str) -> Batches:
 
 
 def _join_postings(batches: Batches) -> Iterator[str]:
-    """The lines of the postings, in texts of a batch each."""
+    """Return the lines of the postings, one text per batch."""
     last = None
     for batch in batches:
         features = np.asarray(batch.column("feature"))
         if not len(features):
             continue
 
-        # What stands before each key: a blank within a feature, a line end where another begins.
+        # The separator before each key: a blank within a feature, a line end where the next feature begins.
         is_same = np.append(features[0] == last, features[1:] == features[:-1])
         between = np.where(is_same, " ", "\n").tolist()
         between[0] = "" if last is None else between[0]
@@ -135,7 +135,7 @@ def _join_postings(batches: Batches) -> Iterator[str]:
 
 
 def _cut(texts: Iterable[str], end: str) -> Batches:
-    """The text cut at `end` into rows; the `end` after each row is left out, for the writer puts it there."""
+    """Cut the text at `end` into rows, without the `end` after each row, which the writer adds."""
     rest = ""
     for text in texts:
         row, found, rest = (rest + text).rpartition(end)
@@ -146,7 +146,7 @@ def _cut(texts: Iterable[str], end: str) -> Batches:
 
 
 def _xml_lines(batches: Batches) -> Batches:
-    """The lines of one file; the first batch with documents brings the prolog."""
+    """Return the lines of one file; the prolog comes with the first batch that has documents."""
     has_any = False
     for batch in batches:
         rows = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "url", "content")), strict=True)

@@ -1,11 +1,11 @@
-"""Joins on a key that most of the rows may have: forty million pages can hold one and the same text.
+"""Joins on a skewed key, which most of the rows may share: forty million pages can hold the same text.
 
-A shuffle sends all rows of a key to one task. Here the rows of a heavy key are cut into parts, a task each, and the row
-of the other side is copied to each part. Spark's own cure for skewed joins needs a shuffle on both sides; where one
-side is an aggregate on the key there is none on that side.
+A shuffle sends all rows with one key to one task. Here the rows of a heavy key are split into parts, one task each, and
+the matching row of the other side is copied to every part. Spark's own treatment of skewed joins needs a shuffle on
+both sides; a side that is already aggregated by the key has none.
 
-    rows, groups  --count_heavy-->  rows with `n`    for rows that do not say how many share their key
-    rows, groups  --join_parted-->  joined           one shuffle of either side, on the key and the part
+    rows, groups  --count_heavy-->  rows with `n`    for rows without a count of the rows that share their key
+    rows, groups  --join_parted-->  joined           one shuffle of each side, on the key and the part
 """
 
 from collections.abc import Sequence
@@ -17,49 +17,50 @@ from pyspark.sql import functions as F
 T = TypeVar("T")
 
 HEAVY = 100_000
-"""Rows of one key that a task takes: under 100 MB of narrow rows. A key with as many is heavy."""
+"""Rows of one key in one task: under 100 MB of narrow rows. A key with this many rows or more is heavy."""
 
 MOST_BROADCAST = 1_000_000
-"""Rows of a small side that are sent to every executor, some 100 bytes each, so that the other side is not shuffled."""
+"""Largest number of rows to broadcast, about 100 bytes each. Broadcasting the small side of a join saves shuffling the
+other."""
 
 
 def beside(few: DataFrame, rows: int) -> DataFrame:
-    """The small side of a join, `rows` in all: broadcast, unless it has outgrown that; then both sides are shuffled."""
+    """Return the small side of a join, marked for broadcast; above `MOST_BROADCAST` rows both sides are shuffled."""
     return F.broadcast(few) if rows <= MOST_BROADCAST else few.hint("merge")
 
 
 def in_parts(files: Sequence[T]) -> list[Sequence[T]]:
-    """Files that are broadcast, at most `MOST_BROADCAST` at a time; one empty part of none.
+    """Split a list of files into parts of at most `MOST_BROADCAST`, to broadcast each; no files give one empty part.
 
-    What Spark reads of them is too large to be shuffled, and its order would be lost.
+    The alternative, a shuffle of the contents that Spark reads, would be too large and would lose their order.
     """
     return [files[at : at + MOST_BROADCAST] for at in range(0, max(len(files), 1), MOST_BROADCAST)]
 
 
 def count_heavy(rows: DataFrame, groups: DataFrame, key: str) -> DataFrame:
-    """The rows with `n`: how many rows have the key, if that is `HEAVY` or more; else 0.
+    """Add to each row `n`, the number of rows with its key if that is `HEAVY` or more, else 0.
 
-    Schema in:   key, …; key, n long, a row a key
-    Schema out:  as the rows, n long
-    Shuffles:  none; the heavy keys, at most one for `HEAVY` rows, are broadcast.    Actions:  none.
+    Schema in:   key, …; key, n long, one row per key
+    Schema out:  the columns of the rows, n long
+    Shuffles:  none; the heavy keys, at most one per `HEAVY` rows, are broadcast.    Actions:  none.
     """
     heavy = groups.where(F.col("n") >= HEAVY).select(key, "n")
     return rows.join(F.broadcast(heavy), key, "left").withColumn("n", F.coalesce("n", F.lit(0).cast("long")))
 
 
 def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: str = "inner") -> DataFrame:
-    """Join rows with what is known of their key; the rows of a heavy key are spread over many tasks.
+    """Join rows with the group of their key, spreading the rows of a heavy key over many tasks.
 
     Args:
-        rows: the side where a key may be heavy. `n` is how many rows have the key; any number below `HEAVY` will do
-            where they are fewer.
-        groups: the other side, with `n` of the same meaning; few rows a key.
-        key: column of both.
+        rows: the side where a key may be heavy. `n` is the number of rows with the key; if that is below `HEAVY`, any
+            number below `HEAVY` will do.
+        groups: the other side, with `n` of the same meaning; few rows per key.
+        key: the column to join on, in both.
         by: a column of the rows whose values differ within a key; its hash decides the part.
         how: `inner` or `left`.
 
     Schema out:  key, n and the other columns of the rows, the other columns of the groups but `n`
-    Shuffles:  either side on (key, part), unless the groups are small enough to be broadcast.    Actions:  none.
+    Shuffles:  both sides on (key, part), unless the groups are small enough to be broadcast.    Actions:  none.
     """
     placed = rows.withColumn("part", F.pmod(F.xxhash64(by), _parts() + 1))
     copied = groups.withColumn("part", F.explode(F.sequence(F.lit(0).cast("long"), _parts()))).drop("n")
@@ -69,7 +70,7 @@ def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: s
 def join_found(  # noqa: PLR0913 - those of `join_parted`
     rows: DataFrame, groups: DataFrame, key: str, *, by: str, is_large: bool, how: str = "inner"
 ) -> DataFrame:
-    """As `join_parted`, for rows without `n`. A plain join if there are too few rows for a heavy key (not `is_large`).
+    """Join as `join_parted`, for rows without `n`; unless `is_large`, no key can be heavy, and the join is a plain one.
 
     Schema out:  the columns of the rows, the other columns of the groups but `n`
     """
@@ -79,5 +80,5 @@ def join_found(  # noqa: PLR0913 - those of `join_parted`
 
 
 def _parts() -> Column:
-    """The number of the last part of a key."""
+    """Return the number of the last part of a key, from 0."""
     return F.floor(F.col("n") / HEAVY)

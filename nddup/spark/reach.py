@@ -1,17 +1,17 @@
-"""What a Spark session can do, and how it is asked: the one place where classic Spark and Spark Connect differ.
+"""Access to a Spark session beyond DataFrames: the one place that tells classic Spark from Spark Connect.
 
-Classic: the JVM of the driver is beside this process, and its context answers. Connect (`sc://…`, `spark.api.mode`):
-there is a server behind the session, and everything goes through DataFrames, settings and tags.
+Classic: the driver's JVM runs beside this process, and its context answers. Connect (`sc://…`, `spark.api.mode`): a
+server is behind the session, and everything goes through DataFrames, settings and tags.
 
 | | classic | Connect |
 |---|---|---|
 | settings | those of the context | those of the session, into which Spark copies them |
-| tasks at a time | `defaultParallelism` | the partitions of a range, counted by a small job |
-| what a job is for | its description in Spark's UI, and the name of its stages | a tag of the operation |
-| how far it is | the status tracker | what the server reports of the operation |
-| bytes of shuffles | counted by the context | not told: 0 |
+| parallel tasks | `defaultParallelism` | the partitions of a range, counted by a small job |
+| purpose of a job | its description in Spark's UI, and the name of its stages | a tag of the operation |
+| progress | the status tracker | what the server reports of the operation |
+| shuffled bytes | counted by the context | not available: 0 |
 
-Files are another matter: `nddup.storage.files` over the JVM, `nddup.storage.client_files` without one.
+Files are handled elsewhere: `nddup.storage.files` through the JVM, `nddup.storage.client_files` without one.
 """
 
 from collections.abc import Iterator
@@ -24,45 +24,48 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 SAID = ("spark.job.description", "callSite.short", "callSite.long")
-"""Where Spark is told what a job and its stages are for; else it reads the stack for each RDD, to say the last two."""
+"""Local properties that describe a job and its stages. If the last two are not set, Spark reads the stack for each RDD
+to fill them."""
 
 PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
+"""Settings that give the parallelism, in order of precedence."""
+
 RANGE = 1 << 16
-"""Numbers of the range whose partitions are counted: more than any cluster has cores to give one each."""
+"""Length of the range whose partitions are counted: more numbers than any cluster has cores."""
 
 
 class Reach(Protocol):
-    """What is asked of a session beside DataFrames."""
+    """Access to a session beyond DataFrames."""
 
     def settings(self) -> dict[str, str]:
-        """Every setting that Spark was started with, and those of the session."""
+        """Return every setting that Spark was started with, and those of the session."""
 
     def parallelism(self) -> int:
-        """How many tasks run at a time, as Spark counts them."""
+        """Return how many tasks run at a time, as Spark counts them."""
 
     def shuffled_bytes(self) -> int:
-        """Bytes written to shuffles since the session began; 0 where it is not told."""
+        """Return the bytes written to shuffles since the session began; 0 if the session cannot tell."""
 
     def describe(self, text: str) -> None:
-        """Say what the operations that follow are for."""
+        """Set the description of the operations that follow."""
 
     def describing(self) -> AbstractContextManager[None]:
-        """A context after which, also after a failure, operations are said to be for what they were for before it."""
+        """Return a context that restores the present description at its end, also after a failure."""
 
     def tasks(self) -> tuple[int, int]:
-        """The tasks that are done, and all, of the Spark stages that run."""
+        """Return how many tasks of the running Spark stages are done, and how many there are."""
 
     def beside(self) -> SparkSession:
-        """Another session of the same application, with views and settings of its own."""
+        """Return another session of the same application, with views and settings of its own."""
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session leads to a server of Spark Connect: there is no JVM then that this process may touch."""
+    """Whether the session belongs to a Spark Connect server; this process has no access to its JVM then."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def reach(spark: SparkSession) -> Reach:
-    """How this session is asked."""
+    """Return the `Reach` of this session."""
     return _Connect(spark) if is_connect(spark) else _Classic(spark)
 
 
@@ -73,14 +76,14 @@ class _Classic:
         self._spark = spark
 
     def settings(self) -> dict[str, str]:
-        """Not by `getConf`, which copies each setting by a call to Java."""
+        """Read the private configuration: `getConf` copies each setting with a call to Java."""
         return dict(self._spark.sparkContext._conf.getAll())  # noqa: SLF001
 
     def parallelism(self) -> int:
         return int(self._spark.sparkContext.defaultParallelism)
 
     def shuffled_bytes(self) -> int:
-        """By every executor it has or had; cost: one call for each."""
+        """Sum the bytes of every present and past executor; cost: one call to the JVM for each."""
         store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - the only count without the web UI
         executors = store.executorList(False)  # noqa: FBT003 - the lost ones as well
         return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
@@ -110,7 +113,7 @@ class _Classic:
 
 
 class _Connect:
-    """A session that leads to a server."""
+    """A session of a Spark Connect server."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
@@ -122,7 +125,7 @@ class _Connect:
         return dict(self._spark.conf.getAll)
 
     def parallelism(self) -> int:
-        """As it is set; else one small action, which counts how many partitions Spark gives a range."""
+        """Return the parallelism as set; else count, in one small action, how many partitions Spark gives a range."""
         for key in PARALLELISM:
             given = self._spark.conf.get(key, None)
             if given and given.isdecimal():
@@ -134,7 +137,10 @@ class _Connect:
         return 0
 
     def describe(self, text: str) -> None:
-        """A tag cannot hold a comma. Another session of the same user may see it, and stop the operation by it."""
+        """Tag the operations that follow; a tag cannot hold a comma.
+
+        Another session of the same user may see the tag and interrupt the operations by it.
+        """
         self._say(text.replace(",", ";"))
 
     @contextmanager
@@ -159,13 +165,13 @@ class _Connect:
         return self._tasks
 
     def _hear(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, FBT001
-        """As the server reports of an operation, several times a second."""
+        """Take the server's progress report on an operation; one comes several times a second."""
         del inflight_tasks, operation_id
         counts = [(int(stage.num_completed_tasks), int(stage.num_tasks)) for stage in stages or ()]
         self._tasks = (0, 0) if done else (sum(count[0] for count in counts), sum(count[1] for count in counts))
 
     def beside(self) -> SparkSession:
-        """Spark 4.3 makes one on the server, 4.1 and 4.2 a copy of this one; in 4.0 it is this one."""
+        """Return a new session in Spark 4.3, a copy of this one in 4.1 and 4.2, and this one in 4.0."""
         for make in ("newSession", "cloneSession"):
             with suppress(AttributeError, NotImplementedError, PySparkException):
                 session: Any = getattr(self._spark, make)()
@@ -175,9 +181,9 @@ class _Connect:
 
 
 def _end(client: Any) -> None:  # noqa: ANN401 - of Spark Connect
-    """Close the channel of a session beside another, at the latest when the process ends.
+    """Close the channel of a session from `beside`, when the session is collected or the process ends.
 
-    Its own `__del__` comes when the threads of the channel are gone, and waits for them for ever.
+    The client's own `__del__` runs after the channel's threads have ended, and waits for them for ever.
     """
     with suppress(Exception):
         client.release_session()

@@ -1,4 +1,4 @@
-"""The tables of `nddup.tables` as Spark schemas, and the check at the door of each stage."""
+"""The tables of `nddup.tables` and `nddup.working_tables` as Spark schemas, and the check of each stage's input."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,17 @@ _TYPES: dict[str, T.DataType] = {
     "array<int>": T.ArrayType(T.IntegerType()),
     "array<string>": T.ArrayType(T.StringType()),
 }
-"""Spark's type of each type of `nddup.tables.TYPES`."""
+"""The Spark type of each type of `nddup.table_types.TYPES`."""
 
 
 def table(text: str) -> T.StructType:
-    """A schema from `name type` pairs separated by commas, as in SQL. (Spark's own parser needs a session.)"""
+    """Return a schema from `name type` pairs separated by commas, as in SQL. (Spark's own parser needs a session.)"""
     pairs = (column.split() for column in text.split(","))
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in pairs])
 
 
 def schema_of(declared: table_types.Table) -> T.StructType:
-    """The Spark schema of a table; the meanings of its columns travel as their comments."""
+    """Return the Spark schema of a table; the meaning of each column becomes its comment."""
     return T.StructType(
         [
             T.StructField(
@@ -81,23 +81,23 @@ NAMED = schema_of(working_tables.NAMED)
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:
-    """A small table of the driver's own rows. It goes to the JVM as one Arrow batch: no Python worker is started."""
+    """Return a small table of rows from the driver. It goes to the JVM as one Arrow batch, without a Python worker."""
     arrow = to_arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)  # no rows say no types
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)  # an empty table needs its schema
 
 
 def require(table: DataFrame, schema: T.StructType, *, stage: str) -> None:
-    """Check that `table` has the columns of `schema`, by name and type; others are allowed.
+    """Check that `table` has the columns of `schema`, by name and type; other columns are allowed.
 
     Args:
-        table: any DataFrame; only its schema is looked at, nothing runs.
+        table: any DataFrame; only its schema is read, no Spark job runs.
         schema: the columns that the stage reads.
         stage: the stage's name, for the message.
 
     Raises:
-        SchemaError: naming the stage, the column, what was expected and what came.
+        SchemaError: if a column is missing or has another type; it names the stage, the column and both types.
     """
     came = {field.name: field.dataType for field in table.schema.fields}
     for field in schema.fields:

@@ -1,4 +1,4 @@
 """Reference lists on Spark: `list_tables` reads one, `edit_pairs` makes one.
 
-Lazy stages: `nddup.results` acts. May import `reading`, `verifying`, `spark` and `spark.reading`.
+The stages are lazy; `nddup.results` runs the actions. May import `reading`, `verifying`, `spark` and `spark.reading`.
 """

@@ -1,7 +1,7 @@
-"""Number the records, refuse repeated ids, and collapse equal sketches to one before anything is paired.
+"""Number the records, reject repeated ids, and collapse equal sketches to one node before pairing.
 
-records  --number-->    documents and rejects     one shuffle on doc_id, one on the sketch fingerprint
-documents --name-->     nodes                     two shuffles on group, of narrow rows
+records    --number, collapse-->  documents and rejects    one shuffle on doc_id, one on the sketch fingerprint
+documents  --name_nodes-->        nodes                    two shuffles on group, of narrow rows
 
 Most records may have the same text, or the same id (an empty page, `null`). So groups are counted before the shuffle,
 and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for such a group.
@@ -26,12 +26,13 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
 
     Args:
         records: all records.
-        offsets: what is before each split.
-        splits: rows of the offsets.
+        offsets: how many records precede each split.
+        splits: number of rows of the offsets.
 
     Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
-    Shuffles:  none; the offsets, a row a split, are broadcast. The records, where splits are very many (`heavy_keys`).
+    Shuffles:  none: the offsets, one row per split, are broadcast; the records too are shuffled if there are more than
+        `heavy_keys.MOST_BROADCAST` splits.
     Actions:   none.
     """
     require(records, RECORDS, stage="read")
@@ -47,15 +48,15 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
 
 
 def split_offsets(records: DataFrame) -> DataFrame:
-    """How many records stand before each split, in its file and in the collection.
+    """Count the records before each split, in its file and in the collection.
 
     Schema in:   RECORDS
     Schema out:  OFFSETS
-    Shuffles:  one, of a row a split and task; then all splits in one task.    Actions:  none.
+    Shuffles:  one, of a row per split and task; then all splits to one task.    Actions:  none.
     """
     splits = records.groupBy("source", "split").agg(F.count("*").alias("n"))
     in_file = Window.partitionBy("source").orderBy("split").rowsBetween(Window.unboundedPreceding, -1)
-    one_part = F.col("n") < 0  # the same in every row: of a window without a partition Spark warns at each use
+    one_part = F.col("n") < 0  # false in every row: Spark warns of a window without a partition
     in_collection = Window.partitionBy(one_part).orderBy("source", "split").rowsBetween(Window.unboundedPreceding, -1)
     return splits.select(
         "source",
@@ -66,7 +67,7 @@ def split_offsets(records: DataFrame) -> DataFrame:
 
 
 def find_repeats(numbered: DataFrame) -> DataFrame:
-    """The ids that occur more than once, with the first document that has each.
+    """Return the ids that occur more than once, each with its first document.
 
     Schema out:  doc_id string, n long, first_key long, first_source string, first_record long
     Shuffles:  one, of ids.    Actions:  none.
@@ -88,9 +89,9 @@ def find_repeats(numbered: DataFrame) -> DataFrame:
 
 
 def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) -> DataFrame:
-    """The documents: records that are no rejects, with the smallest id of their equal sketches as `group`.
+    """Return the documents: records that are not rejects, with the smallest id among equal sketches as `group`.
 
-    An empty sketch equals nothing: such a document is its own group.
+    Empty sketches do not count as equal: a document with one is its own group.
 
     Schema out:  DOCUMENTS
     Shuffles:  two of narrow rows (ids, fingerprints); documents move only where a join side is too large to broadcast.
@@ -100,7 +101,7 @@ def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) 
     met = join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
     documents = met.where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
 
-    # All empty sketches have one fingerprint. They get no common group, so no id is gathered of them.
+    # All empty sketches have one fingerprint but no common group, so their ids are left out of the minimum.
     filled = F.when(F.size("sketch") > 0, F.col("doc_id"))
     groups = (
         documents.groupBy("sketch_fingerprint")
@@ -113,11 +114,11 @@ def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) 
 
 
 def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *, is_large: bool = True) -> DataFrame:
-    """Every record that became no document: bad records, later records of a repeated id, and files without records.
+    """Return every record that did not become a document: bad records, later records of an id, files without records.
 
     Schema in:   as `number` gives; as `find_repeats` gives; REJECTS of whole files
     Schema out:  REJECTS
-    Shuffles:  the ids, where the repeated ones are too many to broadcast.    Actions:  none.
+    Shuffles:  the ids, if too many are repeated to broadcast them.    Actions:  none.
     """
     bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
 
@@ -139,7 +140,7 @@ def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *
 
 
 def level(size: int) -> Column:
-    """Exponent i of the modulus 2**i, long: the least i with n_features / 2**i <= size; 0 where `size` is 0."""
+    """Return the exponent i of the modulus 2**i, long: the least i with n_features / 2**i <= size; 0 if `size` is 0."""
     if size == 0:
         return F.lit(0).cast("long")
 
@@ -149,18 +150,18 @@ def level(size: int) -> Column:
 
 
 def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large: bool = True) -> DataFrame:
-    """One narrow row a document, with the node (distinct sketch) it belongs to and its place in the keep policy.
+    """Return one narrow row per document, with its node (distinct sketch) and its place in the keep policy.
 
     Args:
         documents: all documents.
         order: which document comes first.
-        levels: s of sketches whose modulus varies with the document's length, else 0.
+        levels: size s of sketches whose modulus varies with the document's length, else 0.
         is_large: whether there are enough documents for one group to be heavy (`heavy_keys`).
 
     Schema in:   DOCUMENTS
-    Schema out:  NODES; `policy` is smaller for a document that is preferred, ties by doc_id
-    Shuffles:  two, on group: of counts, and of the rows where the groups of several are too many to broadcast; by
-        columns or preferred sources one more, of narrow rows, by range.
+    Schema out:  NODES; `policy` is smaller for a preferred document, ties by doc_id
+    Shuffles:  two, on group: of counts, and of the rows if too many groups have several documents to broadcast them;
+        for an order by columns or preferred sources one more, of narrow rows, by range.
     Actions:   none; Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="pairs")
@@ -185,7 +186,7 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large:
         "content_fingerprint",
     )
 
-    # A group of one document was not listed: the document is its own node.
+    # Groups of one document are not listed: such a document is its own node.
     found = join_found(narrow, groups, "group", by="doc_id", is_large=is_large, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
@@ -193,10 +194,11 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large:
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
-    """The non-empty sketches, each once, under the key of its `group` document.
+    """Return the distinct non-empty sketches, each under the key of its `group` document.
 
     Schema in:   DOCUMENTS
-    Schema out:  SKETCHES; with `levels`, s of sketches whose modulus varies, also level long
+    Schema out:  SKETCHES; with `levels`, the size s of sketches whose modulus varies, also level long
+    Shuffles:  none.    Actions:  none.
     """
     return (
         documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
@@ -206,7 +208,7 @@ def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
 
 
 def count_shingles(records: DataFrame) -> DataFrame:
-    """In how many documents' sketches each shingle is.
+    """Count for each shingle id the documents whose sketch has it.
 
     Schema in:   RECORDS
     Schema out:  id long, documents long
@@ -217,7 +219,7 @@ def count_shingles(records: DataFrame) -> DataFrame:
 
 
 def count_records() -> dict[str, Column]:
-    """What is counted of RECORDS in passing: undecodable bytes, the records that hold them, documents without an id."""
+    """Return the counts taken while RECORDS is written: undecodable places, records with them, documents without id."""
     return {
         "undecodable_records": F.count_if(F.col("n_replaced") > 0),
         "undecodable_places": F.sum("n_replaced"),
@@ -226,7 +228,7 @@ def count_records() -> dict[str, Column]:
 
 
 def count_sketches() -> dict[str, Column]:
-    """What is counted of DOCUMENTS in passing: the distinct sketches to pair, and the postings they make."""
+    """Return the counts taken while DOCUMENTS is written: distinct sketches to pair, their postings, most features."""
     is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
     return {
         "distinct_sketches": F.count_if(is_distinct),
@@ -236,9 +238,9 @@ def count_sketches() -> dict[str, Column]:
 
 
 def count_short(least_size: int) -> dict[str, Column]:
-    """What is counted of NODES in passing: documents that can be in no pair, and those with another's sketch.
+    """Return the counts taken while NODES is written: documents that cannot be in a pair, and repeated sketches.
 
-    In no pair are documents without a feature, and those with fewer features than a count asks for.
+    A document cannot be in a pair if it has no feature, or fewer features than a count requires.
     """
     size = F.col("size")
     return {
@@ -249,7 +251,7 @@ def count_short(least_size: int) -> dict[str, Column]:
 
 
 def _preference(policy: str) -> Column:
-    """Smaller for a document that comes first."""
+    """Return the sort key of a policy, smaller for a document that comes first."""
     no_url = F.lit((1 << 63) - 1)
     by_policy = {
         "longest": -F.col("n_tokens").cast("long"),
@@ -261,7 +263,7 @@ def _preference(policy: str) -> Column:
 
 
 def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
-    """The columns that nodes are made of, and `turn`, which ascends in an order of columns or preferred sources."""
+    """Return the columns that `name_nodes` reads, with `turn`, which ascends in the order of sources and columns."""
     narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint"]
     source = F.lit(len(order.prefer))
     for place, glob in reversed(list(enumerate(order.prefer))):
@@ -281,7 +283,7 @@ def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
 
 
 def _key_of(order: Order) -> Callable[..., Column]:
-    """The key of a document by the columns of the policy, from its derived values and those that were read."""
+    """Return a function from a document's derived and read values to its sort key by the columns of the policy."""
 
     def keys(derived: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         for own, read in derived:

@@ -1,12 +1,12 @@
-"""COMPARED, the one table that a pass over the candidates leaves, and the views that the run takes of it.
+"""COMPARED, the one table that a pass over the candidates writes, and the views that the run takes of it.
 
-A task finds pairs, links heavy sketches and counts its work in one pass, so its rows are of three kinds.
+In one pass, a task finds pairs, links heavy sketches and counts its work, so the table has three kinds of rows.
 
     arrays    --lay_out-->         rows of COMPARED of one kind
     compared  --matches_of-->      MATCHES         the pairs
-    compared  --connections_of-->  CONNECTIONS     pairs and links: what joins sketches to families
+    compared  --connections_of-->  CONNECTIONS     pairs and links, which join sketches into families
     compared  --heavy_of-->        nodes           the ends of links
-    compared  --count_compared-->  numbers         the counters, summed while the table is written
+    compared  --count_compared-->  numbers         the counters, aggregated while the table is written
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from nddup import working_tables
 from nddup.spark.schemas import COMPARED, CONNECTIONS, MATCHES, require
 
 COUNTERS = ("candidates", "stopped")
-"""What each task counts: sketches compared; the most holders of a feature that costs too much."""
+"""What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
 
 
 def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
-    """Rows of COMPARED of one kind.
+    """Return rows of COMPARED of one kind.
 
     Args:
         what: the kind.
-        columns: columns of COMPARED by name, arrays of one length, at least one; the other counters are 0, the other
-            columns null.
+        columns: at least one column of COMPARED by name, arrays of one length; counters not given are 0, other columns
+            null.
     """
     rows = len(next(iter(columns.values())))
     laid = [pa.repeat(what, rows)]
@@ -44,7 +44,7 @@ def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArra
 
 
 def matches_of(compared: DataFrame) -> DataFrame:
-    """The near-duplicate pairs.
+    """Return the near-duplicate pairs.
 
     Schema in:   COMPARED
     Schema out:  MATCHES
@@ -55,7 +55,7 @@ def matches_of(compared: DataFrame) -> DataFrame:
 
 
 def connections_of(compared: DataFrame) -> DataFrame:
-    """Pairs and links alike, read once.
+    """Return pairs and links together, in one read.
 
     Schema in:   COMPARED
     Schema out:  CONNECTIONS
@@ -67,7 +67,7 @@ def connections_of(compared: DataFrame) -> DataFrame:
 
 
 def heavy_of(compared: DataFrame) -> DataFrame:
-    """The heavy sketches: those that are linked.
+    """Return the heavy sketches that are linked.
 
     Schema in:   COMPARED
     Schema out:  node long
@@ -78,6 +78,6 @@ def heavy_of(compared: DataFrame) -> DataFrame:
 
 
 def count_compared() -> dict[str, Column]:
-    """What is counted of COMPARED in passing: its pairs (`edges`), its links, and the counters of all tasks."""
+    """Return the counts taken while COMPARED is written: pairs (`edges`), links, and the counters of all tasks."""
     kinds = {"edges": F.count_if(F.col("what") == "pair"), "links": F.count_if(F.col("what") == "link")}
     return kinds | {"candidates": F.sum("candidates"), "stopped": F.max("stopped")}

@@ -1,11 +1,11 @@
-"""Confirm candidates by their texts, whose tokens come to where the candidates are.
+"""Confirm candidates by their texts: the tokens are sent to the tasks that have the candidates.
 
     matches                    --place_pairs-->    each candidate with a bucket     1 shuffle of ends, 1 join
     placed, documents, tokens  --confirm_pairs-->  CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
 
-A candidate goes to the bucket of the least neighbour of its first node. So most candidates of a family, and its texts,
-meet in one task. A text goes to each bucket that needs it once, however many candidates it has there. A task writes the
-tokens it receives to its disk, and compares them a block of candidates at a time.
+A candidate goes to the bucket of the least node among its first node and that node's neighbours. So most candidates of
+a family meet, with their texts, in one task. A text goes once to each bucket that needs it, however many candidates it
+has there. A task writes the tokens it receives to its disk, and compares one block of candidates at a time.
 """
 
 from collections.abc import Iterator
@@ -41,11 +41,11 @@ PAIR_LAYOUT: Layout = {
 }
 
 HELD = 1 << 21
-"""Tokens of the candidates that are compared at a time, 16 MB."""
+"""Tokens of the candidates in one block: 16 MB."""
 
 
 def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
-    """Each candidate with the partition in which its texts meet.
+    """Assign each candidate the partition that compares its texts.
 
     Schema in:   MATCHES
     Schema out:  MATCHES, bucket int
@@ -63,19 +63,19 @@ def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
 def confirm_pairs(
     placed: DataFrame, documents: DataFrame, tokens: DataFrame, rule: EditRule, *, partitions: int
 ) -> DataFrame:
-    """The candidates with the edit similarity of their texts.
+    """Compute the edit similarity of the texts of each candidate.
 
     Schema in:   as `place_pairs` gives; DOCUMENTS; TOKENS, of all records
-    Schema out:  CONFIRMED, a row a candidate
+    Schema out:  CONFIRMED, one row per candidate
 
     Args:
         placed: the candidates.
-        documents: of the run.
-        tokens: read again; a sequence may come several times, and some may be of no document.
+        documents: all documents of the run.
+        tokens: the token sequences read again; one may occur several times, and some belong to no document.
         rule: when texts confirm a pair.
-        partitions: as of `place_pairs`.
+        partitions: as for `place_pairs`.
 
-    Shuffles:  the tokens of documents of candidates twice; fingerprints and candidates once.    Actions:  none.
+    Shuffles:  the tokens of the candidates' documents twice; fingerprints and candidates once.    Actions:  none.
     """
     require(documents, DOCUMENTS, stage="pairs")
     require(tokens, TOKENS, stage="pairs")
@@ -92,10 +92,10 @@ def confirm_pairs(
 
 
 def list_texts(nodes: DataFrame, documents: DataFrame, tokens: DataFrame) -> DataFrame:
-    """The tokens of some nodes.
+    """Return the tokens of some nodes.
 
     Schema in:   node long; DOCUMENTS; TOKENS, of all records
-    Schema out:  node long, tokens array<long>; a node whose text was not found again is missing
+    Schema out:  node long, tokens array<long>; no row for a node whose text was not found again
     Shuffles:  the tokens of these nodes once.    Actions:  none.
     """
     require(documents, DOCUMENTS, stage="pairs")
@@ -105,16 +105,16 @@ def list_texts(nodes: DataFrame, documents: DataFrame, tokens: DataFrame) -> Dat
 
 
 def _name_tokens(wanted: DataFrame, tokens: DataFrame) -> DataFrame:
-    """`wanted`, which has a token_fingerprint, with the tokens of each.
+    """Add the tokens to the rows of `wanted`, which have a token_fingerprint.
 
-    Records of one text come as often as there are: one of them is taken before texts are sent anywhere.
+    Several records may have the same text, so each text is reduced to one row before it is joined.
     """
     known = tokens.join(wanted.select("token_fingerprint").distinct(), "token_fingerprint", "left_semi")
     return known.dropDuplicates(["token_fingerprint"]).join(wanted, "token_fingerprint")
 
 
 def count_confirmed() -> dict[str, Column]:
-    """What is counted of CONFIRMED in passing."""
+    """Return the counts taken while CONFIRMED is written."""
     is_near, is_bounded = F.col("edit").isNotNull(), F.col("is_bounded")
     return {
         "confirmed": F.count_if(is_near),
@@ -125,7 +125,7 @@ def count_confirmed() -> dict[str, Column]:
 
 
 def post_texts(batches: Batches, *, partitions: int) -> Batches:
-    """Blocks of TEXT_LAYOUT of rows bucket, node, sketch (the tokens), each to the partition of its bucket."""
+    """Pack rows bucket, node, sketch (the tokens) as blocks of TEXT_LAYOUT, each for the partition of its bucket."""
     for batch in batches:
         sizes = np.asarray(batch.column("sketch").value_lengths())
         for rows in pieces(8 * sizes.astype(np.int64)):
@@ -135,7 +135,7 @@ def post_texts(batches: Batches, *, partitions: int) -> Batches:
 
 
 def post_pairs(batches: Batches, *, partitions: int) -> Batches:
-    """Blocks of PAIR_LAYOUT of placed candidates."""
+    """Pack placed candidates as blocks of PAIR_LAYOUT."""
     for batch in batches:
         columns: Columns = {
             name: batch.column(name).to_numpy(zero_copy_only=False).astype(kind) for name, kind in PAIR_LAYOUT.items()
@@ -144,7 +144,7 @@ def post_pairs(batches: Batches, *, partitions: int) -> Batches:
 
 
 class _Spooled(NamedTuple):
-    """The texts of a task, n of them, by node; their tokens lie in a file."""
+    """The n texts of a task, by node; their tokens lie in a file."""
 
     nodes: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -152,14 +152,14 @@ class _Spooled(NamedTuple):
     tokens: NDArray[np.uint64]
 
     def take(self, places: NDArray[np.int64]) -> Ragged:
-        """Some texts; a place of -1 is an empty one."""
+        """Return the texts at these places; an empty one for place -1."""
         starts, sizes = np.append(self.starts, 0)[places], np.append(self.sizes, 0)[places]
         parts = [self.tokens[low : low + size] for low, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
         return Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts))
 
 
 def confirm_task(batches: Batches, *, rule: EditRule) -> Batches:
-    """CONFIRMED of the candidates of one partition."""
+    """Return CONFIRMED for the candidates of one partition."""
     from nddup.matching.token_edits import compare_tokens  # noqa: PLC0415 - loads RapidFuzz, in the workers only
 
     with TemporaryFile(prefix="nddup-") as file:
@@ -179,7 +179,7 @@ def confirm_task(batches: Batches, *, rule: EditRule) -> Batches:
 
 
 def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
-    """Write the tokens to the file; returns where they are, and the candidates in order of their nodes."""
+    """Write the tokens to the file; return the texts that lie there, and the candidates in the order of their nodes."""
     texts: list[Columns] = [{"node": np.empty(0, np.int64), "size": np.empty(0, np.int32)}]
     pairs: list[Columns] = [unpack([], PAIR_LAYOUT)]
     for batch in batches:
@@ -202,7 +202,7 @@ def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
 
 
 def _lay_out(columns: Columns, found: "Edits", is_lost: NDArray[np.bool_]) -> pa.RecordBatch:
-    """CONFIRMED of some candidates; a share that is not known is null."""
+    """Return rows of CONFIRMED for some candidates; an unknown value (NaN) becomes null."""
     values = [pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT]
     told = [pa.array(found.similarity, from_pandas=True), pa.array(found.is_bounded), pa.array(is_lost)]
     return working_tables.CONFIRMED.batch([*values, *told])

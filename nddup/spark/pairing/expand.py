@@ -1,8 +1,8 @@
-"""From pairs of distinct sketches to pairs of documents: equal sketches come back.
+"""From pairs of distinct sketches to pairs of documents, with equal sketches expanded again.
 
 Two groups of equal sketches that match stand for the product of their documents. A product of more rows than
-`pairs.expand_limit` becomes a star around the groups' first documents, so that no group makes the table quadratic. A
-star needs no join, and no document of a group beyond the limit enters one: one group may hold most documents.
+`pairs.expand_limit` becomes a star around the groups' `group` documents, so that no group makes the table quadratic. A
+star needs no join, and no document of a group beyond the limit is joined: one group may have most documents.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -12,19 +12,20 @@ from nddup.matching.threshold import Threshold
 from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
 
 CONTAINMENTS = ("containment_a", "containment_b")
-"""Of MATCHES: how much of the left one the right one contains, and the other way; null where the kind shows none."""
+"""Columns of MATCHES: the share of the left sketch that the right one contains, and the reverse; null where the sketch
+kind shows none."""
 
 LIKENESS = ("overlap", "resemblance", *CONTAINMENTS, "edit")
 
 
 def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
-    """From pairs of distinct sketches to pairs of documents, equal sketches included.
+    """Expand pairs of distinct sketches to pairs of documents, including those of equal sketches.
 
     A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
-    member is paired with its own `group` document, the two `group` documents with each other.
+    member is paired with its own `group` document, and the two `group` documents with each other.
 
-    Schema in:   MATCHES (or those of CONFIRMED that are pairs), NODES
-    Schema out:  PAIRS, one row a pair
+    Schema in:   MATCHES (or the rows of CONFIRMED that are pairs), NODES
+    Schema out:  PAIRS, one row per pair
     Shuffles:  the nodes once, and the matches for each side of the joins on node.
     Actions:   none.
     """
@@ -39,7 +40,7 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
         F.col("group_a").alias("left"), F.col("group_b").alias("right"), *LIKENESS, F.lit(True).alias("star")
     )
 
-    # Equal sketches are near-duplicates if they have enough features; each contains the other whole.
+    # Equal sketches are near-duplicates if they have enough features; each contains the other entirely.
     groups = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
     contained = F.lit(1.0 if threshold.shows_containment else None).cast("double")
     edit = F.lit(1.0 if threshold.by_text else None).cast("double")
@@ -51,10 +52,10 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
 
 
 def _split_products(matches: DataFrame, firsts: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
-    """The matches whose product of groups is written in full, and those that become stars.
+    """Return the matches whose product of groups is written in full, and those that become stars.
 
     Schema in:   MATCHES; NODES, the `group` document of each node
-    Schema out:  MATCHES, and of either end n long and group string (`n_a`, `group_a`, `n_b`, `group_b`)
+    Schema out:  MATCHES, and for each end n long and group string (`n_a`, `group_a`, `n_b`, `group_b`)
     """
     for end in "ab":
         described = {f"node_{end}": "node", f"n_{end}": "n", f"group_{end}": "group"}
@@ -66,7 +67,7 @@ def _split_products(matches: DataFrame, firsts: DataFrame, limit: int) -> tuple[
 
 
 def _list_products(small: DataFrame, members: DataFrame) -> DataFrame:
-    """Each document of one group with each of the other."""
+    """Pair each document of one group with each document of the other."""
     left = members.select(F.col("node").alias("node_a"), F.col("doc_id").alias("left"))
     right = members.select(F.col("node").alias("node_b"), F.col("doc_id").alias("right"))
     both = small.join(left, "node_a").join(right, "node_b")
@@ -74,10 +75,10 @@ def _list_products(small: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _pair_within(groups: DataFrame, centres: DataFrame, limit: int) -> DataFrame:
-    """Pairs of equal sketches: all of a group, or a star around its `group` document.
+    """Return the pairs of equal sketches: all pairs of a group, or a star around its `group` document.
 
-    The `group` document is the smallest id, so `doc_id < right` keeps all its rows. A group that is written in full
-    may be one of `centres`, part of a star with another group; then the rows of its `group` document are that star's.
+    The `group` document is the smallest id, so `doc_id < right` keeps all its rows. A group that is written in full may
+    also be in `centres`, part of a star with another group; the rows of its `group` document then belong to that star.
     """
     rows = F.col("n") * (F.col("n") - 1) / 2
     likeness: list[Column | str] = [F.col("size").alias("overlap"), F.lit(1.0).alias("resemblance"), *LIKENESS[2:]]
@@ -100,7 +101,7 @@ def _pair_within(groups: DataFrame, centres: DataFrame, limit: int) -> DataFrame
 
 
 def _as_pairs(rows: DataFrame) -> DataFrame:
-    """Order the two ids as bytes, and the containments with them."""
+    """Order the two ids of each row as bytes, and the containments with them."""
     is_turned = F.col("left") > F.col("right")
     of_left, of_right = CONTAINMENTS
     return rows.select(

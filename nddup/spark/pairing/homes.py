@@ -1,15 +1,15 @@
 """The home of a sketch: the task that keeps it, asks how rare its elements are, and sends it where it is compared.
 
     sketches        --gather_sketches-->  homes       E1    node, size, ids
-    homes           --ask-->              requests    E2    4 bytes an element
-    requests        --answer-->           replies     E3    half a byte an element, in the same order
-    homes, replies  --post_prefixes-->    postings    E4    what `element_prefixes` tells the owners of each prefix
-    homes           --post_keys-->        postings    E4    the same where sketches meet by keys: nobody is asked
+    homes           --ask-->              requests    E2    4 bytes per element
+    requests        --answer-->           replies     E3    half a byte per element, in the same order
+    homes, replies  --post_prefixes-->    postings    E4    what `element_prefixes` sends to the owners of each prefix
+    homes           --post_keys-->        postings    E4    the same if sketches meet by keys, without requests
     homes, wanted   --send_sketches-->    sketches    E6    node, size, ids
 
-A home goes through its sketches in pieces, in the order of their nodes, whatever the order its blocks came in: so that
-a request and its reply need no names, a retried task makes the same, and the memory is that of a piece. Each function
-takes the blocks of one task, and gives blocks for others.
+A home processes its sketches in pieces, in the order of their nodes, whatever order its blocks arrived in. So requests
+and replies match by position, a retried task makes the same ones, and a task needs memory for one piece at a time. Each
+function takes the blocks of one task and returns blocks for others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,10 +42,10 @@ from nddup.spark.pairing.plan import SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
 Batches = Iterator[pa.RecordBatch]
 
 LEAST_PIECE = 1 << 20
-"""Ids that a home takes at a time, more where there are over a hundred tasks: some 80 bytes of memory each."""
+"""Ids that a home processes at a time, about 80 bytes of memory each; with over a hundred tasks it takes more."""
 
 REPLY_LAYOUT: Layout = {"classes": np.uint8}
-"""The answers of a task to a home, question by question; the home knows how long each is."""
+"""The answers of a task to a home, question by question; the home knows the length of each."""
 
 
 class _Piece(NamedTuple):
@@ -57,21 +57,21 @@ class _Piece(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """Elements of a piece in the order in which owners are asked for them, n answers for p places."""
+    """Elements of a piece in the order in which their owners are asked: n answers for p places."""
 
     elements: NDArray[np.uint64]  # (n,), by owner
     owners: NDArray[np.int32]  # (n,)
-    many: NDArray[np.int64] | None  # (n,), how often each is in the piece; None: once
+    many: NDArray[np.int64] | None  # (n,), how often each counts; None: once
     places: NDArray[np.int64]  # (p,), among the elements of the piece
-    answers: NDArray[np.int64]  # (p,), the answer that each place takes
+    answers: NDArray[np.int64]  # (p,), the answer for each place
 
 
 def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E1: the sketches that can be in a pair, each to its home.
+    """E1: send each sketch that can be in a pair to its home.
 
     Args:
         batches: rows of SKETCHES.
-        pairing: how sketches are compared.
+        pairing: how pairs are found and compared.
     """
     for batch in merged(batches, BLOCK_BYTES * pairing.partitions):
         rows = list_column(batch.column("sketch"))
@@ -85,7 +85,7 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
 
 
 def ask(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E2: the elements of each piece to their owners; `home` and `question` say where the reply goes."""
+    """E2: ask the owners of the elements of each piece; `home` and `question` say where the reply goes."""
     held = with_rows(batches)
     home = target_of(held)
     for number, question in _number_questions(_pieces(held, pairing), pairing):
@@ -102,7 +102,7 @@ def ask(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
 
 
 def answer(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E3: the class of each element asked for, by how many sketches of all homes asked; `owner` answers."""
+    """E3: answer with the rarity class of each element: how many sketches of all homes have it; `owner` answers."""
     held = with_rows(batches)
     if not held:
         return
@@ -110,7 +110,7 @@ def answer(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     rests = columns["rest"]
     classes = rarity_classes(rests, _weights(held, columns))
 
-    # All answers to a home are one block, in the order of its questions, in however many pieces it asks.
+    # All answers to a home are one block, in the order of its questions, however many pieces it asked in.
     cells, sizes = pack_classes(classes, _request_lengths(held, rests.dtype))
     home, question = (np.concatenate([np.asarray(batch.column(name)) for batch in held]) for name in _ASKED)
     order = np.lexsort((question, home))
@@ -123,10 +123,10 @@ _ASKED = ("home", "question")
 
 
 def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E4: the prefixes of the sketches that can be in a pair, to the owners of their elements.
+    """E4: send the prefixes of the sketches that can be in a pair to the owners of their elements.
 
     Raises:
-        ValueError: if an owner did not answer, or said more than it was asked.
+        ValueError: if an owner gave fewer or more answers than it was asked for.
     """
     replied = _Replies(with_rows(replies), pairing.partitions)
     for piece in _pieces(with_rows(homes), pairing):
@@ -142,14 +142,14 @@ def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBa
 
 
 def post_keys(homes: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E4: the keys of the sketches, to the owners of the keys' elements."""
+    """E4: send the keys of the sketches to the owners of the keys' elements."""
     for piece in _pieces(with_rows(homes), pairing):
         bounds = pairing.threshold.bounds(np.diff(piece.sketches.offsets).astype(np.int32))
         yield from _post(take_all(piece.elements, piece.sketches, bounds), piece, pairing)
 
 
 def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E6: the sketches that were asked for, each to all that asked."""
+    """E6: send each sketch that was asked for to every task that asked."""
     asked = with_rows(wanted)
     nodes = unpack(asked, WANTED_LAYOUT)["node"]
     if not len(nodes):
@@ -174,7 +174,7 @@ def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBat
 
 
 def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
-    """The sketches of a home in the order of their nodes, some at a time."""
+    """Return the sketches of a home in pieces, in the order of their nodes."""
     columns = unpack(held, SKETCH_LAYOUT)
     order = np.argsort(columns["node"])
     sketches = ragged_column(columns["size"], columns["ids"])
@@ -187,16 +187,16 @@ def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
 
 
 def _number_questions(pieces_: Iterable[_Piece], pairing: Pairing) -> Iterator[tuple[int, _Question]]:
-    """The questions of all pieces of a home, two each, numbered."""
+    """Number the questions of all pieces of a home, two per piece."""
     for number, piece in enumerate(pieces_):
         for which, question in enumerate(_questions(piece, pairing)):
             yield 2 * number + which, question
 
 
 def _questions(piece: _Piece, pairing: Pairing) -> tuple[_Question, _Question]:
-    """What a piece asks: for most elements as often as they are there, for frequent ones once.
+    """Return the two questions of a piece: one repeats each rare element, one has each frequent element once.
 
-    So a task that owns an element of very many sketches is not asked by each of them.
+    So the owner of an element that very many sketches have is not asked once for each of them.
     """
     division, elements = pairing.division, piece.elements.values
     is_frequent = find_frequent(elements, division.bits)
@@ -212,7 +212,7 @@ def _questions(piece: _Piece, pairing: Pairing) -> tuple[_Question, _Question]:
 
 
 def _weights(held: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
-    """How often each element counts that a task was asked for: `many` where that is told."""
+    """Return how often each requested element counts: `many` if the question has it, else 1."""
     lengths = _request_lengths(held, columns["rest"].dtype)
     is_told = np.concatenate([np.asarray(batch.column("many").is_valid()) for batch in held])
     weights = np.ones(len(columns["rest"]), np.int64)
@@ -221,12 +221,12 @@ def _weights(held: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
 
 
 def _request_lengths(held: list[pa.RecordBatch], dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
-    """How many elements each question asks for."""
+    """Return the number of elements of each question."""
     return np.concatenate([cell_lengths(batch.column("rest"), dtype) for batch in held])
 
 
 class _Replies:
-    """What the owners answered to a home, read question by question."""
+    """The owners' answers to a home, read question by question."""
 
     def __init__(self, replies: list[pa.RecordBatch], partitions: int) -> None:
         self._packed = unpack(replies, REPLY_LAYOUT)["classes"].view(np.uint8)
@@ -237,7 +237,11 @@ class _Replies:
             self._next[owners], self._ends[owners] = np.append(0, ends[:-1]), ends
 
     def read(self, owners: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """The classes of the elements of the next question, by the owner of each; owners ascend."""
+        """Return the classes of the elements of the next question, given the owner of each; owners ascend.
+
+        Raises:
+            ValueError: if an owner answered less than it was asked.
+        """
         asked = np.bincount(owners, minlength=len(self._next))
         sizes = (asked + 1) // 2
         starts, self._next = self._next, self._next + sizes
@@ -250,13 +254,13 @@ class _Replies:
         return unpack_classes(self._packed[places], asked[present])
 
     def require_end(self) -> None:
-        """Raise ValueError if an owner said more than it was asked."""
+        """Raise ValueError if an owner answered more than it was asked."""
         if (self._next != self._ends).any():
             raise ValueError("pairs: a task answered more counts than it was asked for")
 
 
 def _post(prefixes: Prefixes, piece: _Piece, pairing: Pairing) -> Batches:
-    """Blocks of the posting layout, at most `BATCH_BYTES` of the longest column in a batch."""
+    """Return blocks of the posting layout, in batches of about `BATCH_BYTES` at most in the longest column."""
     posted = post(prefixes, pairing.division)
     sizes = np.diff(piece.sketches.offsets)
     of_row = {

@@ -1,13 +1,13 @@
-"""Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
+"""Components with too many pairs, represented by leaders; families of heavy sketches, whose pairs are not yet found.
 
-    connections                --find_families-->     families that are made anew                 1 task, of connections
+    connections                --find_families-->     families to be searched again    all connections to 1 task
     connections, stars         --take_families-->     the same, from components found in rounds
-    families, sketches, nodes  --pair_families-->     their pairs, and who is given by leaders     1 shuffle, of blocks
-    matches, families, found   --replace_families-->  all matches                                  1 join
+    families, sketches, nodes  --pair_families-->     their pairs, and large components represented by leaders    1 shuffle, of blocks
+    matches, families, found   --replace_families-->  all matches                                                 1 join
 
-A family is a connected component of the pairs found and of the links between heavy sketches. Links join more than
+A family is a connected component of the pairs found and of the links between heavy sketches. Links connect more than
 near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
-or with more than `max_edges` of them. Those with links, or with more than `max_edges` pairs, are made anew.
+or with more than `max_edges` of them. Families with links, or with more than `max_edges` pairs, are searched again.
 """
 
 from collections.abc import Iterator
@@ -45,10 +45,10 @@ from nddup.spark.schemas import CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, 
 
 Batches = Iterator[pa.RecordBatch]
 FAMILIES_COST = Cost(edge=40, node=48)
-"""Of one task over all connections, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
+"""Memory of one task over all connections, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
 
 BATCH_ROWS = 100_000
-"""Nodes that are laid out for Spark at a time."""
+"""Nodes per batch that a task returns to Spark."""
 
 EDGE_ROWS = 1 << 20
 """Connections that are counted at a time."""
@@ -63,19 +63,19 @@ LAYOUT: Layout = {
 }
 TEXTS_LAYOUT: Layout = {"n_tokens": np.int32, "hashes": np.uint64}
 RAGGED, SIZES = {"ids": "sketch", "hashes": "tokens"}, {"ids": "size", "hashes": "n_tokens"}
-"""Of the columns of rows of different length: what they are made of, and the column of their lengths."""
+"""For each ragged column of the layout: the column it is made from, and the column of its lengths."""
 
 
 @dataclass(frozen=True)
 class FamilyRule:
-    """How the pairs of a family are made.
+    """How the pairs of a family are found.
 
     Attributes:
         threshold: when two sketches are near-duplicates.
-        finder: the keys by which sketches meet; None where they meet by what they share.
+        finder: the keys by which sketches meet; None if they meet by shared features.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         partitions: tasks of the shuffle of blocks.
-        edit: when texts confirm a pair; None where the sketches decide.
+        edit: when texts confirm a pair; None if the sketches decide.
     """
 
     threshold: Threshold
@@ -86,16 +86,16 @@ class FamilyRule:
 
     @property
     def layout(self) -> Layout:
-        """Of the blocks: with the tokens of the texts, where these confirm pairs."""
+        """Layout of the blocks; with the tokens of the texts if texts confirm pairs."""
         return LAYOUT if self.edit is None else {**LAYOUT, **TEXTS_LAYOUT}
 
 
 def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
-    """The families with a heavy sketch, and those of more than `max_edges` pairs, in one task.
+    """Find, in one task, the families with a heavy sketch and those with more than `max_edges` pairs.
 
     Schema in:   CONNECTIONS
     Schema out:  FAMILIES; a family is a number from 0
-    Shuffles:  the connections to one task, `FAMILIES_COST` of its memory each.    Actions:  none.
+    Shuffles:  the connections to one task, which needs memory as `FAMILIES_COST`.    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
     one = connections.select(*CONNECTIONS.fieldNames()).repartition(1)
@@ -103,10 +103,10 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
 
 
 def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
-    """The same families, from the stars that `large_graph.contract` made of the connections.
+    """Find the same families, from the stars that `large_graph.contract` made of the connections.
 
-    Schema in:   CONNECTIONS; STARS, one star a component
-    Schema out:  FAMILIES; a family is its least node
+    Schema in:   CONNECTIONS; STARS, one star per component
+    Schema out:  FAMILIES; a family is named by its least node
     Shuffles:  the connections once, the stars twice.    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
@@ -130,13 +130,13 @@ def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -
 def pair_families(
     families: DataFrame, sketches: DataFrame, nodes: DataFrame, rule: FamilyRule, texts: DataFrame | None = None
 ) -> DataFrame:
-    """The pairs of these families, and who is given by leaders.
+    """Find the pairs of these families, and the sketches of components with more than `max_edges` pairs.
 
-    Where texts confirm pairs, they are candidates, and a task holds the tokens of a family, 8 bytes each.
+    If texts confirm pairs, the task of a family compares them too, and holds the family's tokens, 8 bytes each.
 
-    Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, where texts confirm pairs
+    Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
     Schema out:  SETTLED
-    Shuffles:  the joins on node; a sort of each family by policy; one of blocks, a family in one task.
+    Shuffles:  the joins on node; a sort of each family by policy; one of blocks, each family to one task.
     Actions:   none.
     """
     require(families, FAMILIES, stage="pairs")
@@ -157,15 +157,15 @@ def pair_families(
 
 
 def count_settled() -> dict[str, Column]:
-    """What is counted of SETTLED in passing: sketches that are given by leaders, and the sketches of a family that
-    took too many comparisons, the most if there are several.
+    """Return the counts taken while SETTLED is written: the sketches represented by leaders, and the size of the
+    largest family that took too many comparisons.
     """
     of_leaders, stopped = F.col("what") == "leaders", F.col("what") == "stopped"
     return {"by_leaders": F.count_if(of_leaders), "stopped": F.max(F.when(stopped, F.col("node_b")))}
 
 
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
-    """The matches outside the families, and those that were found within.
+    """Return the matches outside the families, and those found within them.
 
     Schema in:   MATCHES, FAMILIES, SETTLED
     Schema out:  MATCHES
@@ -173,14 +173,14 @@ def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame
     """
     require(matches, MATCHES, stage="pairs")
     require(settled, SETTLED, stage="pairs")
-    inside = families.select(F.col("node").alias("node_a"))  # a match lies inside a family with both ends
+    inside = families.select(F.col("node").alias("node_a"))  # both ends of a match are in the same family
     outside = matches.join(inside, "node_a", "left_anti")
     within = settled.where("what = 'pair'").select(*MATCHES.fieldNames())
     return outside.select(*MATCHES.fieldNames()).unionByName(within)
 
 
 def list_large(settled: DataFrame) -> DataFrame:
-    """The sketches that are given by leaders.
+    """Return the sketches of components represented by leaders.
 
     Schema in:   SETTLED
     Schema out:  node long
@@ -191,7 +191,7 @@ def list_large(settled: DataFrame) -> DataFrame:
 
 
 def families_task(batches: Batches, *, max_edges: int) -> Batches:
-    """FAMILIES of all CONNECTIONS, in `FAMILIES_COST` bytes each."""
+    """Return FAMILIES from all CONNECTIONS, with memory as `FAMILIES_COST`."""
     edges, linked = Edges(values=0), []
     for batch in batches:
         first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))
@@ -206,7 +206,7 @@ def families_task(batches: Batches, *, max_edges: int) -> Batches:
         pairs += np.bincount(families[ends[low : low + EDGE_ROWS, 0]], minlength=len(pairs))
     del ends
 
-    # A link has two heavy ends, so its family is one of those asked for. In others every connection is a pair.
+    # Both ends of a link are heavy, so its family is wanted. In a family without links every connection is a pair.
     is_linked = np.zeros(len(pairs), np.bool_)
     while linked:
         is_linked[families[np.searchsorted(nodes, linked.pop())]] = True
@@ -223,7 +223,7 @@ def families_task(batches: Batches, *, max_edges: int) -> Batches:
 
 
 def post_families(batches: Batches, *, partitions: int, layout: Layout) -> Batches:
-    """Blocks of the layout, each family to one partition."""
+    """Pack rows as blocks of the layout, each family for one partition."""
     for batch in batches:
         targets = (np.asarray(batch.column("family")) % partitions).astype(np.int32)
         ragged = {name: list_column(batch.column(of)) for name, of in RAGGED.items() if name in layout}
@@ -233,7 +233,7 @@ def post_families(batches: Batches, *, partitions: int, layout: Layout) -> Batch
 
 
 def families_pairs_task(batches: Batches, *, rule: FamilyRule) -> Batches:
-    """SETTLED of the families of one partition, a family after another."""
+    """Return SETTLED for the families of one partition, one family at a time."""
     columns = unpack(with_rows(batches), rule.layout)
     order = np.lexsort((columns["node"], columns["family"]))
     whole = take_rows(ragged_column(columns["size"], columns.pop("ids")), order)
@@ -250,20 +250,20 @@ def families_pairs_task(batches: Batches, *, rule: FamilyRule) -> Batches:
 
 
 def _cut(rows: Ragged, low: int, high: int) -> Ragged:
-    """Some rows, one after another."""
+    """Return the rows from `low` to `high`."""
     start, end = rows.offsets[low], rows.offsets[high]
     return Ragged(rows.offsets[low : high + 1] - start, rows.values[start:end])
 
 
 def _confirmer(texts: Ragged, rule: EditRule) -> Confirm:
-    """What compares the texts of a family."""
+    """Return the function that compares the texts of a family."""
     from nddup.matching.token_edits import confirms_any  # noqa: PLC0415 - loads RapidFuzz, in the workers only
 
     return partial(confirms_any, texts, rule)
 
 
 def _search(columns: Columns, sketches: Ragged, rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
-    """The pairs of one family."""
+    """Find the pairs of one family."""
     bounds = rule.threshold.bounds(columns["size"].astype(np.int32))
     by_policy = np.argsort(columns["rank"])
     if columns["large"].any():
@@ -273,7 +273,7 @@ def _search(columns: Columns, sketches: Ragged, rule: FamilyRule, confirm: Confi
 
 
 def _settled_rows(found: FamilyPairs, columns: Columns, threshold: Threshold) -> Batches:
-    """SETTLED of what was found in one family."""
+    """Return what was found in one family as rows of SETTLED."""
     nodes = columns["node"].astype(np.int64)
     if not found.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
@@ -293,7 +293,7 @@ def _settled_rows(found: FamilyPairs, columns: Columns, threshold: Threshold) ->
 def _lay_out(
     what: str, node_a: NDArray[np.int64], node_b: NDArray[np.int64], about: list[pa.Array] | None = None
 ) -> pa.RecordBatch:
-    """Rows of SETTLED of one kind; only pairs have more than nodes."""
+    """Return rows of SETTLED of one kind; only pairs have values besides their nodes."""
     kinds = working_tables.SETTLED.arrow.types[3:]
     rest = about or [pa.nulls(len(node_a), kind) for kind in kinds]
     return working_tables.SETTLED.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])

@@ -1,13 +1,13 @@
-"""Match: from distinct sketches to every pair of near-duplicates, without loss.
+"""Matching: from distinct sketches to every pair of near-duplicates, without loss.
 
     sketches         --keep_sketches-->  homes       1 shuffle
-    homes            --post-->           postings    3 shuffles; 1 where sketches meet by keys
+    homes            --post-->           postings    3 shuffles; 1 if sketches meet by keys
     homes, postings  --match-->          compared    3 shuffles
 
-All shuffles move blocks. Between the steps `nddup.run.on_spark.pairing` persists the homes and the postings: each is
-read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate pair.
-So the bytes of a sketch do not grow with the number of tasks. The arithmetic, and why it is exact, is in
-`nddup.matching`; what each exchange moves is in `plan`.
+All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and the postings between the steps, for each
+is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
+pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
+is exact; `plan` lists what each exchange moves.
 """
 
 from functools import partial
@@ -26,9 +26,9 @@ WANTED = table("target int, node binary, owner int")
 
 
 def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
-    """The sketches that can be in a pair, each in its home.
+    """Send each sketch that can be in a pair to its home.
 
-    Schema in:   SKETCHES, node unique
+    Schema in:   SKETCHES, each node once
     Schema out:  blocks of SKETCH_LAYOUT
     Shuffles:  one, of blocks.    Actions:  none.
     """
@@ -40,11 +40,11 @@ def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
 
 
 def post(homes: DataFrame, pairing: Pairing) -> DataFrame:
-    """What the owners of elements are told of the prefixes of sketches, or of their keys.
+    """Send the prefixes of the sketches, or their keys, to the owners of their elements.
 
     Schema in:   as `keep_sketches` gives
     Schema out:  blocks of the posting layout of `pairing`
-    Shuffles:  three, of blocks: requests, replies and postings; of keys the last only.    Actions:  none.
+    Shuffles:  three, of blocks: requests, replies and postings; for keys only the last.    Actions:  none.
     """
     schema = block_schema(pairing.posting_layout)
     if pairing.finder is not None:
@@ -65,7 +65,7 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
 
     Schema in:   as `keep_sketches` and `post` give
     Schema out:  COMPARED
-    Shuffles:  three, of blocks: the nodes that are wanted, their sketches, and the pairs found.    Actions:  none.
+    Shuffles:  three, of blocks: the nodes wanted, their sketches, and the pairs found.    Actions:  none.
     """
     wanted = postings.mapInArrow(partial(meet.ask_sketches, pairing=pairing), WANTED)
     sent = cogroup(

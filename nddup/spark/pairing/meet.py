@@ -1,7 +1,7 @@
-"""Where prefixes meet: the owner of an element finds candidates, fetches their sketches and compares them.
+"""The owner of an element, where prefixes meet: it finds candidates, fetches their sketches and compares them.
 
     postings            --ask_sketches-->  wanted      E5    node
-    postings, sketches  --compare-->       found       E7    pairs, links and counters; a pair may be made by two tasks
+    postings, sketches  --compare-->       found       E7    pairs, links and counters; two tasks may find a pair
     found               --drop_repeats-->  COMPARED          each once
 
 Each function takes the blocks of one task.
@@ -27,7 +27,7 @@ CONTAINMENTS = ("containment_a", "containment_b")
 
 
 def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E5: the sketches that are in a candidate pair of this task, from their homes; `owner` asks."""
+    """E5: ask the homes for the sketches in a candidate pair of this task; `owner` asks."""
     held = with_rows(batches)
     nodes, met = _read_postings(held, pairing)
     wanted = nodes[find_wanted(met, pairing.meeting, is_containment=pairing.threshold.is_containment)]
@@ -39,10 +39,10 @@ def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batc
 
 
 def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E7: the pairs that this task finds, each to the task that its nodes choose, and with them links and counters.
+    """E7: send each pair and link that this task finds to the task that its first node chooses, and count the work.
 
     Raises:
-        ValueError: if a sketch came that was not asked for.
+        ValueError: if a sketch arrives that was not asked for.
     """
     held = with_rows(postings)
     nodes, met = _read_postings(held, pairing)
@@ -53,7 +53,7 @@ def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatc
 
 
 def drop_repeats(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """COMPARED of what several tasks found."""
+    """Return COMPARED, with each pair and link once, however many tasks found it."""
     columns = unpack(with_rows(batches), PAIR_LAYOUT)
     counts = columns.pop("counts").reshape(-1, len(COUNTERS)).sum(axis=0)
 
@@ -69,7 +69,7 @@ def drop_repeats(batches: Iterable[pa.RecordBatch]) -> Batches:
 
 
 def _order(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The order of pairs, and whether each in that order is another than the one before."""
+    """Return the order of the pairs, and for each in that order whether it differs from the one before."""
     order = np.lexsort((second, first))
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
@@ -79,13 +79,13 @@ def _order(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[NDA
 def _first_of_each(
     first: NDArray[np.generic], second: NDArray[np.generic]
 ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """The distinct pairs."""
+    """Return the distinct pairs, in order."""
     order, is_first = _order(first, second)
     return first[order[is_first]], second[order[is_first]]
 
 
 def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], Met]:
-    """The sketches that a task was told of, by (size, node)."""
+    """Return the nodes of the posted sketches, in the order (size, node), and their postings."""
     columns = unpack(held, pairing.posting_layout)
     counts = columns["count"].astype(np.int64)
     order = np.lexsort((columns["node"], columns["size"]))
@@ -111,13 +111,13 @@ def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArra
 
 
 def _fetched(columns: Columns, nodes: NDArray[np.int64]) -> Ragged:
-    """The sketches that came, for each of `nodes`; of the others none."""
+    """Return the fetched sketch of each of `nodes`; an empty one for a node that was not fetched."""
     by_node = np.argsort(nodes)
     places = by_node[np.minimum(np.searchsorted(nodes[by_node], columns["node"]), max(len(nodes) - 1, 0))]
     if (nodes[places] != columns["node"]).any():
         raise ValueError("pairs: a sketch came to a task that did not ask for it")
 
-    # Row 0 is an empty sketch, for all that were not fetched.
+    # Row 0 is an empty sketch, for all nodes that were not fetched.
     lengths = np.append(0, columns["size"])
     row = np.zeros(len(nodes), np.int64)
     row[places] = np.arange(1, len(places) + 1)
@@ -127,7 +127,7 @@ def _fetched(columns: Columns, nodes: NDArray[np.int64]) -> Ragged:
 def _found_blocks(
     found: Found, nodes: NDArray[np.int64], sizes: NDArray[np.int32], target: int, pairing: Pairing
 ) -> Batches:
-    """Blocks of PAIR_LAYOUT."""
+    """Return the pairs, links and counters of a task as blocks of PAIR_LAYOUT."""
     first, second = nodes[found.first], nodes[found.second]
     columns: Columns = {
         "node_a": np.minimum(first, second),
@@ -156,7 +156,7 @@ def _targets(nodes: NDArray[np.generic], pairing: Pairing) -> NDArray[np.int32]:
 
 
 def _pack_some(columns: Columns, targets: NDArray[np.int32], pairing: Pairing) -> pa.RecordBatch:
-    """Blocks of these columns, those of the others null."""
+    """Pack blocks of these columns; the other columns of PAIR_LAYOUT are null."""
     layout = {name: PAIR_LAYOUT[name] for name in columns}
     packed = pack(layout, targets, columns, partitions=pairing.partitions)
     arrays = [

@@ -1,11 +1,12 @@
-"""Sketches whose modulus follows the document's length (`mod-pow2`): compared at the coarser modulus of two.
+"""Sketches whose modulus follows the document's length (`mod-pow2`), compared at the coarser of their two moduli.
 
     sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
-    ... compared as any sketches, the ids of a level being its own ...
+    ... compared as any sketches; sketches of different levels share no ids ...
     compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
 
-V_{i+1} is made of V_i: the ids that 2**(i+1) divides. All reduced sketches of a document together have at most twice
-the ids of its own. At its level every rule of `nddup.matching.prefix_filter` holds, with the bound of the size there.
+V_{i+1} consists of the ids of V_i that 2**(i+1) divides. All reduced sketches of a document together have at most twice
+the ids of its own sketch. At each level, every rule of `nddup.matching.prefix_filter` holds, with the bound of the size
+at that level.
 """
 
 from collections.abc import Iterator
@@ -26,10 +27,10 @@ LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
 
 
 def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
-    """Each sketch at its own level and at each coarser one up to `most`; what is empty there is left out.
+    """Return each sketch at its own level and at each coarser level up to `most`, without the empty ones.
 
-    The steps between this one and `keep_common_level` know a sketch by one number. So `node` holds three here: the
-    node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
+    The steps between this one and `keep_common_level` identify a sketch by one number. So `node` packs three numbers
+    here: the node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
 
     Schema in:   SKETCHES, level long
     Schema out:  SKETCHES
@@ -40,7 +41,7 @@ def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
 
 
 def keep_common_level(compared: DataFrame) -> DataFrame:
-    """What was found of coarsened sketches, under their nodes: each pair once, at the coarser of its two own levels.
+    """Return what was found among coarsened sketches, under their nodes: each pair only at the coarser own level.
 
     Schema in/out:  COMPARED
     Shuffles:  none.    Actions:  none.

@@ -1,8 +1,8 @@
-"""What all steps between the distinct sketches and their pairs share: the rule, the tasks, and the layouts of blocks.
+"""What all steps from distinct sketches to pairs share: the rule, the tasks, and the layouts of blocks.
 
-    sketches --gather_sketches--> homes      E1: each sketch in the task that its number chooses, its home
+    sketches --gather_sketches--> homes      E1: each sketch in its home, the task that its node chooses `homes`
     homes    --ask, answer----->  replies    E2, E3: how rare each of its elements is                    `homes`
-    both     --post_prefixes--->  postings   E4: a row a sketch and task that owns some of its prefix    `homes`
+    both     --post_prefixes--->  postings   E4: a row per sketch and owner of some of its prefix        `homes`
     postings --ask_sketches, send_sketches--> sketches     E5, E6: those that are in a candidate pair    `meet`, `homes`
     both     --compare, drop_repeats-->       compared     E7: each pair once                            `meet`
 
@@ -24,10 +24,10 @@ from nddup.spark.blocks import Layout
 NARROW = np.iinfo(np.uint16).max
 
 SKETCH_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
-"""A row a sketch; `size` is the length of its `ids`."""
+"""One row per sketch; `size` is the length of its `ids`."""
 
 WANTED_LAYOUT: Layout = {"node": np.int64}
-"""A row a sketch that a task asks for."""
+"""One row per sketch that a task asks for."""
 
 PAIR_LAYOUT: Layout = {
     "node_a": np.int64,
@@ -40,8 +40,8 @@ PAIR_LAYOUT: Layout = {
     "link_b": np.int64,
     "counts": np.int64,
 }
-"""Rows of three kinds, in columns of their own: pairs, links, and the `COUNTERS` of a task. The containments are empty
-where the kind shows none."""
+"""Three kinds of rows, each in its own columns: pairs, links, and the `COUNTERS` of a task. The containments are empty
+where the sketch kind shows none."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,13 @@ class Pairing:
 
     Attributes:
         threshold: when two sketches are near-duplicates.
-        division: who owns which element. The pairs do not depend on it, but in components of more than `max_edges`.
-        long_lists: what the holders of a prefix element, or a key, may cost.
-        links: the holders of a list of more than `max_postings` are linked, not compared.
-        finder: the keys by which sketches meet; None where they meet by what they share.
-        max_edges: pairs after which a task makes no more within a component.
-        most_ids: ids of the largest sketch there may be.
+        division: which task owns which element. The pairs do not depend on it, except in components of more than
+            `max_edges` pairs.
+        long_lists: limits on the cost of comparing the holders of a prefix element or a key.
+        links: whether the holders of a list of more than `max_postings` are linked instead of compared.
+        finder: the keys by which sketches meet; None if they meet by shared features.
+        max_edges: pairs of a component after which a task makes no more of them.
+        most_ids: ids of the largest possible sketch.
     """
 
     threshold: Threshold
@@ -68,23 +69,23 @@ class Pairing:
 
     @property
     def partitions(self) -> int:
-        """Tasks of every exchange."""
+        """Number of tasks of every exchange."""
         return self.division.partitions
 
     @property
     def meeting(self) -> Meeting:
-        """How candidates are made."""
+        """How candidates are found."""
         return Meeting(self.long_lists, self.links, self.finder is not None)
 
     @property
     def request_layout(self) -> Layout:
-        """E2: a row an element; `many` is how often it counts, null where each counts once."""
+        """E2: one row per element; `many` is how often it counts, null if each counts once."""
         return {"rest": self.division.rest_type, "many": np.int64}
 
     @property
     def posting_layout(self) -> Layout:
-        """E4: a row a sketch and owner. `count` is the length of its `rest` and `place`, and its
-        `before` has `BEFORE` numbers for each of them, the upper 16 bits apart. `bitmap` has `WORDS` words.
+        """E4: one row per sketch and owner. `rest` and `place` have `count` values; `before` has `BEFORE` numbers for
+        each of them, with the upper 16 bits in a column of their own. `bitmap` has `WORDS` words.
         """
         short: type[np.generic] = np.uint16 if self.most_ids <= NARROW else np.int32
         numbers: Layout = dict.fromkeys(("size", "left", "need", "count"), short)
