@@ -1,10 +1,10 @@
-"""GRAPH of a graph in numbers: what was solved of its nodes, with their names, places and kept near-duplicates.
+"""GRAPH from a numbered graph: the solved nodes with their names, positions and kept near-duplicates.
 
-    solved                   --list_kept_bits-->  a bit a node                                   2 small shuffles
+    solved                   --list_kept_bits-->  a bit per node                                 2 small shuffles
     edges, bits (broadcast)  --find_nearest-->    the kept near-duplicate of each removed node   1 shuffle
-    all of them, numbered    --assemble-->        GRAPH                                          4 shuffles of nodes
+    all of these, numbered   --assemble-->        GRAPH                                          4 shuffles of nodes
 
-The bits are all that is broadcast: some 0.15 bytes a node.
+Only the bits are broadcast: about 0.15 bytes per node.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,7 +14,7 @@ from nddup.spark.clustering.numbered_graph import NUMBERED
 from nddup.spark.schemas import GRAPH, PAIR_EDGES, SOLVED, require
 
 WORD_SHIFT, CHUNK_SHIFT = 6, 12
-"""Bits stand in words of 64, and words in chunks of 64: a row of 512 bytes and some 80 more for 4,096 nodes."""
+"""64 bits to a word, 64 words to a chunk: a row of 512 bytes and about 80 more for 4,096 nodes."""
 
 
 def assemble(
@@ -25,19 +25,19 @@ def assemble(
     share_nodes: int | None,
     least_containment: float | None = None,
 ) -> DataFrame:
-    """The graph: components, positions, who is kept, and for whom the others are removed.
+    """Assemble the graph: components, positions, the kept nodes, and the kept near-duplicate of each other node.
 
     Args:
         numbered: the nodes.
-        edges: between their numbers.
-        solved: their components, and which of them are kept.
-        share_nodes: as of `graph.Assignment`.
-        least_containment: as of `graph.build_graph`.
+        edges: the edges between the numbers of the nodes.
+        solved: the components of the nodes, and which of them are kept.
+        share_nodes: as for `graph.Assignment`.
+        least_containment: as for `graph.build_graph`.
 
     Schema in:   NUMBERED, PAIR_EDGES, SOLVED
     Schema out:  GRAPH
-    Shuffles:  the edges once, the nodes four times; a component's nodes are sorted in one task, on its disk. A bit a
-        node is broadcast, 0.15 bytes with all around it.
+    Shuffles:  the edges once, the nodes four times; a component's nodes are sorted in one task, on its disk. One bit
+        per node is broadcast, 0.15 bytes with its overhead.
     Actions:   none.
     """
     require(numbered, NUMBERED, stage="clusters")
@@ -63,32 +63,33 @@ def assemble(
 
 
 def list_kept_bits(solved: DataFrame) -> DataFrame:
-    """One row for 4,096 nodes: which of them are kept.
+    """Return one row per 4,096 nodes: a bit for each that is kept.
 
     Schema in:   SOLVED, its nodes numbered without a gap
     Schema out:  chunk long, words array<long>
-    Shuffles:  a row for 64 nodes, two times.    Actions:  none.
+    Shuffles:  two, of one row per 64 nodes.    Actions:  none.
     """
     key, word = F.col("order_key"), F.col("word")
     bit = F.when(F.col("kept"), F.expr("shiftleft(1L, cast(order_key & 63 as int))")).otherwise(F.lit(0).cast("long"))
     words = solved.groupBy(F.shiftright(key, WORD_SHIFT).alias("word")).agg(F.bit_or(bit).alias("bits"))
 
-    # As no number is left out, the words of a chunk stand at their places once they are in order.
+    # No number is left out, so once in order, the words of a chunk are at their places.
     in_order = F.array_sort(F.collect_list(F.struct("word", "bits"))).getField("bits")
     return words.groupBy(F.shiftright(word, CHUNK_SHIFT - WORD_SHIFT).alias("chunk")).agg(in_order.alias("words"))
 
 
 def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> DataFrame:
-    """The kept neighbour of highest likeness of each removed node; of equals the first by policy.
+    """Find the kept neighbour of highest likeness for each removed node; of equals, the first by policy.
 
     Args:
-        edges: between numbers.
+        edges: the edges between node numbers.
         bits: which nodes are kept.
-        least: for containment, how much of a removed node the kept one contains at least. None: any edge will do.
+        least: for containment, the least share of a removed node that the kept one contains. None: any edge will do.
 
     Schema in:   PAIR_EDGES; as `list_kept_bits` gives
     Schema out:  order_key long, leader_key long, resemblance double
-    Shuffles:  the edges with one removed and one kept end, once, on the removed one; the bits are broadcast.
+    Shuffles:  the edges with one kept and one removed end, once, on the removed one; the bits are broadcast.
+    Actions:   none.
     """
     marked = edges
     for end in ("first", "second"):
@@ -112,14 +113,14 @@ def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> D
 
 
 def _is_kept(end: str) -> Column:
-    """The bit of a node, in the words of its chunk."""
+    """Whether a node is kept: its bit in the words of its chunk."""
     key = F.col(end)
     word = F.shiftright(key, WORD_SHIFT).bitwiseAND(63).cast("int")
     return F.getbit(F.get(f"{end}_words", word), key.bitwiseAND(63).cast("int")) == 1
 
 
 def _place_nodes(numbered: DataFrame, solved: DataFrame) -> DataFrame:
-    """The nodes with what GRAPH says of their component and of their place in it.
+    """Add to each node its component, the component's size and fit, and the node's position in it.
 
     Schema in:   NUMBERED; SOLVED and leader_key, resemblance
     Schema out:  all their columns, component string, component_size int, position int; `fit` of every node
@@ -137,7 +138,7 @@ def _place_nodes(numbered: DataFrame, solved: DataFrame) -> DataFrame:
 
 
 def _number_share(leader: Column, share_nodes: int | None) -> Column:
-    """The share of a node, int, as `components.number_shares` gives it; null where its component is not cut."""
+    """Return the share of a node, int, as `components.number_shares` gives it; null if its component is not cut."""
     if share_nodes is None:
         return F.lit(None).cast("int")
 

@@ -1,11 +1,12 @@
 """From sets of nodes to clusters of documents, named by their members.
 
+                                                    shuffles
 sets, graph, nodes --name_sets-->     named         joins on node; the members of each set sorted, and read in order
 named              --list_clusters--> clusters      none
 named              --list_members-->  members       one join, on the set
 
-A cluster may have as many members as there are documents, so they are never one row. A task reads them in order, and
-holds only their digest, the first ids and the member that the policy prefers.
+A cluster may have as many members as there are documents, so no row has all of them. A task reads the members in order,
+and holds only their digest, the first ids and the member that the policy prefers.
 """
 
 import hashlib
@@ -29,17 +30,17 @@ from nddup.spark.schemas import CLUSTERS, GRAPH, MEMBERS, NAMED, NODES, SETS, re
 Batches = Iterator[pa.RecordBatch]
 
 NAMED_MODES = ("partition", "components")
-"""Modes whose sets are not maximal sets: their coverage is the name of the mode."""
+"""Modes whose sets are not maximal; the name of the mode is their coverage."""
 
 HEADER = ("set_id", "component", "support", "coverage")
 MEMBER = ("set_id", "doc_id", "before", "policy")
 COMING = ("set_id", "is_member", "name", "first", "second")
-"""What a task reads: of each set first its header (`is_member` is false), then its members in the order of their ids.
-Both have as many columns and fill all of them, so that no row is padded: after the set's id a header has the columns
-`HEADER`, its coverage as a place in `COVERAGES`, and a member the columns `MEMBER`."""
+"""The columns that a task reads: for each set a header row (`is_member` is false), then its members in the order of
+their ids. Headers and members fill the same number of columns: after the set's id, a header has the rest of `HEADER`,
+with its coverage as a place in `COVERAGES`, and a member the rest of `MEMBER`."""
 
 COVERAGES = ("all", "pairs", "documents", *NAMED_MODES)
-"""What the sets of a component may be."""
+"""The values of `coverage`: what the sets of a component cover."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class Naming:
     """How sets become clusters.
 
     Attributes:
-        least_size: features from which two equal sketches are near-duplicates.
-        max_listed: ids in the row of a cluster.
+        least_size: fewest features for which equal sketches are near-duplicates.
+        max_listed: most ids in the row of a cluster.
         mode: what the sets are, one of `cluster_modes.MODES`.
-        by_weight: the heaviest member is preferred, then the policy decides.
+        by_weight: whether the heaviest member is preferred, before the policy decides.
         is_large: whether there are enough equal sketches for one group to be heavy (`heavy_keys`).
     """
 
@@ -62,15 +63,15 @@ class Naming:
 
 
 def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Naming) -> DataFrame:
-    """Clusters of documents: each set with all documents of its sketches, and each group that stands alone.
+    """Make clusters of documents: each set with all documents of its sketches, and each group without a neighbour.
 
     Schema in:   SETS, GRAPH, NODES
     Schema out:  NAMED
 
     Args:
-        sets: as positions in components.
-        graph: one row a node that has a neighbour.
-        nodes: one row a document.
+        sets: sets as positions in components.
+        graph: one row per node that has a neighbour.
+        nodes: one row per document.
         naming: how sets become clusters.
 
     Shuffles:  the sets on component, their places and the nodes on node; the members on their set.    Actions:  none.
@@ -80,14 +81,14 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
     groups = nodes.where((F.col("doc_id") == F.col("group")) & (F.col("n") > 1))
     alone = _list_alone(groups.where(F.col("size") >= naming.least_size), graph, naming.mode)
 
-    # Of each set its header.
+    # The header of each set.
     component = graph.where("position = 0").select("ordinal", "component")
     mined = sets.withColumn("set_id", _set_id()).join(component, "ordinal")
     headers = mined.select(*HEADER).unionByName(alone.select(*HEADER))
     place_of = F.array_position(F.array(*map(F.lit, COVERAGES)), F.col("coverage")) - 1
     headers = headers.withColumn("support", F.col("support").cast("long")).withColumn("coverage", place_of)
 
-    # Of each set its members: the nodes it holds, and the documents of these.
+    # The members of each set: its nodes, and their documents.
     place = graph.select("ordinal", "position", "node")
     held = list_places(sets).join(place, ["ordinal", "position"]).select("set_id", "node")
     held = held.unionByName(alone.select("set_id", "node"))
@@ -105,16 +106,16 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
 
 
 def _as_coming(rows: DataFrame, *, is_member: bool) -> DataFrame:
-    """Rows of four columns as those of `COMING`."""
+    """Return rows of four columns with the columns of `COMING`."""
     set_id, *others = rows.columns
     named = (F.col(own).alias(name) for own, name in zip(others, COMING[2:], strict=True))
     return rows.select(set_id, F.lit(is_member).alias("is_member"), *named)
 
 
 def list_places(sets: DataFrame) -> DataFrame:
-    """One row a node of a set: set_id, ordinal, position.
+    """Return one row per node of a set: set_id, ordinal, position.
 
-    A set is named by a digest. Named by its positions, each row would be as long as the set.
+    A set is named by a digest: if its positions were its name, each row would be as long as the set.
 
     Schema in:   SETS
     Shuffles:  none.    Actions:  none.
@@ -123,13 +124,13 @@ def list_places(sets: DataFrame) -> DataFrame:
 
 
 def list_clusters(named: DataFrame) -> DataFrame:
-    """The rows of the clusters. Schema in: NAMED. Schema out: CLUSTERS. No shuffle, no action."""
+    """Return the rows of the clusters. Schema in: NAMED. Schema out: CLUSTERS. No shuffle, no action."""
     require(named, NAMED, stage="clusters")
     return named.where("what = 'cluster'").select(*CLUSTERS.fieldNames())
 
 
 def list_members(named: DataFrame) -> DataFrame:
-    """One row a member, marked where the keep policy prefers it to the other members; by weight, the heaviest first.
+    """Return one row per member; `representative` marks the member of a cluster that `name_sets` found preferred.
 
     Schema in:   NAMED
     Schema out:  MEMBERS
@@ -142,9 +143,9 @@ def list_members(named: DataFrame) -> DataFrame:
 
 
 def _list_alone(groups: DataFrame, graph: DataFrame, mode: str) -> DataFrame:
-    """Groups of equal sketches without a neighbour, each a set of one node.
+    """Return the groups of equal sketches without a neighbour, each as a set of one node.
 
-    Schema in:   NODES, one row a group; GRAPH
+    Schema in:   NODES, one row per group; GRAPH
     Schema out:  node long, and the columns `HEADER`
     """
     set_id = F.unhex(F.md5(F.concat(F.lit("="), F.col("node")).cast("binary")))
@@ -158,14 +159,14 @@ def _list_alone(groups: DataFrame, graph: DataFrame, mode: str) -> DataFrame:
 
 
 def _set_id() -> Column:
-    """A digest of a row of SETS, 16 bytes."""
+    """Return a digest of a row of SETS, 16 bytes."""
     positions = F.array_join(F.col("positions").cast("array<string>"), ",")
     return F.unhex(F.md5(F.concat_ws(":", F.col("ordinal").cast("string"), positions).cast("binary")))
 
 
 @dataclass
 class _Cluster:
-    """A set whose members are being read: its header, and what is known of the members read so far."""
+    """A set whose members are being read: its header, and a summary of the members read so far."""
 
     set_id: bytes
     support: int
@@ -178,13 +179,13 @@ class _Cluster:
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def add(self, ids: pa.Array, ended: memoryview, first: tuple[int, int, str], max_listed: int) -> None:
-        """Add its next members.
+        """Add the next members of the set.
 
         Args:
-            ids: the members, in order.
-            ended: their ids as bytes with a zero after each, end to end.
-            first: (before, policy, doc_id) of the preferred one of them.
-            max_listed: ids that are kept.
+            ids: the ids of the members, in order.
+            ended: the ids as bytes with a zero after each, end to end.
+            first: (before, policy, doc_id) of the preferred one of these members.
+            max_listed: most ids to list.
         """
         self.digest.update(ended)
         self.size += len(ids)
@@ -195,7 +196,7 @@ class _Cluster:
 
 
 def _name_task(batches: Batches, *, max_listed: int) -> Batches:
-    """NAMED of the rows of `COMING`: each batch's members as they come, and a row for each set that has ended."""
+    """Return NAMED from rows of `COMING`: the members of each batch, and a row for each cluster that ends in it."""
     cluster: _Cluster | None = None
     for batch in batches:
         ids = batch.column("name").cast(pa.string())
@@ -207,7 +208,7 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
         bounds = [0, *np.flatnonzero(is_header).tolist(), len(ids)]
         complete = []
         for number, (start, end) in enumerate(pairwise(bounds)):
-            if number:  # the rows before the first header belong to the set of the batch before
+            if number:  # rows before the first header belong to the last set of the previous batch
                 complete += _ended(cluster)
                 cluster = _begin_cluster(batch, start)
             at = start + (number > 0)
@@ -222,37 +223,37 @@ def _name_task(batches: Batches, *, max_listed: int) -> Batches:
 
 
 def _begin_cluster(batch: pa.RecordBatch, row: int) -> _Cluster:
-    """The set of a header."""
+    """Return the set of a header row, without members."""
     set_id, component, support, coverage = (batch.column(name)[row].as_py() for name in ("set_id", *COMING[2:]))
     return _Cluster(set_id, support, component, COVERAGES[coverage])
 
 
 def _ended(cluster: _Cluster | None) -> list[_Cluster]:
-    """The set, if it is a cluster: one document is none."""
+    """Return the set in a list if it is a cluster, with at least two documents; else an empty list."""
     return [cluster] if cluster is not None and cluster.size > 1 else []
 
 
 def _with_zeros(ids: pa.Array) -> tuple[memoryview, NDArray[np.int32]]:
-    """The ids as bytes with a zero after each, end to end, and where each begins, (n + 1,); a null has no bytes."""
+    """Return the ids as bytes with a zero after each, end to end, and their offsets, (n + 1,); a null has no bytes."""
     ended = pc.binary_join_element_wise(ids.cast(pa.binary()), b"", b"\0")
     _, offsets, data = ended.buffers()
     return memoryview(data or b""), np.frombuffer(offsets, np.int32, len(ids) + 1)
 
 
 def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict[int, tuple[int, int, str]]:
-    """Of each run of members its first by policy: (before, policy, doc_id), by the number of headers before the run."""
+    """Return the preferred member of each run, (before, policy, doc_id), by the number of headers before the run."""
     rows = np.flatnonzero(~is_header)
     members = batch.take(pa.array(rows))
     before, policy = (members.column(name).to_numpy() for name in COMING[3:])
     numbers = np.cumsum(is_header)[rows]
-    order = np.lexsort((policy, before, numbers))  # stable: of equals the smallest id stays first
+    order = np.lexsort((policy, before, numbers))  # stable: of equals, the smallest id stays first
     firsts = order[np.unique(numbers[order], return_index=True)[1]]
     found = zip(before[firsts], policy[firsts], members.column("name").take(pa.array(firsts)).to_pylist(), strict=True)
     return {int(numbers[at]): (int(b), int(p), name) for at, (b, p, name) in zip(firsts, found, strict=True)}
 
 
 def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:
-    """NAMED of sets that have ended."""
+    """Return the rows of NAMED for clusters that have ended."""
     pieces = [piece for cluster in clusters for piece in cluster.listed]
     offsets = np.cumsum([0, *(cluster.n_listed for cluster in clusters)]).astype(np.int32)
     ids = pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
@@ -270,7 +271,7 @@ def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:
 
 
 def _as_named(what: str, columns: Mapping[str, Any], rows: int) -> pa.RecordBatch:
-    """Rows of NAMED of one kind, `member` or `cluster`; the columns that the kind does not have are null."""
+    """Return rows of NAMED of one kind, `member` or `cluster`; columns that the kind does not have are null."""
     schema = to_arrow_schema(NAMED)
     arrays = [pa.repeat(what, rows)]
     for name in schema.names[1:]:

@@ -1,13 +1,13 @@
 """The pair graph of distinct sketches: its components, and which of its nodes are kept.
 
     matches, nodes  --describe_nodes-->  the nodes that have a neighbour, each with its first document   1 shuffle
-    described       --number_nodes-->    places in the order of the policy and of the names              1 shuffle
+    described       --_number_nodes-->   places in the order of the policy and of the names              1 shuffle
     edges, numbers  --graph_task-->      numbers only: components, positions, choices                    1 shuffle
     found           --names joined-->    GRAPH                                                           1 join
 
-That is the way of small graphs: one action, and all edges in the memory of one task, `COST`. Only numbers of fixed
-width go there; names are joined afterwards. A larger graph is numbered by many tasks, and its edges only pass the one
-that labels it (`numbered_graph`): the same labels and choices.
+This module is for small graphs: one action, with all edges in the memory of one task, as `COST`. Only numbers of fixed
+width go there; names are joined afterwards. For larger graphs, `numbered_graph` numbers the nodes in many tasks and
+streams the edges through the task that labels them; labels and choices are the same.
 """
 
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ from nddup.mining.maximality_filter import fits_budget
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
 
 COST = Cost(edge=48, node=72)
-"""Of one task over the graph, rounded up from what was measured (`tests/spark/test_graph_memory.py`)."""
+"""Memory of one task over the graph, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
 
 GATHERED_EDGES = 1_000_000
-"""Edges of a small graph: some 200 MB of a task at most."""
+"""Most edges of a small graph: at most about 200 MB in a task."""
 
 LISTED_LIMIT = 10**7
-"""Frequent sets that one FP-Growth fit may list; components beyond it go to another fit."""
+"""Frequent sets that one FP-Growth fit may list; further components go to another fit."""
 
 BATCH_ROWS = 100_000
-"""Nodes that are laid out for Spark at a time."""
+"""Nodes per batch that a task returns to Spark."""
 
 FOUND = table(
     "node long, first long, ordinal long, position int, component_size int, batch int, kept boolean,"
@@ -51,15 +51,15 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Assignment:
-    """Who mines a component, and in how many tasks.
+    """Which miner gets a component, and in how many tasks.
 
     Attributes:
         miner: `pivot`: no component goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do.
-            `fpgrowth`: all do for which it can list its sets (below `LISTED_LIMIT`).
+            `fpgrowth`: all components do whose sets it can list (fewer than `LISTED_LIMIT`).
         fpgrowth_limit: see `miner`.
-        max_sets: budget of sets of a component; only a component that cannot pass it goes to FP-Growth.
-        max_members: budget of member rows of a component, likewise.
-        share_nodes: a component of more nodes is cut into shares of about so many; None: none is.
+        max_sets: budget of sets per component; only a component that cannot exceed it goes to FP-Growth.
+        max_members: budget of member rows per component, likewise.
+        share_nodes: a component of more nodes is cut into shares of about this many; None: no component is cut.
     """
 
     miner: str
@@ -75,7 +75,7 @@ class Assignment:
         return limits[self.miner]
 
     def listed_sets(self, sizes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """How many sets FP-Growth may list of components of so many nodes, (n,); 0 where they are the pivot miner's.
+        """Return how many sets FP-Growth may list for components of these sizes, (n,); 0 for the pivot miner's.
 
         A component of m nodes may have 2**m - 1 sets.
         """
@@ -92,21 +92,22 @@ def build_graph(
     large: DataFrame | None = None,
     least_containment: float | None = None,
 ) -> DataFrame:
-    """Label components, choose the kept nodes, and say who mines which component.
+    """Label components, choose the kept nodes, and assign each component to a miner.
 
     Schema in:   MATCHES, NODES; node long
-    Schema out:  GRAPH, one row a node that has a neighbour
+    Schema out:  GRAPH, one row per node that has a neighbour
 
     Args:
         matches: near-duplicate distinct sketches.
-        nodes: one row a document.
-        assignment: who mines which component.
-        large: the nodes of components given by leaders, whose matches are those with a kept end; None: none is.
+        nodes: one row per document.
+        assignment: which miner gets which component.
+        large: the nodes of components represented by leaders, whose matches are those with a kept end; None: no such
+            components.
         least_containment: share of a document that another must contain to replace it; then a heavier node (`weight`)
             comes before a lighter one, whatever the policy. None: near-duplicates replace each other.
 
-    Shuffles:  the nodes once on node, and once to one task that sorts them, on its disk where they are many; their
-        numbers and the edges to one task, `COST` of its memory each; two joins of the names.
+    Shuffles:  the nodes once on node, and once to one task that sorts them, on its disk if they are many; their
+        numbers and the edges to one task, with memory as `COST`; two joins of the names.
     Actions:   none.
     """
     described = describe_nodes(matches, nodes, large)
@@ -123,9 +124,9 @@ def build_graph(
 
 
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
-    """The distinct sketches that have a neighbour.
+    """Return the distinct sketches that have a neighbour.
 
-    Schema in:   MATCHES, NODES; node long, or None
+    Schema in:   MATCHES, NODES; node long (of components represented by leaders), or None
     Schema out:  node long, group string, weight long, policy long and best string (its first document),
                  by_leaders boolean
     Shuffles:  the nodes once on node.    Actions:  none.
@@ -136,7 +137,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
 
     best = F.min(F.struct("policy", "doc_id"))
     described = (
-        nodes.groupBy("node")  # before the join: one sketch may be that of most documents
+        nodes.groupBy("node")  # before the join: most documents may have the same sketch
         .agg(F.min("group").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
         .join(ends, "node")
         .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
@@ -150,7 +151,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
 
 
 def count_components() -> dict[str, Column]:
-    """What is counted of GRAPH in passing: components, how many are mined in which way, and the largest size."""
+    """Return the counts taken while GRAPH is written: components, those mined in each way, and the largest size."""
     is_first = F.col("position") == 0
     return {
         "components": F.count_if(is_first),
@@ -163,25 +164,25 @@ def count_components() -> dict[str, Column]:
 
 
 def _number_nodes(described: DataFrame, *, by_weight: bool) -> DataFrame:
-    """The place of each node in the order of the policy, and in that of the names; by weight, the heaviest come first.
+    """Number the nodes by policy (`rank`; with `by_weight`, the heaviest come first) and by name (`number`).
 
     Schema in:   as `describe_nodes` gives
     Schema out:  node long, rank int, number int, by_leaders boolean
     """
     heaviest = [F.desc("weight")] if by_weight else []
-    row = F.monotonically_increasing_id().cast("int")  # of one partition: 0, 1, 2, …
+    row = F.monotonically_increasing_id().cast("int")  # in one partition: 0, 1, 2, …
     by_policy = described.repartition(1).sortWithinPartitions(*heaviest, "policy", "best").withColumn("rank", row)
     by_name = by_policy.sortWithinPartitions("group").withColumn("number", row)
     return by_name.select("node", "rank", "number", "by_leaders")
 
 
 def _likeness(least_containment: float | None) -> tuple[str, ...]:
-    """The columns of MATCHES that decide who replaces whom."""
+    """Return the columns of MATCHES that decide which node replaces which."""
     return ("resemblance",) if least_containment is None else ("containment_a", "containment_b")
 
 
 class _Nodes(NamedTuple):
-    """The nodes of the graph in the order of their names, n of them."""
+    """The n nodes of the graph, in the order of their names."""
 
     nodes: NDArray[np.int64]
     ranks: NDArray[np.int32]
@@ -189,24 +190,24 @@ class _Nodes(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """What the task has found out about the n nodes."""
+    """What the task has found for the n nodes."""
 
     nodes: _Nodes
     components: Components
     choice: Kept
-    first: NDArray[np.int64]  # by component, its first node
-    fits: NDArray[np.int32]  # by component, its FP-Growth fit, or -1
+    first: NDArray[np.int64]  # the first node of each component
+    fits: NDArray[np.int32]  # the FP-Growth fit of each component, or -1
 
 
 def graph_task(batches: Batches, *, assignment: Assignment, least_containment: float | None) -> Batches:
-    """The graph without its names, in `COST` bytes an edge and a node.
+    """Label the components and choose the kept nodes, without names, with memory as `COST`.
 
     Args:
         batches: rows of two kinds; the columns of the other kind are null. An edge (`is_node` is false) has node_a
             long, node_b long, and the columns of `_likeness`, double. A node has node long, rank int, number int and
             by_leaders boolean.
-        assignment: as of `build_graph`.
-        least_containment: as of `build_graph`.
+        assignment: as for `build_graph`.
+        least_containment: as for `build_graph`.
 
     Yields:
         FOUND.
@@ -217,7 +218,7 @@ def graph_task(batches: Batches, *, assignment: Assignment, least_containment: f
     if not len(nodes.nodes):
         return
 
-    # Names and ends are forgotten as soon as they are used, for the edges are most of the memory.
+    # Names and ends are released as soon as they are used, for the edges take most of the memory.
     by_key = np.argsort(nodes.nodes).astype(np.int32)
     ends = edges.take_ends(nodes.nodes[by_key], by_key)
     components = label_components(ends, nodes=len(by_key))
@@ -233,7 +234,7 @@ def graph_task(batches: Batches, *, assignment: Assignment, least_containment: f
 
 
 def _gather(batches: Batches, edges: Edges, likeness: tuple[str, ...]) -> _Nodes:
-    """Copy the rows of each batch, an edge or a node each, so that no batch is held but the one that is read."""
+    """Copy the edges and nodes of each batch, so that only the batch being read is held; return the nodes by name."""
     parts: list[_Nodes] = []
     places: list[NDArray[np.int32]] = []
     for batch in batches:
@@ -253,7 +254,7 @@ def _gather(batches: Batches, edges: Edges, likeness: tuple[str, ...]) -> _Nodes
 
 
 def _found_rows(solved: _Solved, rows: slice, share_nodes: int | None) -> pa.RecordBatch:
-    """FOUND of some nodes, one after another."""
+    """Return the rows of FOUND for a slice of the nodes."""
     nodes, components, choice, first, fits = solved
     ordinals, sizes, by_leaders = components.ordinals[rows], components.sizes[rows], nodes.by_leaders[rows]
     kept, duplicate_of = choice.kept[rows], choice.duplicate_of[rows]
@@ -280,6 +281,9 @@ def _found_rows(solved: _Solved, rows: slice, share_nodes: int | None) -> pa.Rec
 
 
 def _assign_fits(sizes: NDArray[np.int32], by_leaders: NDArray[np.bool_], assignment: Assignment) -> NDArray[np.int32]:
-    """The FP-Growth fit of each component, or -1: fits take components in order until they may list too many sets."""
+    """Return the FP-Growth fit of each component, or -1 for the pivot miner's.
+
+    A fit takes components in order until it may list about `LISTED_LIMIT` sets.
+    """
     listed = np.where(by_leaders, 0, assignment.listed_sets(sizes))
     return np.where(listed > 0, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)

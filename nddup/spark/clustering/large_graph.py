@@ -1,11 +1,12 @@
-"""The pair graph where its nodes are too many for one task: components by star contraction, the keep-list in rounds.
+"""The pair graph with too many nodes for one task: components by star contraction, the keep-list in rounds.
 
-Nodes are named by their numbers, in the order of the keep policy. A round is one function, from edges to fewer edges;
+Nodes are named by their numbers in the order of the keep policy. A round is one function, from edges to fewer edges;
 `nddup.run.on_spark.rounds` runs rounds until nothing changes.
 
-    edges                     --contract-->       edges of stars       5 shuffles a round; ends as one star a component
-    edges                     --decide-->         removed, undecided   4 shuffles a round
-    undecided                 --decide_rest-->    removed              the edges to one task, which holds a bit a node
+    edges                     --contract-->       edges of stars       5 shuffles per round, to one star per component
+    edges                     --decide-->         removed              4 shuffles per round
+    edges, removed            --leave_undecided-->  undecided          2 shuffles per round
+    undecided                 --decide_rest-->    removed              the edges to one task, which holds a bit per node
     numbered, stars, removed  --gather_solved-->  SOLVED               2 shuffles of nodes
 
 Source:
@@ -29,15 +30,16 @@ from nddup.spark.schemas import PAIR_EDGES, REMOVED, SOLVED
 
 
 def checksum() -> Column:
-    """Of a table of edges, whatever their order and number: the edges are distinct, so that none cancels another."""
+    """Return the checksum of a table of distinct edges, whatever their order; a repeated edge would cancel itself."""
     return F.bit_xor(F.xxhash64("first", "second"))
 
 
 def contract(edges: DataFrame) -> DataFrame:
-    """One round, a large star and a small one. Once it changes nothing, each component is a star at its least node.
+    """Run one round, a large star and a small star. Once nothing changes, each component is a star at its least node.
 
     Schema in, out:  STARS, first < second
-    Shuffles:  five, of edges; a node with very many neighbours is many tasks' (`heavy_keys`).    Actions:  none.
+    Shuffles:  five, of edges; a node with very many neighbours is split over many tasks (`heavy_keys`).
+    Actions:   none.
     """
     # Large star: every node connects its larger neighbours to the least node among its neighbours and itself.
     both = _both_ways(edges)
@@ -57,11 +59,11 @@ def contract(edges: DataFrame) -> DataFrame:
 
 
 def decide(edges: DataFrame) -> DataFrame:
-    """One round of the keep-list: a node before all its undecided neighbours is kept, and these are removed.
+    """Run one round of the keep-list: keep each node before all its undecided neighbours, and remove these.
 
     Schema in:   PAIR_EDGES among undecided nodes
     Schema out:  REMOVED, of this round
-    Shuffles:  three, of ends.    Actions:  none.
+    Shuffles:  three of ends, one of edges.    Actions:  none.
     """
     blocked = edges.select(F.col("second").alias("first")).distinct()
     kept = edges.select("first").distinct().join(blocked, "first", "left_anti")
@@ -69,9 +71,9 @@ def decide(edges: DataFrame) -> DataFrame:
 
 
 def leave_undecided(edges: DataFrame, removed: DataFrame) -> DataFrame:
-    """The edges between nodes that are still undecided, after a round removed some.
+    """Return the edges between nodes that are still undecided after a round.
 
-    An edge of a node kept in the round goes too: its other end was removed.
+    The edges of nodes kept in the round are dropped too, because their other ends were removed.
 
     Schema in:   PAIR_EDGES, REMOVED
     Schema out:  PAIR_EDGES
@@ -84,7 +86,7 @@ def leave_undecided(edges: DataFrame, removed: DataFrame) -> DataFrame:
 
 
 def decide_rest(edges: DataFrame, nodes: int) -> DataFrame:
-    """The keep-list of the edges that the rounds have left, in one task, among so many nodes in all.
+    """Decide, in one task, the nodes that the rounds have left undecided; `nodes` is the number of all nodes.
 
     Schema in:   PAIR_EDGES among undecided nodes
     Schema out:  REMOVED
@@ -95,7 +97,7 @@ def decide_rest(edges: DataFrame, nodes: int) -> DataFrame:
 
 
 def rest_task(batches: Iterator[pa.RecordBatch], *, nodes: int) -> Iterator[pa.RecordBatch]:
-    """REMOVED of all edges, first long and second long, ascending by second; in a bit a node."""
+    """Return REMOVED from all edges, first long and second long, ascending by second. Memory: one bit per node."""
     choice = StreamedChoice(nodes)
     for batch in batches:
         choice.feed(np.asarray(batch.column("first")), np.asarray(batch.column("second")))
@@ -105,14 +107,14 @@ def rest_task(batches: Iterator[pa.RecordBatch], *, nodes: int) -> Iterator[pa.R
 
 
 def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> DataFrame:
-    """What all rounds have found of each node.
+    """Gather the results of all rounds for each node.
 
-    A node that is the centre of its star, the least of its component, is no second end: it labels itself. All
-    components are the pivot miner's.
+    The centre of a star, the least node of its component, is never a second end, so it labels itself. All components go
+    to the pivot miner.
 
-    Schema in:   order_key long, …; STARS, one star a component; REMOVED, of all rounds
+    Schema in:   order_key long, …; STARS, one star per component; REMOVED, of all rounds
     Schema out:  SOLVED
-    Shuffles:  the nodes, the stars and the removed, on the number of the node.    Actions:  none.
+    Shuffles:  the nodes, the stars and the removed nodes, on the number of the node.    Actions:  none.
     """
     labels = stars.select(F.col("second").alias("order_key"), F.col("first").alias("centre"))
     marks = removed.select("order_key").distinct().withColumn("is_removed", F.lit(True))
@@ -126,5 +128,5 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
 
 
 def _both_ways(edges: DataFrame) -> DataFrame:
-    """Each edge from either end: first long, second long."""
+    """Return each edge in both directions: first long, second long."""
     return edges.select("first", "second").union(edges.select("second", "first"))

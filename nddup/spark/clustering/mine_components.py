@@ -1,12 +1,13 @@
-"""Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
+"""Clusters: maximal sets of documents that are pairwise near-duplicates and have enough features in common.
 
-Orientation, after Ignatov and Kuznetsov 2009: a feature is a transaction, the documents that hold it are its items; a
+Orientation, after Ignatov and Kuznetsov 2009: a feature is a transaction, the documents that have it are its items; a
 cluster is an intent (a set of documents) with a large extent (the features common to all). Support counts features.
 
+                                                           shuffles
     problems      --mine_by_pivot-->      sets             none
     problems      --list_transactions-->  transactions     none
     transactions  --list_frequent-->      frequent sets    those of MLlib's FP-Growth
-    frequent sets, problems  --keep_clusters-->  sets      1 shuffle, of blocks of frequent sets
+    frequent sets, problems  --keep_clusters-->  sets      1, of blocks of frequent sets
 
 `problems` makes one mining problem of each component; `cluster_names` turns sets into clusters.
 """
@@ -39,11 +40,11 @@ TRANSACTIONS = table("fit int, items array<long>, least int")
 
 
 def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, mode: str = "all") -> DataFrame:
-    """The sets of each component that is the pivot miner's.
+    """Find the sets of each component assigned to the pivot miner.
 
-    Mode `all`: its maximal sets. If they pass the budget, a cover. If that passes ten times the budget, or if the
+    Mode `all`: its maximal sets. If they exceed the budget, a cover. If that exceeds ten times the budget, or if the
     component has too many pairs, clusters around leaders. `cover`: a cover at once. `partition`: each kept sketch with
-    those that are duplicates of it. `components`: the component itself.
+    its duplicates. `components`: the component itself.
 
     Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
     Schema out:  SETS
@@ -53,20 +54,20 @@ def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, 
 
 
 def list_transactions(problems: DataFrame, *, threshold: Threshold, min_support: int) -> DataFrame:
-    """The features that two or more documents of an FP-Growth component share, with those documents.
+    """List the features that two or more documents of an FP-Growth component share, with those documents.
 
     Schema out:  fit int, items array<long>, least int: the smallest alpha_d of the component's documents, or
-                 `min_support` where that is more
+                 `min_support` if that is more
     Shuffles:  none.    Actions:  none.
     """
     return problems.mapInArrow(partial(_transactions_block, threshold=threshold, min_support=min_support), TRANSACTIONS)
 
 
 def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFrame:
-    """Every set of at least two documents that share `least` features or more, by MLlib's FP-Growth.
+    """Find every set of at least two documents that share `least` features or more, with MLlib's FP-Growth.
 
     Args:
-        transactions: of one fit, items distinct within each.
+        transactions: the transactions of one fit; the items of each are distinct.
         least: the smallest support, a count of at least 1.
         count: the number of transactions.
 
@@ -76,7 +77,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     items = transactions.select("items")
     found = _fit(items, support_fraction(least, count))
 
-    # All items of a frequent set are of one component; their positions become the bits of one number.
+    # All items of a frequent set belong to one component; their positions become the bits of one number.
     position_mask = (1 << ITEM_BITS) - 1
     mask = F.aggregate(
         "items",
@@ -93,7 +94,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
 
 
 def can_fit(spark: SparkSession) -> bool:
-    """Whether a session has MLlib's FP-Growth: some servers of Spark Connect refuse it. One small fit."""
+    """Whether the session can run MLlib's FP-Growth: some Spark Connect servers refuse it. Cost: one small fit."""
     try:
         _fit(local_table(spark, table("items array<long>"), [([1, 2],)]), 1.0)
     except (PySparkException, NotImplementedError, ImportError):
@@ -102,14 +103,15 @@ def can_fit(spark: SparkSession) -> bool:
 
 
 def _fit(items: DataFrame, fraction: float) -> DataFrame:
-    """The frequent itemsets of transactions, lazily but for the fit itself."""
+    """Return the frequent itemsets of transactions; the fit runs at once, the listing is lazy."""
     return FPGrowth(minSupport=fraction).fit(items).freqItemsets
 
 
 def support_fraction(support: int, count: int) -> float:
-    """`support` of `count` transactions as MLlib's `minSupport`. MLlib multiplies it by `count` and rounds up.
+    """Return MLlib's `minSupport` for a support of `support` among `count` transactions.
 
-    k / n may round to a float that gives k + 1. (k - 0.5) / n never does; the cap keeps it a fraction.
+    MLlib multiplies it by `count` and rounds up. k / n may be rounded to a float for which that gives k + 1;
+    (k - 0.5) / n never is. The cap at 1 keeps it a fraction.
 
     Example:
         >>> import math
@@ -122,7 +124,7 @@ def support_fraction(support: int, count: int) -> float:
 def keep_clusters(
     frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
 ) -> DataFrame:
-    """The frequent sets that are clusters: those in which all pairs are near-duplicates, and of these the maximal.
+    """Keep the frequent sets that are clusters: among those in which all pairs are near-duplicates, the maximal ones.
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
     Schema out:  SETS
@@ -134,7 +136,7 @@ def keep_clusters(
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
-    """Blocks of LISTED_LAYOUT, each set to the partition of its component."""
+    """Pack blocks of LISTED_LAYOUT, each set for the partition of its component."""
     for batch in batches:
         ordinals, masks, supports = (np.asarray(batch.column(i)) for i in range(3))
         columns = {"set_ordinal": ordinals, "mask": masks, "support": supports}
@@ -142,7 +144,7 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
 
 
 def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
-    """SETS of the components of one partition that are the pivot miner's."""
+    """Return SETS for the components of one partition that are assigned to the pivot miner."""
     problems = read_problems(with_rows(batches), threshold)
     sets = SetRows()
     for index in np.flatnonzero(problems.fits == PIVOT):
@@ -155,7 +157,7 @@ def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Bu
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
-    """TRANSACTIONS of the components of one partition that are FP-Growth's."""
+    """Return TRANSACTIONS for the components of one partition that are assigned to FP-Growth."""
     problems = read_problems(with_rows(batches), threshold)
     nodes = np.diff(problems.node_offsets)
     component = np.repeat(np.arange(len(nodes)), nodes)
@@ -164,13 +166,13 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
     if not len(listed):
         return
 
-    # The postings of these components, by (component, feature): `owner` is the node that holds each.
+    # The postings of these components, by (component, feature): `owner` is the node of each.
     chosen = take_rows(problems.sketches, listed)
     owner = np.repeat(listed, np.diff(chosen.offsets))
     order = np.lexsort((chosen.values, component[owner]))
     owner, features = owner[order], chosen.values[order]
 
-    # A run of one feature is a transaction, if two nodes or more hold the feature.
+    # A run of one feature is a transaction if at least two nodes have the feature.
     is_new = np.append(True, (features[1:] != features[:-1]) | (component[owner][1:] != component[owner][:-1]))
     starts = np.append(np.flatnonzero(is_new), len(owner))
     shared = np.flatnonzero(np.diff(starts) > 1)
@@ -186,10 +188,10 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
 
 
 def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Items of MLlib: a document of a component in one number, `ordinal << ITEM_BITS | position`.
+    """Return items for MLlib: a document of a component as one number, `ordinal << ITEM_BITS | position`.
 
     Raises:
-        ValueError: if one of the two has more bits than there are for it.
+        ValueError: if an ordinal or a position has too many bits.
     """
     if max(int(positions.max(initial=0)) >> ITEM_BITS, int(ordinals.max(initial=0)) >> 63 - ITEM_BITS):
         raise ValueError(f"an item has {ITEM_BITS} bits for a position and {63 - ITEM_BITS} for a component")
@@ -199,7 +201,7 @@ def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDA
 def _maximal_block(
     frequent: Iterable[pa.RecordBatch], gathered: Iterable[pa.RecordBatch], *, threshold: Threshold, min_support: int
 ) -> Batches:
-    """SETS of one partition: of the frequent sets of each component those that are clusters."""
+    """Return SETS for one partition: the frequent sets of each component that are clusters."""
     problems, listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
@@ -213,7 +215,7 @@ def _maximal_block(
         bounds = np.maximum(problem.bounds, min_support)
         is_cluster = keep_maximal(masks, supports, bounds, _neighbour_masks(problem))
 
-        members = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row a set, 1 for each member
+        members = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row per set, 1 for each member
         ordinal = problems.ordinals[index]
         sets.add(ordinal, members.sum(axis=1), np.nonzero(members)[1], supports[is_cluster], "all")
         if sets.is_full:
@@ -222,7 +224,7 @@ def _maximal_block(
 
 
 def _neighbour_masks(problem: Problem) -> NDArray[np.int64]:
-    """The neighbours of each node of a component as bits, (m,); m is below 64."""
+    """Return the neighbours of each of the m nodes of a component as bits, (m,); m is below 64."""
     edges = problem.edges.astype(np.int64)
     masks = np.zeros(len(problem.bounds), np.int64)
     np.bitwise_or.at(masks, edges[:, 0], 1 << edges[:, 1])

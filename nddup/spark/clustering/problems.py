@@ -1,8 +1,8 @@
-"""Components as mining problems: the sketches and edges of each brought together, and its sets laid out as rows.
+"""Components as mining problems: gather the sketches and edges of each, and lay out its sets as rows.
 
-graph, sketches, matches --gather_problems--> blocks, a component in one partition     1 shuffle, of blocks
+graph, sketches, matches --gather_problems--> blocks, each component in one partition     1 shuffle, of blocks
 blocks of a task         --read_problems-->   Problems, arrays by component
-sets of components       --Sets-->            batches of SETS
+sets of components       --SetRows-->         batches of SETS
 """
 
 from collections.abc import Iterator
@@ -35,10 +35,10 @@ from nddup.spark.clustering.component_tasks import Scale, list_targets, send, ta
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 MEMBERS_PER_BATCH = 1_000_000
-"""Member rows that are gathered before a batch is sent: 4 MB."""
+"""Members of sets that are gathered before a batch is sent: 4 MB."""
 
 VALUES_PER_BATCH = 1 << 26
-"""Of a list column: a batch of lists is cut before it has more."""
+"""Most values of a list column in one batch; more are cut into several batches."""
 
 Batches = Iterator[pa.RecordBatch]
 SKETCH_LAYOUT: Layout = {"sketch_node": np.int64, "size": np.int32, "ids": np.uint64}
@@ -55,13 +55,13 @@ EDGE_LAYOUT: Layout = {"node_a": np.int64, "node_b": np.int64}
 PROBLEM_LAYOUT: Layout = {**SKETCH_LAYOUT, **NODE_LAYOUT, **EDGE_LAYOUT}
 
 PIVOT = -1
-"""In the column `fit`: a component for the pivot miner."""
+"""The value of the column `fit` for a component of the pivot miner."""
 
 
 def gather_problems(
     graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, scale: Scale, partitions: int
 ) -> DataFrame:
-    """Bring the nodes, sketches and edges of each component together. They meet there by the number of the node.
+    """Bring the nodes, sketches and edges of each component into one partition, where node numbers link them.
 
     Schema in:   GRAPH, SKETCHES, MATCHES
     Schema out:  blocks of PROBLEM_LAYOUT in the partition of their component
@@ -95,7 +95,7 @@ _POSTED = {"node": NODE_LAYOUT, "sketch": SKETCH_LAYOUT, "edge": EDGE_LAYOUT}
 
 
 def _post(rows: DataFrame, layout: Layout, partitions: int) -> DataFrame:
-    """Rows with a target as blocks of the layout."""
+    """Pack rows with a target as blocks of the layout."""
     columns = ["sketch_node", "sketch"] if "ids" in layout else list(layout)
     task = partial(_post_batches, layout=layout, partitions=partitions)
     return rows.select("target", *columns).mapInArrow(task, block_schema(layout))
@@ -112,9 +112,9 @@ def _post_batches(batches: Batches, *, layout: Layout, partitions: int) -> Batch
 
 
 class Groups(NamedTuple):
-    """The nodes and edges of a task by the group they belong to, g groups in ascending order.
+    """The nodes and edges of a task by group, g groups in ascending order.
 
-    A group is a component, or a share of one. Nodes and edges are named by their places among the rows that came.
+    A group is a component, or a share of one. Nodes and edges are places among the rows that the task received.
     """
 
     nodes: NDArray[np.int64]  # (n,), by (group, position)
@@ -153,7 +153,7 @@ class Problems(NamedTuple):
     edges: NDArray[np.int32]  # (e, 2), positions in the component, the lower first
 
     def component(self, index: int) -> Problem:
-        """One of them."""
+        """Return one component as a mining problem."""
         low, high = self.node_offsets[index : index + 2]
         offsets = self.sketches.offsets[low : high + 1]
         return Problem(
@@ -167,14 +167,14 @@ class Problems(NamedTuple):
 
 
 def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
-    """The components of a task from its blocks of PROBLEM_LAYOUT; arrays without rows where there are none.
+    """Read the components of a task from its blocks of PROBLEM_LAYOUT; without blocks all arrays are empty.
 
     Raises:
-        ValueError: if the sketches that came are not those of the nodes.
+        ValueError: if there is not exactly one sketch for each node.
     """
     nodes, posted, edges = (unpack(held, layout) for layout in (NODE_LAYOUT, SKETCH_LAYOUT, EDGE_LAYOUT))
 
-    # Sketches and edges name nodes by their numbers. Here these become places among the nodes that came.
+    # Sketches and edges have node numbers. Turn these into places among the nodes that the task received.
     by_number, by_node = np.argsort(nodes["node"]), np.argsort(posted["sketch_node"])
     numbers = nodes["node"][by_number]
     if not np.array_equal(numbers, posted["sketch_node"][by_node]):
@@ -202,14 +202,14 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
 
 
 def cut_lists(sizes: NDArray[np.int64], values: NDArray[np.generic]) -> Iterator[tuple[slice, pa.Array]]:
-    """Rows of different length as list columns, in pieces, for Arrow counts the values of a column with 31 bits.
+    """Return ragged rows as list columns, in pieces: Arrow counts the values of a column with 31 bits.
 
     Args:
-        sizes: (n,), of the rows.
-        values: of all rows, end to end.
+        sizes: (n,), the length of each row.
+        values: the values of all rows, end to end.
 
     Yields:
-        Which rows, and their lists.
+        The slice of the rows in each piece, and their lists.
     """
     ends = np.cumsum(sizes)
     for rows in pieces(sizes, most=VALUES_PER_BATCH):
@@ -219,7 +219,7 @@ def cut_lists(sizes: NDArray[np.int64], values: NDArray[np.generic]) -> Iterator
 
 
 class SetRows:
-    """Rows of SETS, gathered over components: a batch each would cost more than the mining of a small one."""
+    """Rows of SETS, gathered over components: one batch each would cost more than mining a small component."""
 
     def __init__(self) -> None:
         self._clear()
@@ -248,11 +248,11 @@ class SetRows:
         """Add k sets of one component.
 
         Args:
-            ordinal: of the component.
-            sizes: (k,), members of each set.
-            members: of all sets end to end, positions in the component.
-            supports: (k,), features common to all members.
-            coverage: of all these sets, as in CLUSTERS.
+            ordinal: the number of the component.
+            sizes: (k,), number of members of each set.
+            members: the members of all sets end to end, as positions in the component.
+            supports: (k,), number of features common to all members.
+            coverage: the coverage of all these sets, as in CLUSTERS.
         """
         self._ordinals.append(np.repeat(ordinal, len(sizes)))
         self._sizes.append(sizes)
@@ -262,7 +262,7 @@ class SetRows:
         self._n_members += len(members)
 
     def release(self) -> Batches:
-        """The rows gathered, in a batch, or several where one component has very many; they are forgotten here."""
+        """Yield and clear the gathered rows: one batch, or several if they have over `VALUES_PER_BATCH` members."""
         sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
         members = np.concatenate([np.zeros(0, np.int32), *self._members])
         ordinals = np.concatenate([np.zeros(0, np.int64), *self._ordinals])

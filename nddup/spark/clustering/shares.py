@@ -1,15 +1,15 @@
 """Large components, cut into shares that are mined in many tasks.
 
-A maximal set is found by its first member, its pivot, among the neighbours of that member. So a component can be cut
+A maximal set is found from its first member, its pivot, among the neighbours of the pivot. So a component can be cut
 into shares of its documents: a share gets its own documents, which are its pivots, all their neighbours, and every
-near-duplicate pair among these. A document goes along with its kept near-duplicate. Then most of its neighbours are in
-its share too, and few sketches travel twice.
+near-duplicate pair among these. A document is in the share of its kept near-duplicate. So most of its neighbours are in
+its share too, and few sketches are sent twice.
 
-    graph, sketches, matches --gather_shares--> blocks, a share in one partition     2 shuffles of edges, 1 of blocks
-    blocks of a share        --mine_shares-->   its maximal sets, or a row OVER if they pass its budget
+    graph, sketches, matches --gather_shares--> blocks, each share in one partition  2 shuffles of edges, 1 of blocks
+    blocks of a share        --mine_shares-->   its maximal sets, or a row OVER if they exceed its budget
     blocks of a share        --cover_shares-->  sets that hold every pair of its documents with later ones
 
-The budget is that of a component of the share's size. Shares follow from the graph alone, never from the number of
+The budget is that of a component of the share's size. Shares depend on the graph alone, never on the number of
 partitions, so the same input gives the same sets.
 """
 
@@ -43,7 +43,7 @@ from nddup.spark.clustering.problems import Batches, SetRows, group_rows
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 OVER = "over"
-"""In the column `coverage`: a share of this component passed its budget. The row is no set and has no members."""
+"""The value of `coverage` in a row, without members, that is no set but says that a share exceeded its budget."""
 
 NODE_LAYOUT: Layout = {
     "ordinal": np.int64,
@@ -57,7 +57,7 @@ EDGE_LAYOUT: Layout = {"edge_ordinal": np.int64, "edge_share": np.int32, "edge_a
 
 
 def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:
-    """Bring the documents of each share, their neighbours, and the edges among all of these together.
+    """Bring together the documents of each share, their neighbours, and the edges among all of these.
 
     Schema in:   GRAPH (rows without a share are left out), SKETCHES, MATCHES
     Schema out:  blocks of NODE_LAYOUT and EDGE_LAYOUT in the partition of their share
@@ -90,10 +90,10 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
 
 
 def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
-    """The maximal sets whose first member is a pivot of the share, each set of a component once.
+    """Find the maximal sets whose first member is a pivot of the share, so each set of a component once.
 
     Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
-    Schema out:  SETS; a row OVER for a share that passed its budget
+    Schema out:  SETS; a row OVER for a share that exceeded its budget
     Shuffles:  none.    Actions:  none.
     """
     find = partial(_mine, budget=budget)
@@ -101,10 +101,10 @@ def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> D
 
 
 def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
-    """Maximal sets that hold every pair of a pivot with a later document; shares may find the same set.
+    """Find maximal sets that hold every pair of a pivot with a later document; shares may find the same set.
 
     Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
-    Schema out:  SETS, each set once; a row OVER for a component of a share whose cover would pass ten times its budget
+    Schema out:  SETS, each set once; a row OVER for a component with a share whose cover exceeds ten times its budget
     Shuffles:  the sets, on their members.    Actions:  none.
     """
     find = partial(_cover, budget=budget, times=COVER_SHARE)
@@ -115,7 +115,7 @@ def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> 
 class Share(NamedTuple):
     """A share of m documents, in canonical order."""
 
-    ordinal: np.int64  # of the component
+    ordinal: np.int64  # the component
     positions: NDArray[np.int32]  # (m,) in the component
     sketches: Ragged
     bounds: NDArray[np.int32]  # (m,)
@@ -124,7 +124,7 @@ class Share(NamedTuple):
 
 
 def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
-    """The nodes with a share, and all shares that each is needed in: its own, and those of its neighbours.
+    """List the nodes with a share, and all shares that need each: its own and those of its neighbours.
 
     Schema in:   GRAPH; node_a long, node_b long
     Schema out:  node long, ordinal long, position int, own_share int, shares array<int>
@@ -156,12 +156,12 @@ def _post_edges(batches: Batches, *, partitions: int) -> Batches:
 
 
 def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partitions: int) -> NDArray[np.int32]:
-    """The partition of each share: those of a component lie in partitions one after another."""
+    """Return the partition of each share; the shares of a component are in consecutive partitions."""
     return ((ordinals.astype(np.int64) % partitions + shares.astype(np.int64)) % partitions).astype(np.int32)
 
 
 def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Share], Itemsets | None]) -> Batches:
-    """SETS of the shares of one partition; `find` gives None for a share that passes its budget."""
+    """Return SETS for the shares of one partition; `find` gives None for a share that exceeds its budget."""
     sets = SetRows()
     for share in _read_shares(with_rows(batches), threshold):
         found = find(share)
@@ -176,7 +176,7 @@ def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Shar
 
 
 def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[Share]:
-    """The shares of a task, from its blocks."""
+    """Read the shares of a task from its blocks."""
     nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
     of_node, of_edge = _number_shares(nodes, edges)
     groups = group_rows(of_node, nodes["position"], of_edge)
@@ -198,13 +198,13 @@ def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[S
 
 
 def _index_edges(ends: NDArray[np.generic], positions: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Edges between positions in a component as edges between indices in a share, (e, 2), ascending."""
+    """Turn edges between positions in a component into edges between indices in a share, (e, 2), ascending."""
     indices = np.sort(np.searchsorted(positions, ends), axis=1).astype(np.int32)
     return indices[np.lexsort((indices[:, 1], indices[:, 0]))]
 
 
 def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The shares of a task, (ordinal, share), by their place among them: of each node, and of each edge."""
+    """Number the shares of a task in the order (ordinal, share); return the number for each node and for each edge."""
     ordinals = np.concatenate([nodes["ordinal"], edges["edge_ordinal"]])
     shares = np.concatenate([nodes["share"], edges["edge_share"]])
 
@@ -216,7 +216,7 @@ def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], N
 
 
 def _arrays(share: Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The first four arguments of the miners."""
+    """Return the first four arguments of the miners."""
     return share.sketches.offsets, share.sketches.values.view(np.int64), share.bounds, share.edges
 
 

@@ -1,9 +1,9 @@
 """Components with too many pairs, represented by leaders; families of heavy sketches, whose pairs are not yet found.
 
-    connections                --find_families-->     families to be searched again    all connections to 1 task
+    connections                --find_families-->     families to be searched again               1 task, of connections
     connections, stars         --take_families-->     the same, from components found in rounds
-    families, sketches, nodes  --pair_families-->     their pairs, and large components represented by leaders    1 shuffle, of blocks
-    matches, families, found   --replace_families-->  all matches                                                 1 join
+    families, sketches, nodes  --pair_families-->     their pairs, and which are large            1 shuffle, of blocks
+    matches, families, found   --replace_families-->  all matches                                 1 join
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links connect more than
 near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
