@@ -1,11 +1,11 @@
-"""To which task each component goes: its number modulo the partitions. Rows of a node, whatever they hold, follow it.
+"""The task of each component: its number modulo the partitions. All rows of its nodes go to the same task.
 
-    graph          --list_targets-->  node, target                        none
-    node, target   --list_chunks-->   the targets of 4,096 nodes a row    1 shuffle, of 12 bytes a node of the graph
+    graph          --list_targets-->  node, target                        no shuffle
+                                      or the targets of 4,096 nodes per row    1 shuffle, 12 bytes per node of the graph
     rows, targets  --send-->          the rows with the target of their component
 
-Sketches are wide, and most are in no component. So they are never shuffled to find out: a graph of many nodes is
-broadcast as its targets alone, 2 bytes a document of the collection.
+Sketches are wide, and most are in no component. So they are not shuffled to find their component: of a graph of many
+nodes only the targets are broadcast, 2 bytes per document of the collection.
 """
 
 from typing import NamedTuple
@@ -16,26 +16,26 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 CHUNKED_NODES = 1 << 18
-"""From so many nodes of the graph on their targets are sent in chunks. Spark broadcasts fewer as rows, some 60 bytes
-each, without the work of making chunks."""
+"""Fewest nodes of the graph whose targets are sent in chunks. Fewer are broadcast as rows, about 60 bytes each, without
+the work of making chunks."""
 
 CHUNKED_DOCUMENTS = 200_000_000
-"""Up to so many documents: the chunks of more, over 400 MB, would not fit an executor of 1 GB beside its work. Then
-the sketches are shuffled on their nodes, once."""
+"""Most documents of the collection for targets in chunks: the chunks of more, over 400 MB, would not fit an executor of
+1 GB beside its work. Then the sketches are shuffled on their nodes, once."""
 
 CHUNK_BITS = 12
 CHUNKS = "chunk long, targets array<smallint>"
 NO_TARGET = -1
-"""In a chunk: the document is no node of the graph."""
+"""The target, in a chunk, of a document that is not a node of the graph."""
 
 
 class Scale(NamedTuple):
-    """What decides how targets are found: joined as rows, or looked up in chunks."""
+    """The numbers that decide how targets are found: joined as rows, or looked up in chunks."""
 
     nodes: int
-    """Of the graph."""
+    """Nodes of the graph."""
     documents: int
-    """Of the collection: their keys are the numbers of nodes, so there is a chunk for 4,096 of them at most."""
+    """Documents of the collection: nodes are named by their keys, so there is at most one chunk per 4,096 documents."""
 
     def is_chunked(self, partitions: int) -> bool:
         """Whether the targets, below `partitions`, are sent in chunks."""
@@ -44,16 +44,16 @@ class Scale(NamedTuple):
 
 
 def target_of_component(partitions: int) -> Column:
-    """The partition of a component, int, from the column `ordinal`."""
+    """Return the partition of a component, int, from the column `ordinal`."""
     return (F.col("ordinal") % partitions).cast("int")
 
 
 def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFrame:
-    """The target of each node, in the form that `send` looks up.
+    """Return the target of each node, in the form that `send` looks up.
 
     Schema in:   node long, ordinal long, …
     Schema out:  node long, target int; or CHUNKS, to be broadcast
-    Shuffles:  none; of chunks one, of narrow rows.    Actions:  none.
+    Shuffles:  none; for chunks one, of narrow rows.    Actions:  none.
     """
     targets = graph.select("node", target_of_component(partitions).alias("target"))
     if not scale.is_chunked(partitions):
@@ -63,11 +63,11 @@ def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFram
 
 
 def send(rows: DataFrame, targets: DataFrame, by: str) -> DataFrame:
-    """The rows whose node has a target, with it.
+    """Return the rows whose node has a target, with that target.
 
     Schema in:   the column `by`, a node, and any others; as `list_targets` gives
-    Schema out:  the same and target int
-    Shuffles:  none where the targets are broadcast; else the rows once on their node.    Actions:  none.
+    Schema out:  the columns of the rows, target int
+    Shuffles:  none if the targets are broadcast; else the rows once on their node.    Actions:  none.
     """
     if "chunk" not in targets.columns:
         return rows.join(targets.withColumnRenamed("node", by), by)
@@ -82,7 +82,7 @@ def send(rows: DataFrame, targets: DataFrame, by: str) -> DataFrame:
 
 
 def _fill_chunk(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-    """The targets of one chunk, each at the place of its node."""
+    """Return the targets of one chunk, each at the place of its node."""
     targets = np.full(1 << CHUNK_BITS, NO_TARGET, np.int16)
     places = rows["node"].to_numpy() & ((1 << CHUNK_BITS) - 1)
     targets[places] = rows["target"].to_numpy()

@@ -1,7 +1,7 @@
-"""What transitive closure would invent: connected components whose documents are not all near-duplicates.
+"""The errors of transitive closure: connected components whose documents are not all near-duplicates of each other.
 
-To take a component for a cluster is to say that all its documents are alike. `invented` counts the pairs of documents
-in it that are not near-duplicates: all pairs of its documents but those found.
+To take a component for a cluster is to claim that all its documents are near-duplicates. `invented` counts the pairs
+of its documents that are not: all pairs of documents minus the pairs found.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,17 +11,17 @@ from nddup.spark.schemas import FALSE_COMPONENTS, GRAPH, MATCHES, NODES, require
 
 
 def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame, *, is_exact: bool) -> DataFrame:
-    """The components that hold documents which are no near-duplicates of each other, with the pairs they would invent.
+    """List the components with documents that are not near-duplicates of each other, and count these pairs.
 
     Schema in:   GRAPH, MATCHES, NODES
     Schema out:  FALSE_COMPONENTS
 
     Args:
-        graph: one row a node that has a neighbour.
-        matches: its edges.
-        nodes: one row a document.
-        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is
-            an upper bound. It is one in those components.
+        graph: one row per node that has a neighbour.
+        matches: the edges of the graph.
+        nodes: one row per document.
+        is_exact: whether every near-duplicate pair outside components represented by leaders was found; else `invented`
+            is an upper bound. In components represented by leaders it always is.
 
     Shuffles:  of narrow rows: the nodes on node, the edges on either end, both on component.    Actions:  none.
     """
@@ -31,7 +31,7 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
     counted = nodes.groupBy("node").agg(F.count("*").alias("n"))
     placed = graph.select("node", "component", "by_leaders").join(counted, "node")
 
-    # A node brings its documents and the pairs among them, an edge the product of the documents of its ends.
+    # A node adds its documents and the pairs among them, an edge the product of the documents of its ends.
     first = placed.select(F.col("node").alias("node_a"), "component", F.col("n").alias("n_a"))
     second = placed.select(F.col("node").alias("node_b"), F.col("n").alias("n_b"))
     edges = matches.select("node_a", "node_b").join(first, "node_a").join(second, "node_b")
@@ -54,12 +54,12 @@ def list_false_components(graph: DataFrame, matches: DataFrame, nodes: DataFrame
 
 
 def _pairs_of(count: str) -> Column:
-    """All pairs of so many documents, as a whole number."""
+    """Return the number of all pairs of `count` documents, as an integer."""
     return F.shiftright(F.col(count) * (F.col(count) - 1), 1)
 
 
 def count_false_components() -> dict[str, Column]:
-    """What is counted of FALSE_COMPONENTS in passing: the pairs invented, the most in one, and bounded components."""
+    """Return the counts taken while FALSE_COMPONENTS is written: invented pairs, most in one, bounded components."""
     return {
         "invented_pairs": F.sum("invented"),
         "most_invented": F.max("invented"),

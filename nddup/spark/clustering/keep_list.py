@@ -1,7 +1,7 @@
 """The keep-list: every document once, kept or a duplicate of a kept one.
 
 The choice was made on distinct sketches (`nddup.mining.independent_set`). It is exact for documents: equal sketches
-have the same neighbours, so of a kept sketch the first document by policy stays, and of a removed one none does.
+have the same neighbours, so the first document by policy of a kept sketch stays, and no document of a removed sketch.
 """
 
 from pyspark.sql import DataFrame
@@ -12,24 +12,24 @@ from nddup.spark.schemas import GRAPH, KEEP, NODES, require
 
 
 def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFrame:
-    """Say of each document whether it stays; if not, why, and which kept near-duplicate stands for it.
+    """Decide for each document whether it stays; if not, why, and which kept near-duplicate stands for it.
 
     Schema in:   NODES, GRAPH
     Schema out:  KEEP
 
     Args:
-        nodes: one row a document.
-        graph: one row a node with neighbours.
-        least_size: features from which two equal sketches are near-duplicates (a count k, else 1); in a smaller group
-            every document stays.
+        nodes: one row per document.
+        graph: one row per node with neighbours.
+        least_size: fewest features for which equal sketches are near-duplicates (a count k, else 1); with fewer
+            features, every document of a group stays.
 
-    Shuffles:  the nodes twice on node, to find their first documents and to get the choice; the removed sketches twice.
+    Shuffles:  the nodes twice on node, to find their first documents and to join the choice; removed sketches twice.
     Actions:   none.
     """
     require(nodes, NODES, stage="keep")
     require(graph, GRAPH, stage="keep")
 
-    # Of each sketch its first document by policy, and of a removed sketch the first document of the kept one.
+    # The first document of each sketch by policy; for a removed sketch also the first document of the kept one.
     first = F.min(F.struct("policy", "doc_id", "content_fingerprint")).alias("first")
     heads = (
         nodes.groupBy("node")
@@ -40,7 +40,7 @@ def list_kept(nodes: DataFrame, graph: DataFrame, *, least_size: int) -> DataFra
     chosen = graph.where("duplicate_of is not null").select("node", F.col("duplicate_of").alias("near"))
     verdicts = heads.join(chosen.join(near, "near").drop("near"), "node", "left")
 
-    # The choice for a sketch goes back to its documents, of which there may be any number.
+    # Join the choice for each sketch to its documents; there may be any number of them.
     is_equal = (F.col("size") >= least_size) & (F.col("doc_id") != F.col("own_id"))
     placed = join_parted(nodes, verdicts, "node", by="doc_id").withColumns(
         {

@@ -1,12 +1,12 @@
-"""The pair graph in numbers: nodes in the order of the policy, edges between them, and one task that reads these.
+"""The numbered pair graph: nodes in the order of the policy, edges between their numbers, one task over the edges.
 
     matches, nodes    --order_nodes-->   ORDERED       2 shuffles, one by range
-    ordered           --number_nodes-->  NUMBERED      none
+    ordered           --number_nodes-->  NUMBERED      no shuffle
     matches, numbered --number_edges-->  PAIR_EDGES    2 shuffles
-    edges             --solve-->         SOLVED        the edges to one task, which Spark sorts for it on its disk
+    edges             --solve-->         SOLVED        the edges to one task; Spark sorts them on the task's disk
 
-Only numbers are sorted and sent. The task holds 33 bits a node and no edge (`nddup.mining.streamed_graph`). For more
-nodes than it has memory for, `large_graph` makes SOLVED in rounds; `assembled_graph` makes GRAPH of either.
+Only numbers are sorted and sent. The task holds 33 bits per node and no edge (`nddup.mining.streamed_graph`). If there
+are more nodes than it has memory for, `large_graph` makes SOLVED in rounds. `assembled_graph` makes GRAPH from either.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ FIRST_KEYS = table("part int, first_key long")
 """The number of the first node of each part of ORDERED."""
 
 NUMBERED = table("order_key long, node long, group string, by_leaders boolean")
-"""The nodes, numbered from 0 in the order of the policy without a gap."""
+"""The nodes, numbered from 0 without gaps in the order of the policy."""
 
 ROW_BITS = 33
-"""Of what Spark numbers the rows of a table by: a row of its partition. The partition stands above them."""
+"""Low bits of `monotonically_increasing_id` that hold the row within its partition; the partition is above them."""
 
 BATCH_ROWS = 1 << 17
-"""Nodes that are laid out for Spark at a time."""
+"""Nodes per batch that a task returns to Spark."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -40,9 +40,9 @@ Batches = Iterator[pa.RecordBatch]
 def order_nodes(
     matches: DataFrame, nodes: DataFrame, *, large: DataFrame | None, by_weight: bool, partitions: int
 ) -> DataFrame:
-    """One row a node that has a neighbour, in the order of the policy; by weight, the heaviest come first.
+    """Return one row per node with a neighbour, in the order of the policy; with `by_weight`, the heaviest come first.
 
-    Schema in:   MATCHES, NODES; node long (of components given by leaders), or None
+    Schema in:   MATCHES, NODES; node long (of components represented by leaders), or None
     Schema out:  ORDERED
     Shuffles:  the nodes once on node, once by range.    Actions:  Spark samples the range.
     """
@@ -57,16 +57,16 @@ def order_nodes(
 
 
 def count_parts(ordered: DataFrame) -> DataFrame:
-    """How many nodes each part has. Schema in: ORDERED. Schema out: part int, n long. One small shuffle."""
+    """Count the nodes of each part. Schema in: ORDERED. Schema out: part int, n long. One small shuffle."""
     return ordered.groupBy("part").agg(F.count(F.lit(1)).alias("n"))
 
 
 def number_nodes(ordered: DataFrame, first_keys: DataFrame) -> DataFrame:
-    """The nodes with their numbers.
+    """Number the nodes.
 
     Schema in:   ORDERED, FIRST_KEYS
     Schema out:  NUMBERED
-    Shuffles:  none; the parts are broadcast, a row each.    Actions:  none.
+    Shuffles:  none; the parts are broadcast, one row each.    Actions:  none.
     """
     require(ordered, ORDERED, stage="clusters")
     key = (F.col("first_key") + F.col("row")).alias("order_key")
@@ -74,7 +74,7 @@ def number_nodes(ordered: DataFrame, first_keys: DataFrame) -> DataFrame:
 
 
 def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool) -> DataFrame:
-    """The edges between numbers, the earlier end first; `is_contained`: likeness has a direction.
+    """Return the edges between node numbers, the earlier end first; with `is_contained`, likeness has a direction.
 
     Schema in:   MATCHES, NUMBERED
     Schema out:  PAIR_EDGES
@@ -98,7 +98,7 @@ def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool)
 
 
 class Solving(NamedTuple):
-    """How the task decides the nodes."""
+    """What the task that decides the nodes needs to know: their number, the miners, the least containment."""
 
     nodes: int
     assignment: Assignment
@@ -106,7 +106,7 @@ class Solving(NamedTuple):
 
 
 def solve(edges: DataFrame, solving: Solving) -> DataFrame:
-    """The components and the kept nodes, in one task that reads the edges in the order of their later ends.
+    """Find the components and the kept nodes, in one task that reads the edges in the order of their later ends.
 
     Schema in:   PAIR_EDGES
     Schema out:  SOLVED
@@ -123,12 +123,12 @@ def solve(edges: DataFrame, solving: Solving) -> DataFrame:
 
 
 def solve_task(batches: Batches, *, solving: Solving) -> Batches:
-    """SOLVED of all edges, in 33 bits a node.
+    """Return SOLVED from all edges. Memory: 33 bits per node.
 
     Args:
         batches: first long, second long, ascending by second; for containment also replaces boolean: whether the first
             end contains enough of the second to replace it.
-        solving: how nodes are decided.
+        solving: how the nodes are decided.
     """
     components, choice = StreamedComponents(solving.nodes), StreamedChoice(solving.nodes)
     for batch in batches:
@@ -144,7 +144,7 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
         keys = np.arange(low, high)
         ordinals, sizes = components.label(low, high)
 
-        # A fit takes components in order until it may list too many sets.
+        # A fit takes components in order until it may list about `LISTED_LIMIT` sets.
         listed = np.where(ordinals == keys, solving.assignment.listed_sets(sizes), 0)
         fits = ((n_listed + np.cumsum(listed)) // LISTED_LIMIT).astype(np.int32)
         n_listed += int(listed.sum())

@@ -1,7 +1,7 @@
-"""The edit similarity of texts: that of candidate pairs, and that of a few documents with all others.
+"""The edit similarity of texts, of candidate pairs or of a sample of documents with all others.
 
     candidates, texts   --measure_pairs-->     measured   the pairs that are similar enough
-    texts               --compare_sampled-->   measured   the same for a few documents, without candidates
+    texts               --compare_sampled-->   measured   the same for a sample of documents, without candidates
 
 The similarity is that of `nddup.verifying.edit_similarity`.
 """
@@ -22,11 +22,11 @@ MEASURED = table("doc_a string, doc_b string, similarity double")
 """A pair of documents, doc_a < doc_b."""
 
 SPELLED = table("doc_id string, text string, n int, cut boolean")
-"""A text as `nddup.verifying.edit_similarity` compares it, its characters, and whether more were cut off."""
+"""A text as `nddup.verifying.edit_similarity` compares it, its length in characters, and whether it was cut off."""
 
 
 def spell_out(texts: DataFrame) -> DataFrame:
-    """The texts as they are compared, with their lengths in characters.
+    """Return the texts as they are compared, with their lengths in characters.
 
     Schema in:   STORED_TEXTS
     Schema out:  SPELLED
@@ -37,16 +37,17 @@ def spell_out(texts: DataFrame) -> DataFrame:
 
 
 def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> DataFrame:
-    """The candidates whose texts reach this similarity.
+    """Return the candidates whose texts reach this similarity.
 
-    Schema in:   doc_a, doc_b; as `spell_out`
+    Schema in:   doc_a, doc_b; as `spell_out` gives
     Schema out:  MEASURED
-    Shuffles:  the pairs and the texts on either id; a text is copied for each of its pairs.    Actions:  none.
+    Shuffles:  the pairs and the texts on each of the two ids; a text is copied for each of its pairs.
+    Actions:   none.
     """
     first = texts.select(F.col("doc_id").alias("doc_a"), F.col("text").alias("text_a"), F.col("n").alias("n_a"))
     second = texts.select(F.col("doc_id").alias("doc_b"), F.col("text").alias("text_b"), F.col("n").alias("n_b"))
 
-    # The lengths alone rule out many pairs, so the texts of the second documents are joined to the others only.
+    # The lengths alone rule out many pairs, so the texts of the second documents are joined only to the remaining ones.
     long_enough = pairs.select("doc_a", "doc_b").join(first, "doc_a").join(second.drop("text_b"), "doc_b")
     near = long_enough.where(_can_reach(similarity)).drop("n_a", "n_b")
     met = near.join(second.drop("n_b"), "doc_b").select("doc_a", "doc_b", "text_a", "text_b")
@@ -54,12 +55,12 @@ def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> D
 
 
 def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> DataFrame:
-    """The pairs of some documents with all others that reach this similarity, found without candidates.
+    """Compare a sample of documents with all others, without candidates; return the pairs that reach this similarity.
 
-    The documents are those with the smallest SHA-256 of their id.
+    The sample consists of the `number` documents with the smallest SHA-256 of their id.
 
-    Schema in:   as `spell_out`
-    Schema out:  MEASURED, a pair of two sampled documents twice
+    Schema in:   as `spell_out` gives
+    Schema out:  MEASURED, with a pair of two sampled documents twice
     Shuffles:  none; the sampled texts are broadcast.    Actions:  none.
     """
     chosen = texts.orderBy(F.sha2("doc_id", 256)).limit(number)
@@ -74,7 +75,7 @@ def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> Data
 
 
 def _can_reach(similarity: float) -> Column:
-    """As `edit_similarity.can_reach`."""
+    """Whether texts of these lengths can reach the similarity, as `edit_similarity.can_reach`."""
     shorter, longer = F.least("n_a", "n_b"), F.greatest("n_a", "n_b")
     return (shorter > 0) & (shorter >= longer * F.lit(similarity) - 1)
 
@@ -86,7 +87,7 @@ def _spell(batches: Batches) -> Batches:
 
 
 def _measure(batches: Batches, *, similarity: float) -> Batches:
-    """The rows of a batch whose texts reach the similarity; a distance beyond it is not computed to its end."""
+    """Return the rows whose texts reach the similarity; the computation stops once a pair cannot reach it."""
     for batch in batches:
         texts = (batch.column(name).to_pylist() for name in ("text_a", "text_b"))
         found = edit_similarity.measure(*texts, similarity=similarity)

@@ -1,6 +1,6 @@
-"""A reference list on Spark: its entries, read by many tasks where it is not compressed.
+"""Reading a reference list on Spark, in many tasks if the file is not compressed.
 
-The layout of the file was detected from its first lines (`nddup.reading.reference_lists.layouts`).
+The layout of the file has been detected from its first lines (`nddup.reading.reference_lists.layouts`).
 """
 
 from collections.abc import Iterator
@@ -22,20 +22,20 @@ Batches = Iterator[pa.RecordBatch]
 
 PAIRS = table("doc_a string, doc_b string, score double")
 GROUP_LINES = table("members array<string>")
-"""As in `nddup.reading.reference_lists.entries`."""
+"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists.entries`."""
 
 
 def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:
-    """The entries of a list. A plain file is read by many tasks, a compressed one by one task.
+    """Read the entries of a list. Many tasks read a plain file, one task a compressed file.
 
     Args:
         spark: the session.
-        path: the file as Hadoop's URI, taken literally.
+        path: the file as a Hadoop URI, taken literally.
         layout: how its lines are read.
-        compression: as `compression_of` says; empty for a plain file.
+        compression: as `compression_of` gives; empty for a plain file.
         size: stored bytes of the file.
 
-    Schema out:  PAIRS; or set_id long, doc_id string, to be kept: the numbers depend on the partitions
+    Schema out:  PAIRS; or set_id long, doc_id string: save these, because the numbers depend on the partitions
     Shuffles:  none.    Actions:  none.
 
     Raises:
@@ -61,7 +61,7 @@ def _read_plain(batches: Batches, *, layout: Layout) -> Batches:
 
 
 def _read_compressed(batches: Batches, *, layout: Layout) -> Batches:
-    """Expand each file as a stream."""
+    """Read the entries of each file from its expanded stream."""
     for row in rows_of(batches):
         try:
             with open_row(row) as raw:
