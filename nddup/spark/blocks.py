@@ -233,7 +233,7 @@ def list_column(column: pa.Array) -> Ragged:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
         raise SchemaError(f"a column of numbers should be list<int64> or large_list<int64>, got {kind}")
     if column.values.null_count:
-        raise SchemaError("a column of numbers holds a null among them")
+        raise SchemaError("a list of numbers holds a null")
     offsets = np.asarray(column.offsets).astype(np.int64)
     values = np.asarray(column.values).view(np.uint64)
     if column.null_count:
@@ -287,5 +287,5 @@ def _values(name: str, column: pa.Array, dtype: type[np.generic]) -> NDArray[np.
     start, size = int(ends[0]), int(ends[-1] - ends[0])
     count, rest = divmod(size, np.dtype(dtype).itemsize)
     if rest:
-        raise SchemaError(f"blocks: column {name!r} holds {size} bytes, no whole number of {np.dtype(dtype)}")
+        raise SchemaError(f"blocks: column {name!r} holds {size} bytes, not a whole number of {np.dtype(dtype)}")
     return np.frombuffer(data, dtype, count=count, offset=start) if count else np.empty(0, dtype)

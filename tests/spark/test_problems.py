@@ -49,5 +49,5 @@ def test_each_node_has_its_sketch_in_whatever_order_they_came(sketched: list[int
 @pytest.mark.parametrize("sketched", [[7], [7, 8], [7, 9, 8], [7, 7]], ids=["missing", "other", "more", "twice"])
 def test_sketches_that_are_not_those_of_the_nodes_are_refused(sketched: list[int]) -> None:
     """A wrong sketch taken for that of a node would give wrong clusters in silence."""
-    with pytest.raises(ValueError, match=r"2 nodes, and \d sketches that are not one of each"):
+    with pytest.raises(ValueError, match=r"2 nodes and \d sketches, which are not one per node"):
         read_problems(held(sketched=sketched), THRESHOLD)

@@ -178,8 +178,8 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
     by_number, by_node = np.argsort(nodes["node"]), np.argsort(posted["sketch_node"])
     numbers = nodes["node"][by_number]
     if not np.array_equal(numbers, posted["sketch_node"][by_node]):
-        sketches = f"{len(by_node)} sketches that are not one of each"
-        raise ValueError(f"clusters: a task has {len(numbers)} nodes, and {sketches}")
+        sketches = f"{len(by_node)} sketches, which are not one per node"
+        raise ValueError(f"clusters: a task has {len(numbers)} nodes and {sketches}")
     ends = np.stack([by_number[np.searchsorted(numbers, edges[end])] for end in EDGE_LAYOUT], axis=1)
     groups = group_rows(nodes["ordinal"], nodes["position"], nodes["ordinal"][ends[:, 0]])
 

@@ -1,14 +1,14 @@
 """How a worker gets the bytes of a file that is read from its start.
 
     list_files   files -> FILES, a partition for each task
-    rows_of      FILES, in a worker -> one row a file
+    rows_of      FILES, in a worker -> one row per file
     open_row     a row -> the bytes of its file, as a stream
 
-The worker opens a local file itself: its bytes never pass the JVM. Spark reads any other file, with its own connector,
-settings and credentials. So whatever Hadoop opens can be read, and no secret is handed to Python.
+The worker opens a local file itself: its bytes never pass through the JVM. Spark reads any other file, with its own
+connector, settings and credentials. So any file that Hadoop can open can be read, and Python gets no secrets.
 
-Spark gives a short file as one row. Of its sources only `text` gives a long file in several rows, and that one cuts at
-line ends. `Pieces` puts the lines together again, and tells from the size of the file whether all came.
+Spark returns a short file as one row. Of its sources, only `text` returns a long file in several rows, cut at line
+ends. `Pieces` joins the lines again, and checks by the size of the file that none is missing.
 """
 
 import io
@@ -40,18 +40,18 @@ TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
 
 FETCHED_BYTES = 64 << 20
-"""Stored bytes of a file that Spark may give as one row: the JVM holds such a row about three times."""
+"""Most stored bytes of a file that Spark returns as one row: the JVM holds about three copies of such a row."""
 
 PASSTHROUGH = {
     "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
     "io.compress.passthrough.extension": "{}",
-    "org.apache.hadoop.shaded.io.compress.passthrough.extension": "{}",  # its name in the client jar that Spark ships
+    "org.apache.hadoop.shaded.io.compress.passthrough.extension": "{}",  # its name in Spark's client jar
 }
-"""Options that set Hadoop's codec that decodes nothing, for names with an ending: such files are not split either."""
+"""Options that set Hadoop's pass-through codec for an ending of names: it decodes nothing, and prevents splitting."""
 
 
 class WholeFile(NamedTuple):
-    """A file to be read from its start: `path` as a URI, `most` bytes to expand to, `content` where it is known."""
+    """A file to be read from its start: `path` is a URI, `most` the bytes it may expand to, `content` None or known."""
 
     path: str
     source: str
@@ -62,7 +62,7 @@ class WholeFile(NamedTuple):
 
 
 class FileRow(TypedDict):
-    """A row of FILES in a worker. `content` is None where the worker opens the file, else the pieces of the file."""
+    """A row of FILES in a worker. `content` is None if the worker opens the file, else the pieces of the file."""
 
     path: str
     source: str
@@ -74,19 +74,21 @@ class FileRow(TypedDict):
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is of another file system than the machine's own."""
+    """Whether a path is on a file system other than the machine's own."""
     return urlsplit(path).scheme not in ("", "file")
 
 
 def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """A table of files; remote ones have their content.
+    """Return a table of files; remote files come with their content.
 
     Args:
         spark: the session.
-        files: any. No source of Spark reads a file that is remote and hidden (`is_hidden`): its content must be given.
+        files: any files. No Spark source reads a file that is remote and hidden (`is_hidden`): its content must be
+            given.
 
     Schema out:  FILES
-    Shuffles:  one, of a row a file; of long remote files without an ending one more, of their bytes.    Actions:  none.
+    Shuffles:  one, of a row per file; for long remote files without an ending one more, of their bytes.
+    Actions:   none.
     """
     packed, fetched = [], []
     pieces: dict[str, list[WholeFile]] = {}
@@ -105,10 +107,10 @@ def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 
 
 def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """A table of files; small ones share a task, because a task costs more than a page.
+    """Return a table of files in which small files share a task, because a task costs more than a page.
 
     Schema out:  FILES
-    Shuffles:  one, of a row a file.    Actions:  none.
+    Shuffles:  one, of a row per file.    Actions:  none.
     """
     rows, task, held = [], 0, 0
     for file in sorted(files, key=lambda file: (-file.size, file.source)):
@@ -121,17 +123,17 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
-    """FILES with their content, a row a file: `binaryFile` gives a file whole."""
+    """Return FILES with their content, one row per file: the source `binaryFile` returns a file whole."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
     rows = reader.load([unquote(file.path) for file in files])
     return _described(spark, rows.select(F.col("_metadata.file_path").alias("path"), "content"), files)
 
 
 def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) -> DataFrame:
-    """FILES with their content, a row a line, in file order within a partition.
+    """Return FILES with their content, one row per line, in file order within a partition.
 
-    A codec is chosen by the ending of a name, and Hadoop splits no file that has a codec. A file without an ending is
-    split: its lines are shuffled into one task and sorted.
+    Hadoop chooses a codec by the ending of a name, and does not split a file that has a codec. A file without an ending
+    is split: its lines are shuffled to one task and sorted.
     """
     reader = spark.read.format("text").option("lineSep", "\n").option("recursiveFileLookup", "true")
     reader = reader.option("__globPaths__", "false")
@@ -150,14 +152,14 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
 
 
 def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile]) -> DataFrame:
-    """FILES from rows with a path and a content: the other columns are joined by path, broadcast."""
+    """Return FILES from rows with a path and a content, with the other columns joined by path (broadcast)."""
     schema = table("path string, source string, compression string, most long, size long, task int")
     known = local_table(spark, schema, [(*file[:5], 0) for file in files])
     return rows.join(F.broadcast(known), "path").select(*FILES.fieldNames())
 
 
 def _ending(path: str) -> str:
-    """The ending of a name from its last point, in small letters; empty where it has no plain one (letters, digits)."""
+    """Return the ending of a name from its last point, in lower case; empty unless it is of letters, digits, _ or -."""
     found = re.search(r"[^/](\.[a-z0-9_-]+)$", unquote(path).lower())
     return found[1] if found else ""
 
@@ -166,10 +168,10 @@ def _ending(path: str) -> str:
 
 
 def rows_of(batches: Batches) -> Iterator[FileRow]:
-    """The files of a task, one row each.
+    """Return the files of a task, one row each.
 
-    The pieces of a file are the bytes between line ends; lines that came in one batch are one piece. Pieces that were
-    not taken when the next row is asked for are passed over.
+    The pieces of a file are the bytes between line ends; lines that came in one batch are one piece. Pieces not yet
+    taken when the next row is requested are skipped.
     """
     runs = (run for batch in batches for run in _runs(batch))
     for _, same in groupby(runs, key=lambda run: run[0]["path"]):
@@ -179,7 +181,7 @@ def rows_of(batches: Batches) -> Iterator[FileRow]:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[FileRow, bytes | None]]:
-    """Each run of rows of one file as one row, and their content with a line end between any two."""
+    """Return each run of rows of one file as one row, with their contents joined by line ends."""
     if not batch.num_rows:
         return
 
@@ -196,16 +198,16 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[FileRow, bytes | None]]:
 
 
 def open_row(row: FileRow, *, must_seek: bool = False) -> BinaryIO:
-    """The stored bytes of the file of a row of `rows_of`, from its start.
+    """Open the stored bytes of the file of a row of `rows_of`, from its start.
 
     Args:
-        row: each can be opened once, before the next one is asked for.
-        must_seek: whether the stream must be able to seek, as Parquet asks; a file that came in pieces is then written
-            to the worker's disk first.
+        row: can be opened once, before the next row is requested.
+        must_seek: whether the stream must be able to seek, as Parquet requires; a file that came in pieces is then
+            written to the worker's disk first.
 
     Raises:
-        OSError: if it cannot be opened, or the disk is full.
-        StoppedError: with `must_seek`, if not all of it came. Else reading the stream raises it.
+        OSError: if the file cannot be opened, or the disk is full.
+        StoppedError: with `must_seek`, if bytes are missing; otherwise reading the stream raises it.
     """
     content = row["content"]
     if content is None:
@@ -219,10 +221,10 @@ def open_row(row: FileRow, *, must_seek: bool = False) -> BinaryIO:
 
 
 def in_one_place(raw: BinaryIO) -> BinaryIO:
-    """The same bytes in a file that can seek: they are written to the worker's own disk, and the file has no name.
+    """Copy a stream to an unnamed temporary file on the worker's disk, which can seek.
 
     Raises:
-        StoppedError: if not all of it came.
+        StoppedError: if bytes are missing.
         OSError: if the disk is full.
     """
     disk = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]  # Spark sets it for its workers
@@ -238,11 +240,11 @@ def in_one_place(raw: BinaryIO) -> BinaryIO:
 
 
 def open_uri(uri: str) -> BinaryIO:
-    """The stored bytes of a local file, given as a URI.
+    """Open the stored bytes of a local file, given as a URI.
 
     Raises:
-        OSError: if it cannot be opened.
+        OSError: if it cannot be opened, or is remote.
     """
-    if is_remote(uri):  # only hidden files that are too long to be handed over come here
-        raise OSError(f"{uri}: Spark passes over names that begin with _ or a point; rename it")
+    if is_remote(uri):  # a hidden file that is too long to be passed as content
+        raise OSError(f"{uri}: Spark skips names that begin with _ or a point; rename the file")
     return open_local(unquote(urlsplit(uri).path))

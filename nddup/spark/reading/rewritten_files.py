@@ -1,10 +1,10 @@
 """The files of a run written again by Spark: without the removed documents, or with tags in every record.
 
-documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
+documents, rejects, keep, members --list_verdicts--> VERDICTS, one row per record
 files, VERDICTS                   --rewrite-->       PIECES of the new files, which Spark's text source writes
 
-Spark writes no file of bytes. Its text source writes rows, and a byte behind each. So the bytes of a file are cut where
-that byte stands in them, and every file ends with it (`packing.end_of`).
+Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file are
+cut at occurrences of that byte, with which every file must end (`packing.end_of`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ from nddup.spark.reading.scan import whole_files
 from nddup.spark.schemas import FILES, VERDICTS, local_table, table
 
 PIECES = table("file int, place long, value binary")
-"""Bytes of the new files, without the byte at which they are cut; `place` numbers those of a file."""
+"""Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1."""
 
 MOST_TASKS = 10_000
 
 
 class Rewriting(NamedTuple):
-    """What becomes of files: as `rewrite_file.judge` takes it, and how they were read."""
+    """How files are rewritten: the arguments of `rewrite_file.judge`, and the limits under which they were read."""
 
     is_tagging: bool
     may_go_on: bool
@@ -44,7 +44,7 @@ class Rewriting(NamedTuple):
 
 
 def list_verdicts(documents: DataFrame, rejects: DataFrame, keep: DataFrame, members: DataFrame) -> DataFrame:
-    """What becomes of each record.
+    """Return the verdict on each record.
 
     Schema in:   DOCUMENTS, REJECTS, KEEP, MEMBERS
     Schema out:  VERDICTS
@@ -63,7 +63,7 @@ def list_verdicts(documents: DataFrame, rejects: DataFrame, keep: DataFrame, mem
 
 
 class Written(NamedTuple):
-    """How files are written: what opens those that no source of Spark reads, the byte that ends each, their numbers."""
+    """How files are written: what opens files that no Spark source reads, the byte that ends each, their numbers."""
 
     files: Files
     end: bytes
@@ -71,14 +71,14 @@ class Written(NamedTuple):
 
 
 def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriting, written: Written) -> DataFrame:
-    """The pieces of the new files of a group, which share their compression.
+    """Return the pieces of the new files of a group, which share their compression.
 
     Args:
         spark: the session.
         group: the files.
         verdicts: VERDICTS of at least their records.
-        how: what becomes of them.
-        written: how they are written.
+        how: how the files are rewritten.
+        written: how the new files are written.
 
     Schema out:  PIECES, in order within and between the partitions of a file
     Shuffles:  the verdicts, and the bytes of remote files, on the source.    Actions:  none.
@@ -103,7 +103,11 @@ def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriti
 def _rewrite_files(
     batches: Batches, *, head: FileHead, how: Rewriting, end: bytes, numbers: Mapping[str, int]
 ) -> Batches:
-    """The pieces of the files of a task. The verdicts on a file come before its bytes."""
+    """Return the pieces of the new files of a task. The verdicts on a file come before its bytes.
+
+    Raises:
+        NddupError: if a file cannot be opened, bytes are missing, or it cannot be rewritten.
+    """
     held: dict[str, list[pa.RecordBatch]] = {}
     for row in rows_of(_split(batches, held)):
         source = row["source"]
@@ -126,7 +130,7 @@ def _no_verdicts() -> pa.Table:
 
 
 def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The rows of files; the verdicts that come between are held by source."""
+    """Yield the rows of files; put the verdicts that come between them into `held`, by source."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -142,7 +146,7 @@ def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]]) -> Iterator[
 
 @dataclass
 class _Cutter:
-    """Cuts the bytes of a file at a byte, which the writer puts behind each piece."""
+    """Cuts the bytes of a file at a given byte, which the writer puts after each piece."""
 
     file: int
     end: bytes
@@ -150,16 +154,16 @@ class _Cutter:
     held: bytes = b""
 
     def add(self, data: bytes) -> Batches:
-        """What some more bytes give."""
+        """Add bytes; yield a piece once there are enough."""
         self.held += data
         if len(self.held) >= PIECE and (at := self.held.rfind(self.end)) >= 0:
             yield self._row(self.held[:at])
             self.held = self.held[at + 1 :]
 
     def finish(self) -> Batches:
-        """The last piece."""
+        """Yield the last piece. Raise RewriteError if the file does not end with the byte."""
         if self.held and not self.held.endswith(self.end):
-            raise RewriteError("it ends otherwise than its format; the embedded engine can write it (--engine local)")
+            raise RewriteError("its end does not fit its format; the embedded engine can write it (--engine local)")
         if self.held:
             yield self._row(self.held[:-1])
 

@@ -2,10 +2,10 @@
 
     files      --scan-->          the consumer's table    documents of a collection
     DataFrame  --number_texts-->  TEXTS
-    TEXTS      --scan_texts-->    the consumer's table    documents that were given
+    TEXTS      --scan_texts-->    the consumer's table    documents given as a DataFrame
 
 Spark cuts a plain file into chunks, which many tasks read; any other file is read by one task, from its start. The
-workers parse the records and hand them to the consumer; no record is shuffled.
+workers parse the records and pass them to the consumer; no record is shuffled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from nddup.spark.schemas import CONTENTS, TEXTS, local_table, require, schema_of
 
 @dataclass(frozen=True)
 class BytesSeen:
-    """The bytes that came of a group that Spark cuts, to compare with the sizes of its files after the scan."""
+    """The bytes read of a group that Spark cuts, to be compared with the sizes of its files after the scan."""
 
     group: Group
     observation: Observation
@@ -41,10 +41,10 @@ class BytesSeen:
 
     @property
     def is_short(self) -> bool:
-        """Whether bytes may be missing: Spark passes over a record that is too long, and does not say so.
+        """Whether bytes may be missing: Spark skips a record that is too long without saying so.
 
-        A separator is counted for each chunk, also where a file ends without one. Byte order marks are missing; where
-        there may be so many that they could hide a record, the answer is yes, and each file is looked at.
+        A separator is counted for each chunk, even if a file ends without one. Byte order marks are not counted; if
+        there may be so many that they could hide a record, the answer is yes, and each file is checked.
         """
         files, separator = self.group.files, len(self.group.head.separator)
         expected = sum(entry.file.size + separator * (entry.open_end >= 0) for entry in files)
@@ -54,17 +54,17 @@ class BytesSeen:
 
 
 def scan(spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: Limits) -> DataFrame:
-    """The rows that a consumer makes of all files of a collection.
+    """Scan all files of a collection; return the rows that a consumer makes of them.
 
     Args:
         spark: the session.
         collection: the files, and how each is read.
-        consumer: what makes the rows; it is sent to the workers.
-        files: opens the few files that no source of Spark reads: remote ones with a hidden name.
-        limits: of a record, and of what a compressed file may expand to.
+        consumer: makes the rows; it is sent to the workers.
+        files: opens the few files that no Spark source reads: remote files with a hidden name.
+        limits: the most bytes of a record, and of an expanded file.
 
     Schema out:  `consumer.table`; empty for a collection without files
-    Shuffles:  as `hadoop_files.list_files`, of the files that are read whole.    Actions:  none.
+    Shuffles:  those of `hadoop_files.list_files`, for the files that are read whole.    Actions:  none.
     """
     parts = [_scan_group(spark, group, consumer, files=files, limits=limits) for group in collection.groups]
     return _together(spark, parts, consumer)
@@ -73,7 +73,7 @@ def scan(spark: SparkSession, collection: Collection, consumer: Consumer, *, fil
 def scan_counting(
     spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: Limits
 ) -> tuple[DataFrame, list[BytesSeen]]:
-    """As `scan`; and the bytes that come of each group that Spark cuts, which are known once the rows were made."""
+    """Scan as `scan` does; also return the bytes read of each group that Spark cuts, known once an action has run."""
     seen = [BytesSeen(group, Observation(), limits.max_record) for group in collection.groups]
     parts = [
         _scan_group(spark, one.group, consumer, files=files, limits=limits, observation=one.observation) for one in seen
@@ -82,11 +82,11 @@ def scan_counting(
 
 
 def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word
-    """Documents of a DataFrame in the order of their ids, numbered within their partition.
+    """Sort the documents of a DataFrame by id, and number them within their partition.
 
     Schema in:   any, with the columns `id` and `text`; both are cast to string
     Schema out:  TEXTS; `source` is `dataframe`, `split` the partition of the sort
-    Shuffles:  one, by ranges of id.    Actions:  the sampling of the sort.
+    Shuffles:  one, by ranges of id.    Actions:  Spark samples the range.
     """
     rows = df.select(
         F.col(id).cast("string").alias("doc_id"),
@@ -102,7 +102,7 @@ def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A0
 
 
 def scan_texts(texts: DataFrame, consumer: Consumer) -> DataFrame:
-    """The rows that a consumer makes of documents whose text is given; a null id or text is a reject.
+    """Return the rows that a consumer makes of documents with a given text; a null id or text is a reject.
 
     Schema in:   TEXTS
     Schema out:  `consumer.table`
@@ -113,10 +113,10 @@ def scan_texts(texts: DataFrame, consumer: Consumer) -> DataFrame:
 
 
 def sources_cut_short(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
-    """The sources of a group of which bytes are missing: Spark passed over a record that is too long.
+    """Return the sources of a group that have missing bytes, because Spark skipped a record that is too long.
 
     Schema out:  source string
-    Shuffles:  one, of a row a file and task. The files are read again, in the JVM alone.    Actions:  none.
+    Shuffles:  one, of a row per file and task. The files are read again, in the JVM alone.    Actions:  none.
     """
     sizes = local_table(
         spark, table("source string, size long"), [(entry.file.source, entry.file.size) for entry in group.files]
@@ -128,11 +128,11 @@ def sources_cut_short(spark: SparkSession, group: Group, *, max_record: int) -> 
 
 
 def key_contents(contents: DataFrame, offsets: DataFrame, splits: int) -> DataFrame:
-    """The content of every record under its `doc_key`, for writing the kept documents; `splits`: rows of the offsets.
+    """Return the content of every record with its `doc_key`, for writing the kept documents.
 
-    Schema in:   CONTENTS; source string, split long, before long (records before the split)
-    Schema out:  doc_key long, content string (decoded, markup kept), line string (JSON lines: the line as it came)
-    Shuffles:  none; `offsets` is broadcast. The contents, where splits are very many (`heavy_keys`).
+    Schema in:   CONTENTS; source string, split long, before long (records before the split), `splits` rows
+    Schema out:  doc_key long, content string (decoded, markup kept), line string (JSON lines: the original line)
+    Shuffles:  none: `offsets` is broadcast. With more than `heavy_keys.MOST_BROADCAST` splits also the contents.
     Actions:   none.
     """
     require(contents, CONTENTS, stage="keep")
@@ -150,7 +150,7 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     limits: Limits,
     observation: Observation | None = None,
 ) -> DataFrame:
-    """The rows of one group; the bytes of one that Spark cuts are counted in the observation."""
+    """Return the rows of one group; count its bytes in the observation, if there is one and Spark cuts the group."""
     how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
         rows = hadoop_files.list_files(spark, whole_files(group, files, limits))
@@ -164,13 +164,13 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
 
 
 def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
-    """CHUNKS of files that Spark cuts."""
+    """Return CHUNKS of the files of a group that Spark cuts."""
     files = [(entry.file.path, entry.file.source, entry.open_end) for entry in group.files]
     return read_chunks(spark, files, group.head, max_record=max_record)
 
 
 def whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files.WholeFile]:
-    """The files of a group; those that no source of Spark reads come with their content."""
+    """Return the files of a group; those that no Spark source reads come with their content, if they are small."""
     found = []
     for file, compression, *_ in group.files:
         is_passed_over = is_hidden(file.path) and hadoop_files.is_remote(file.path)
@@ -182,7 +182,7 @@ def whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files
 
 
 def _bytes_of(head: FileHead) -> Column:
-    """The bytes of chunks with the separators behind them, summed."""
+    """Return the sum of the bytes of chunks and the separators after them."""
     return F.sum(F.length("value") + len(head.separator))
 
 
@@ -200,7 +200,7 @@ def _consume_chunks(batches: Batches, *, head: FileHead, consumer: Consumer, max
 def _consume_files(
     batches: Batches, *, head: FileHead, consumer: Consumer, max_record: int, ends: Mapping[str, int]
 ) -> Batches:
-    """`ends` names the sources of which only so many records are read."""
+    """Consume files that are read whole; `ends` has the sources of which only the first records are read: how many."""
     must_seek = head.format.kind == "parquet"
     files = (
         StoredFile(

@@ -1,10 +1,10 @@
-"""The documents whose text a person is shown, and the texts that were found for them.
+"""The documents whose text is shown to a reader, and the texts found for them.
 
     clusters, members, documents  --list_shown-->  SHOWN           the documents of some clusters
-    FOUND_TEXTS, documents        --name_texts-->  STORED_TEXTS    a text a document
+    FOUND_TEXTS, documents        --name_texts-->  STORED_TEXTS    one text per document
 
-In between the files are scanned with `nddup.scanning.read_again.Texts`, which says why a record is known again by its
-source and its content.
+In between, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
+its source and its content.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -17,19 +17,20 @@ from nddup.spark.schemas import CLUSTERS, DOCUMENTS, FOUND_TEXTS, MEMBERS, SHOWN
 def list_shown(
     clusters: DataFrame, members: DataFrame, documents: DataFrame, *, sampled: int, each: int = EACH
 ) -> DataFrame:
-    """The documents of the largest clusters (turn 0) and of a sample of all (turn 1), a few of each cluster.
+    """List a few documents of each of the largest clusters (turn 0) and of each in a sample of all clusters (turn 1).
 
-    The sample takes the lowest cluster ids: digests, so they favour nothing, and are the same for every partitioning.
+    The sample takes the lowest cluster ids: these are digests, so the choice is unbiased, and the same for every
+    partitioning.
 
     Args:
         clusters: CLUSTERS.
         members: MEMBERS.
         documents: DOCUMENTS.
-        sampled: clusters of turn 1.
-        each: documents of a cluster, the preferred ones first, then by id.
+        sampled: number of clusters in the sample.
+        each: most documents per cluster: the representative first, then by id.
 
     Schema out:  SHOWN; at most (LARGEST + sampled) * each rows
-    Shuffles:  one of `members` narrowed by a broadcast, one of the rows that come out.    Actions:  none.
+    Shuffles:  one of `members`, narrowed by a broadcast, one of the resulting rows.    Actions:  none.
     """
     require(clusters, CLUSTERS, stage="texts")
     require(members, MEMBERS, stage="texts")
@@ -49,11 +50,11 @@ def list_shown(
 
 
 def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
-    """The texts under the ids of their documents.
+    """Return the texts with the ids of their documents.
 
     Schema in:   FOUND_TEXTS; doc_id string, source string, content_fingerprint binary
     Schema out:  STORED_TEXTS, each document once
-    Shuffles:  one of the texts; `documents` is broadcast where it is small.    Actions:  none.
+    Shuffles:  one of the texts; `documents` is broadcast if it is small.    Actions:  none.
     """
     require(found, FOUND_TEXTS, stage="texts")
     joined = found.join(documents, ["source", "content_fingerprint"])

@@ -1,7 +1,7 @@
-"""From collection files to chunks: the bytes between two separators, many tasks a file, in the JVM alone.
+"""From collection files to chunks, the bytes between two separators; many tasks read a file, in the JVM alone.
 
-Spark's text source cuts at the separator; its strings are cast to binary, so that any encoding is kept. Which separator
-a file has was told from its head (`nddup.scanning.file_heads`); files of equal heads are read together.
+Spark's text source cuts at the separator; its strings are cast to binary, so that any encoding is kept. The separator
+of a file has been detected from its head (`nddup.scanning.file_heads`); files with equal heads are read together.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from nddup.spark.schemas import CHUNKS, local_table, table
 def read_chunks(
     spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, *, max_record: int
 ) -> DataFrame:
-    """The chunks of files that share a head.
+    """Return the chunks of files that share a head.
 
     Args:
         spark: the session.
-        files: (path as Hadoop's URI, source, where it ends open: `streams.find_open_end`) of each; paths are literal,
-            and `nddup.scanning.file_heads.can_cut` holds for each.
+        files: (path as a Hadoop URI, source, open end as `streams.find_open_end` gives) of each; paths are literal, and
+            `nddup.scanning.file_heads.can_cut` holds for each.
         head: how to cut them.
-        max_record: Spark passes over a chunk that is longer by more than a separator, and never holds it in memory. The
-            sum of the lengths then falls short of the file's size.
+        max_record: Spark skips a chunk that is longer by more than a separator, and never holds it in memory. The sum
+            of the lengths then falls short of the file's size.
 
     Schema out:  CHUNKS, in file order within a split; the bytes after the last separator of a file are a chunk too.
     Shuffles:  none; `files` is broadcast, in parts where it is long (`heavy_keys`).    Actions:  none.
@@ -39,7 +39,7 @@ def read_chunks(
 def _read_part(
     spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, max_record: int
 ) -> DataFrame:
-    """As `read_chunks`, of files that are broadcast together."""
+    """Read the chunks of files that are broadcast together."""
     reader = (
         spark.read.format("text")
         .option("lineSep", head.separator_text)

@@ -1,8 +1,8 @@
 """From partial counts to a lexicon: the terms of a collection, and those in an interval of frequencies.
 
-    files, texts    --scan with `count_words.Terms`-->  partial counts, a row a term a task    no shuffle
-    partial counts  --sum_terms-->  TERMS                                                      1 shuffle, of these rows
-    TERMS           --choose_terms-->  LEXICON                                                 no shuffle
+    files, texts    --scan with `count_words.Terms`-->  partial counts, a row per term and task    no shuffle
+    partial counts  --sum_terms-->  TERMS                                                          1 shuffle, of these
+    TERMS           --choose_terms-->  LEXICON                                                     no shuffle
 
 The arithmetic is in `nddup.sketching.words.lexicon`.
 """
@@ -14,10 +14,10 @@ from nddup.spark.schemas import LEXICON, TERMS, require
 
 
 def sum_terms(counted: DataFrame) -> DataFrame:
-    """Each term once.
+    """Sum the partial counts of each term.
 
     Schema in/out:  TERMS
-    Shuffles:  one, of a row a term a task.    Actions:  none.
+    Shuffles:  one, of a row per term and task.    Actions:  none.
     """
     require(counted, TERMS, stage="lexicon")
     return counted.groupBy("term", "feature").agg(
@@ -26,7 +26,7 @@ def sum_terms(counted: DataFrame) -> DataFrame:
 
 
 def choose_terms(terms: DataFrame, *, least: int, most: int) -> DataFrame:
-    """The terms that occur at least and at most so often.
+    """Return the terms with at least `least` and at most `most` occurrences.
 
     Schema in:   TERMS
     Schema out:  LEXICON
