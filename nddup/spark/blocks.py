@@ -87,7 +87,7 @@ def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: p
 
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    """Join small batches into larger ones, each of at least `least` or `BATCH_BYTES` bytes except the last."""
+    """Join small batches into larger ones, each of at least `min(least, BATCH_BYTES)` bytes except the last."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

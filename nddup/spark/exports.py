@@ -3,7 +3,7 @@
 kept       --as_xml-->           lines     each partition is a file of complete XML
 clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster per line
            --number_clusters, spell_members-->  pieces  the same if a cluster has more members than its row lists
-documents  --invert_sketches-->  pieces    `context.fimi`: one feature per line, with the `doc_key`s that have it
+documents  --invert_sketches-->  pieces    `context.fimi`: one line per feature, the `doc_key`s that have it
 
 A line may be longer than a row can be. So the text of a partition is cut into pieces, one per row, at occurrences of a
 one-byte character `end`. The writer puts `end` after each row. If `end` is not a line end, the file has one `end` too

@@ -2,7 +2,7 @@
 
 A shuffle sends all rows with one key to one task. Here the rows of a heavy key are split into parts, one task each, and
 the matching row of the other side is copied to every part. Spark's own treatment of skewed joins needs a shuffle on
-both sides; a side that is already aggregated by the key has none.
+both sides, and a side that is an aggregate by the key is not shuffled for the join.
 
     rows, groups  --count_heavy-->  rows with `n`    for rows without a count of the rows that share their key
     rows, groups  --join_parted-->  joined           one shuffle of each side, on the key and the part

@@ -130,7 +130,7 @@ def list_clusters(named: DataFrame) -> DataFrame:
 
 
 def list_members(named: DataFrame) -> DataFrame:
-    """Return one row per member; `representative` marks the member of a cluster that `name_sets` found preferred.
+    """Return one row per member; `representative` marks the one that the keep policy prefers (by weight, the heaviest).
 
     Schema in:   NAMED
     Schema out:  MEMBERS

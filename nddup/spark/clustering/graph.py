@@ -5,7 +5,7 @@
     edges, numbers  --graph_task-->      numbers only: components, positions, choices                    1 shuffle
     found           --names joined-->    GRAPH                                                           1 join
 
-This module is for small graphs: one action, with all edges in the memory of one task, as `COST`. Only numbers of fixed
+This module is for small graphs: one action, with all edges in the memory of one task (`COST`). Only numbers of fixed
 width go there; names are joined afterwards. For larger graphs, `numbered_graph` numbers the nodes in many tasks and
 streams the edges through the task that labels them; labels and choices are the same.
 """
@@ -107,7 +107,7 @@ def build_graph(
             comes before a lighter one, whatever the policy. None: near-duplicates replace each other.
 
     Shuffles:  the nodes once on node, and once to one task that sorts them, on its disk if they are many; their
-        numbers and the edges to one task, with memory as `COST`; two joins of the names.
+        numbers and the edges to one task (memory: `COST`); two joins of the names.
     Actions:   none.
     """
     described = describe_nodes(matches, nodes, large)
@@ -200,7 +200,7 @@ class _Solved(NamedTuple):
 
 
 def graph_task(batches: Batches, *, assignment: Assignment, least_containment: float | None) -> Batches:
-    """Label the components and choose the kept nodes, without names, with memory as `COST`.
+    """Label the components and choose the kept nodes, without their names. Memory: `COST`.
 
     Args:
         batches: rows of two kinds; the columns of the other kind are null. An edge (`is_node` is false) has node_a

@@ -1,7 +1,7 @@
 """The keep-list: every document once, kept or a duplicate of a kept one.
 
 The choice was made on distinct sketches (`nddup.mining.independent_set`). It is exact for documents: equal sketches
-have the same neighbours, so the first document by policy of a kept sketch stays, and no document of a removed sketch.
+have the same neighbours, so a kept sketch keeps its first document by policy, and a removed sketch keeps none.
 """
 
 from pyspark.sql import DataFrame

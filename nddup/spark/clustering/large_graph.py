@@ -59,7 +59,7 @@ def contract(edges: DataFrame) -> DataFrame:
 
 
 def decide(edges: DataFrame) -> DataFrame:
-    """Run one round of the keep-list: keep each node before all its undecided neighbours, and remove these.
+    """Run one round of the keep-list: keep each node before all its undecided neighbours; remove the neighbours.
 
     Schema in:   PAIR_EDGES among undecided nodes
     Schema out:  REMOVED, of this round

@@ -43,7 +43,7 @@ from nddup.spark.clustering.problems import Batches, SetRows, group_rows
 from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
 
 OVER = "over"
-"""The value of `coverage` in a row, without members, that is no set but says that a share exceeded its budget."""
+"""The `coverage` of a row that is not a set and has no members: a share of its component exceeded its budget."""
 
 NODE_LAYOUT: Layout = {
     "ordinal": np.int64,

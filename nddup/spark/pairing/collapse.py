@@ -31,7 +31,7 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
 
     Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
-    Shuffles:  none: the offsets, one row per split, are broadcast; the records too are shuffled if there are more than
+    Shuffles:  none, because the offsets, one row per split, are broadcast; but both tables if there are more than
         `heavy_keys.MOST_BROADCAST` splits.
     Actions:   none.
     """
@@ -208,7 +208,7 @@ def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
 
 
 def count_shingles(records: DataFrame) -> DataFrame:
-    """Count for each shingle id the documents whose sketch has it.
+    """Count, for each shingle id, the documents whose sketch has it.
 
     Schema in:   RECORDS
     Schema out:  id long, documents long

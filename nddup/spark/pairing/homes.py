@@ -61,7 +61,7 @@ class _Question(NamedTuple):
 
     elements: NDArray[np.uint64]  # (n,), by owner
     owners: NDArray[np.int32]  # (n,)
-    many: NDArray[np.int64] | None  # (n,), how often each counts; None: once
+    many: NDArray[np.int64] | None  # (n,), how often each is in the piece; None: once
     places: NDArray[np.int64]  # (p,), among the elements of the piece
     answers: NDArray[np.int64]  # (p,), the answer for each place
 

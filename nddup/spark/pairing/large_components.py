@@ -2,7 +2,7 @@
 
     connections                --find_families-->     families to be searched again               1 task, of connections
     connections, stars         --take_families-->     the same, from components found in rounds
-    families, sketches, nodes  --pair_families-->     their pairs, and which are large            1 shuffle, of blocks
+    families, sketches, nodes  --pair_families-->     their pairs, and large components           1 shuffle, of blocks
     matches, families, found   --replace_families-->  all matches                                 1 join
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links connect more than
@@ -95,7 +95,7 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
 
     Schema in:   CONNECTIONS
     Schema out:  FAMILIES; a family is a number from 0
-    Shuffles:  the connections to one task, which needs memory as `FAMILIES_COST`.    Actions:  none.
+    Shuffles:  the connections to one task (memory: `FAMILIES_COST`).    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
     one = connections.select(*CONNECTIONS.fieldNames()).repartition(1)
@@ -191,7 +191,7 @@ def list_large(settled: DataFrame) -> DataFrame:
 
 
 def families_task(batches: Batches, *, max_edges: int) -> Batches:
-    """Return FAMILIES from all CONNECTIONS, with memory as `FAMILIES_COST`."""
+    """Return FAMILIES from all CONNECTIONS. Memory: `FAMILIES_COST`."""
     edges, linked = Edges(values=0), []
     for batch in batches:
         first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))

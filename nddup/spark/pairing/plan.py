@@ -1,6 +1,6 @@
 """What all steps from distinct sketches to pairs share: the rule, the tasks, and the layouts of blocks.
 
-    sketches --gather_sketches--> homes      E1: each sketch in its home, the task that its node chooses `homes`
+    sketches --gather_sketches--> homes      E1: each sketch in its home, the task its node chooses      `homes`
     homes    --ask, answer----->  replies    E2, E3: how rare each of its elements is                    `homes`
     both     --post_prefixes--->  postings   E4: a row per sketch and owner of some of its prefix        `homes`
     postings --ask_sketches, send_sketches--> sketches     E5, E6: those that are in a candidate pair    `meet`, `homes`

@@ -132,7 +132,7 @@ def key_contents(contents: DataFrame, offsets: DataFrame, splits: int) -> DataFr
 
     Schema in:   CONTENTS; source string, split long, before long (records before the split), `splits` rows
     Schema out:  doc_key long, content string (decoded, markup kept), line string (JSON lines: the original line)
-    Shuffles:  none: `offsets` is broadcast. With more than `heavy_keys.MOST_BROADCAST` splits also the contents.
+    Shuffles:  none, because `offsets` is broadcast; but both if there are more than `heavy_keys.MOST_BROADCAST` splits.
     Actions:   none.
     """
     require(contents, CONTENTS, stage="keep")
