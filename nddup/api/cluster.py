@@ -34,11 +34,11 @@ MEANS = {
     "partition": "a kept document and its duplicates",
     "components": "a connected component: two of its members need not be near-duplicates",
 }
-"""What the column `coverage` says of a cluster."""
+"""Meaning of each value of the column `coverage`."""
 
 
 IN_MATRIX = 24
-"""Members up to which the pairs are shown as a matrix."""
+"""Largest number of members for which the pairs are shown as a matrix."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,13 @@ class Cluster:
 
     Attributes:
         cluster_id: its id.
-        size: its members.
-        support: features common to all of them.
-        component: smallest id of the connected component that holds it.
+        size: number of members.
+        support: number of features that all members have in common.
+        component: smallest document id in the connected component of the cluster.
         coverage: as in the table `clusters`.
-        members: the preferred one first: doc_id, representative, url, source, n_tokens, kept, duplicate_of, reason.
-        pairs: those of `pairs` among them, the weakest first: doc_a, doc_b, overlap, resemblance, star.
+        members: a row per member, the representative first: doc_id, representative, url, source, n_tokens, kept,
+            duplicate_of, reason.
+        pairs: the rows of `pairs` among the members, weakest first: doc_a, doc_b, overlap, resemblance, star.
     """
 
     cluster_id: str
@@ -64,21 +65,21 @@ class Cluster:
     pairs: RunTable
 
     def __repr__(self) -> str:
-        """Id, size and common features."""
+        """Return the id, size and number of common features."""
         return f"<cluster {self.cluster_id}: {self.size:,} documents, {self.support:,} features common to all>"
 
     def _repr_html_(self) -> str:
-        """What it is, its members and its pairs, for a notebook."""
+        """Show the cluster, its members and its pairs in a notebook."""
         values = {"documents": self.size, "features common to all": self.support, "component": self.component}
         title = html.facts(f"cluster {self.cluster_id}", values, sentence=MEANS.get(self.coverage, self.coverage))
         return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
 
     def _matrix(self) -> str:
-        """The resemblance of every two members in per cent."""
+        """Return the resemblance of every two members, in per cent; the list of pairs if one of them is a star."""
         names = [row["doc_id"] for row in self.members.to_pylist()]
         pairs = self.pairs.to_pylist()
         if any(row["star"] for row in pairs):
-            return self.pairs._repr_html_()  # a star stands for pairs that are not listed
+            return self.pairs._repr_html_()  # a star stands for pairs without a row of their own
         near = {frozenset((row["doc_a"], row["doc_b"])): row["resemblance"] for row in pairs}
         rows = [
             [name, *(_per_cent(near.get(frozenset((name, other)))) for other in names[:place])]
@@ -89,15 +90,15 @@ class Cluster:
 
 
 def _per_cent(resemblance: float | None) -> int | None:
-    """Rounded down; 0.29 is stored as a little less."""
+    """Return a resemblance in per cent, rounded down; 1e-9 is added because 0.29 is stored as a little less."""
     return None if resemblance is None else int(resemblance * 100 + 1e-9)
 
 
 def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:
-    """A cluster of a run.
+    """Return one cluster of a run.
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if the run has no cluster of this id.
 
     Cost: a pass over the ids of `clusters`, `members`, `documents`, `keep` and `pairs`.
     """

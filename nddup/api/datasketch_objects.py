@@ -1,6 +1,6 @@
-"""Signatures of a run as objects of datasketch: for who serves look-ups with it.
+"""Signatures of a run as objects of datasketch, for programs that serve look-ups with it.
 
-datasketch is imported when it is asked for: it takes a while to load, and nothing else needs it.
+datasketch is imported only when one of these functions is called: it loads slowly, and nothing else needs it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,20 +16,19 @@ from nddup.settings import derive
 from nddup.settings.schema import Config
 
 SCHEME = "affine64"
-"""datasketch's name of the permutations that kind `minhash` makes by default."""
+"""datasketch's name for the permutations that kind `minhash` uses by default."""
 
 
 def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # noqa: ANN401 - a LeanMinHash
-    """The signature of a document as a `datasketch.LeanMinHash`.
+    """Return the signature of a document as a `datasketch.LeanMinHash`.
 
     Args:
         documents: DOCUMENTS of the run.
-        config: its settings.
-        doc_id: the document.
+        config: settings of the run.
+        doc_id: id of the document.
 
     Raises:
-        ConfigError: if the run has no signatures that datasketch reads, there is no such document, or its text is
-            empty.
+        ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no features.
     """
     lean = _load(config).LeanMinHash
     rows = documents.to_table(columns=["signature"], filter=ds.field("doc_id") == pa.scalar(doc_id, pa.string()))
@@ -45,18 +44,18 @@ def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # no
 def fill_lsh(
     documents: ds.Dataset, config: Config, *, threshold: float | None, storage_config: Mapping[str, Any] | None
 ) -> Any:  # noqa: ANN401 - a MinHashLSH
-    """A `datasketch.MinHashLSH` that holds every document with a signature, under its id.
+    """Return a `datasketch.MinHashLSH` that holds every document with a signature, under its id.
 
     Args:
         documents: DOCUMENTS of the run.
-        config: its settings.
-        threshold: of the index; None: that of the run.
-        storage_config: where datasketch keeps it, such as `{"type": "redis", …}`; None: in memory.
+        config: settings of the run.
+        threshold: threshold of the index; None: that of the run.
+        storage_config: where datasketch keeps the index, such as `{"type": "redis", …}`; None: in memory.
 
     Raises:
-        ConfigError: as `minhash_of`, and where datasketch refuses the threshold, the size or the storage.
+        ConfigError: if datasketch cannot read the run's signatures, or refuses the threshold, the size or the storage.
 
-    Cost: a pass over the signatures, a batch at a time, and what datasketch takes to store them.
+    Cost: a pass over the signatures, a batch at a time, and datasketch's own cost of storing them.
     """
     library = _load(config)
     share = float(config.pairs.share) if threshold is None else threshold
@@ -72,7 +71,7 @@ def fill_lsh(
 
 
 def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
-    """Ids and signatures, (n,) uint64, of the documents that have one; a batch at a time is in memory."""
+    """Yield the id and signature, (n,) uint64, of each document that has one; one batch at a time is in memory."""
     for batch in documents.to_batches(columns=["doc_id", "signature"]):
         for doc_id, values in zip(batch["doc_id"].to_pylist(), batch["signature"], strict=True):
             if values.is_valid and len(values):
@@ -80,7 +79,7 @@ def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
 
 
 def _load(config: Config) -> Any:  # noqa: ANN401 - a module
-    """The library, for signatures that are its own."""
+    """Import datasketch; refuse a run whose signatures it cannot read."""
     made = derive.recipe_of(config).permutation
     if config.sketch.kind != "minhash" or made != "datasketch":
         raise ConfigError(

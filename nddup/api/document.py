@@ -1,4 +1,4 @@
-"""One document of a run: what it is, what became of it, and why."""
+"""One document of a run: its facts, whether it is kept, and why."""
 
 from dataclasses import dataclass
 
@@ -42,18 +42,18 @@ class Document:
     Attributes:
         doc_id: its id.
         url: its address, or None.
-        source: its file.
-        record: its ordinal there, from 1.
-        n_tokens: of its text.
-        n_features: its distinct shingles or words.
-        group: the smallest id of the documents with the same sketch.
-        sketch: its ids, (n,) uint64, ascending.
-        kept: whether it stays.
-        duplicate_of: the kept document for which it is removed, or None.
-        reason: `exact`, `equal` or `near`, or None.
-        why: what became of it and why, in a sentence.
+        source: the file that it was read from.
+        record: its ordinal in that file, from 1.
+        n_tokens: number of tokens of its text.
+        n_features: number of its distinct shingles or words.
+        group: smallest id among the documents with the same sketch.
+        sketch: the ids of its sketch, (n,) uint64, ascending.
+        kept: whether it is kept.
+        duplicate_of: the kept document in favour of which it is removed; None if it is kept.
+        reason: `exact`, `equal` or `near`; None if it is kept.
+        why: whether it is kept or removed and why, in a sentence.
         pairs: its near-duplicates, nearest first: other, overlap, resemblance, star.
-        clusters: those it is a member of, largest first: cluster_id, size, support, coverage, representative.
+        clusters: the clusters that contain it, largest first: cluster_id, size, support, coverage, representative.
     """
 
     doc_id: str
@@ -72,11 +72,11 @@ class Document:
     clusters: RunTable
 
     def __repr__(self) -> str:
-        """Id and outcome."""
+        """Return the id and the outcome."""
         return f"<document {self.doc_id}: {self.why}>"
 
     def _repr_html_(self) -> str:
-        """Outcome, facts, nearest documents and clusters, for a notebook."""
+        """Show the outcome, facts, near-duplicates and clusters in a notebook."""
         values = {
             "url": self.url, "file": f"{self.source}#{self.record}", "tokens": self.n_tokens,
             "features": self.n_features, "ids in the sketch": len(self.sketch),
@@ -86,17 +86,17 @@ class Document:
 
 
 def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
-    """A document of a run.
+    """Return one document of a run.
 
     Args:
         run: the run.
-        doc_id: its id.
-        policy: `keep.policy`.
+        doc_id: the document's id.
+        policy: the run's `keep.policy`, for the sentence `why`.
 
     Raises:
-        ConfigError: if there is none, saying whether a record of this id was rejected.
+        ConfigError: if the run has no such document; the message says whether a record of this id was rejected.
 
-    Cost: a pass over the ids of `documents`, `pairs`, `members` and `keep`.
+    Cost: a pass over the ids of `documents`, `pairs`, `members`, `clusters` and `keep`.
     """
     wanted = pa.table({"id": pa.array([doc_id], pa.string())})
     found = run.sql(ONE, wanted=wanted).to_pylist()
@@ -120,7 +120,7 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
 
 
 def _tell(kept_one: str | None, reason: str | None, pairs: pa.Table, *, removed: int, policy: str) -> str:
-    """What became of a document, and why."""
+    """Say in a sentence whether a document is kept or removed, and why."""
     if kept_one is not None:
         nearest = dict(zip(pairs["other"].to_pylist(), pairs["resemblance"].to_pylist(), strict=True))
         resemblance = nearest.get(kept_one)

@@ -1,4 +1,4 @@
-"""The near-duplicates among the rows of a table: of Spark, on Spark; of pandas, Polars or Arrow, in this process."""
+"""Near-duplicates among the rows of a table: a Spark DataFrame on Spark; pandas, Polars or Arrow in this process."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -40,7 +40,7 @@ from nddup.tables import RESULTS
 
 
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
-    df: Any,  # noqa: ANN401 - of several libraries, none of which is loaded here
+    df: Any,  # noqa: ANN401 - a table of several libraries, none of which is loaded here
     id: str = "id",  # noqa: A002 - the caller's word
     text: str = "text",
     *,
@@ -61,35 +61,35 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     """Find the near-duplicates among the rows of a table.
 
     Args:
-        df: one document a row: a DataFrame of Spark, pandas or Polars, or an Arrow table.
-        id: its column of ids; compared and returned as strings. Null and repeated ids go to `rejects`.
-        text: its column of texts; null goes to `rejects`.
-        checkpoint: of a Spark DataFrame, a folder that every executor sees, `hdfs:///tmp/x`. The tables are kept there
-            as Parquet, in a new folder of each call, and outlive the session; removing it is the caller's.
-        progress: what is seen meanwhile. None: on a terminal and in a notebook a line for each stage; elsewhere log
-            lines of the level INFO of the logger `nddup`. True: these are written to standard error. False: nothing.
-        engine: `spark` is for a DataFrame of Spark.
+        df: a table with one document per row: a DataFrame of Spark, pandas or Polars, or an Arrow table.
+        id: name of the column of ids; ids are compared and returned as strings. Null and repeated ids go to `rejects`.
+        text: name of the column of texts; rows with a null text go to `rejects`.
+        checkpoint: for a Spark DataFrame, a folder that every executor can reach, such as `hdfs:///tmp/x`. Each call
+            writes its tables there as Parquet, in a new folder that outlives the session and that the caller removes.
+        progress: None: a line for each stage on a terminal and in a notebook; elsewhere log lines of level INFO of the
+            logger `nddup`. True: these lines go to standard error. False: no output.
+        engine: `spark` requires a Spark DataFrame.
         input: how texts are read; keys about files have no effect.
         shingle: what a feature is.
-        sketch: how a document is reduced.
-        lexicon: for the kinds of words.
-        pairs: when two documents are near-duplicates, `pairs={"threshold": 0.9}`.
+        sketch: how a document is reduced to a sketch.
+        lexicon: settings of the kinds made of words.
+        pairs: when two documents are near-duplicates, such as `pairs={"threshold": 0.9}`.
         clusters: how clusters are mined.
-        keep: which of several near-duplicates stays.
-        local: what the embedded engine may take.
+        keep: which of several near-duplicates is kept.
+        local: memory and processes of the embedded engine.
         spark: Spark's own settings, under their full names.
-        **settings: keys with a point, `**{"pairs.threshold": 0.9}`.
+        **settings: keys with dots, such as `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        A run as `nddup.open` gives it, its tables of the kind that was given. `record` is the rank of the id. Those of
-        Spark, without `checkpoint`, lie on the executors' disks until the session ends: if an executor is lost, so is
-        its part of the tables, and the call or a later read fails. Such a run answers `sql` with a DataFrame. The
-        settings of the session are as they were, also after a failure; meanwhile they are those of the run.
+        A run, as `nddup.open` returns it, with tables of the same library as `df`. `record` is the rank of the id. For
+        a Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
+        own again afterwards, also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until
+        the session ends: if an executor is lost, its part of them is lost, and the call or a later read fails.
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
         NeedsSparkError: if a table of pandas, Polars or Arrow needs more than `local.memory`.
-        OutputError: if the folder `checkpoint` cannot be made.
+        OutputError: if the folder `checkpoint` cannot be created.
 
     Example:
         run = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
@@ -131,7 +131,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
 
 def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
-    """The tables of a run over TEXTS, in memory."""
+    """Run the embedded engine over TEXTS; return the tables of the run, in memory, and its metrics."""
     if not is_quiet and not is_compiled(prune.number_ids):
         say(COMPILING)
     progress = LocalProgress(is_quiet=is_quiet)
@@ -149,7 +149,7 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
 
 
 def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
-    """Two columns of a table, as text. Each stays null where it is."""
+    """Return two columns of a table as an Arrow table of strings; null stays null."""
     if isinstance(df, pa.Table):
         table = df.select(columns)
     elif hasattr(df, "to_arrow"):  # Polars
@@ -170,7 +170,7 @@ def _no_table(given: object) -> ConfigError:
 
 
 def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
-    """A table as one of the kind that was given."""
+    """Convert an Arrow table to the library of `df`."""
     if isinstance(df, pa.Table):
         return table
     if hasattr(df, "to_arrow"):

@@ -1,20 +1,20 @@
-"""Tables and facts as HTML for a notebook: no colours of its own, so that it is readable in light and dark themes."""
+"""Tables and facts as HTML for a notebook, without colours of its own, so that light and dark themes both work."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 LONGEST = 120
-"""Characters of a value that are shown."""
+"""Largest number of characters shown of a value."""
 
 _CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:"
 _CAPTION = "text-align:left;white-space:nowrap;opacity:.75"
 _ITEMS = 6
-"""Items of a list that are shown."""
+"""Largest number of items shown of a list."""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = "") -> str:
-    """Rows under headings. Numbers are aligned at the right; every value is escaped."""
+    """Return rows under headings. Numbers are right-aligned; every value is escaped."""
     body = [
         "<tr>" + "".join(f'<td style="{_CELL}{_side(value)}">{cell(value)}</td>' for value in row) + "</tr>"
         for row in rows
@@ -25,7 +25,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
 
 
 def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
-    """A title, a sentence, and named values below it."""
+    """Return a title, a sentence, and a table of named values."""
     rows = "".join(
         f'<tr><th style="{_CELL}left;font-weight:600">{escape(name)}</th>'
         f'<td style="{_CELL}left">{cell(value)}</td></tr>'
@@ -36,7 +36,7 @@ def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
 
 
 def cell(value: Any) -> str:  # noqa: ANN401 - of any column
-    """A value as escaped text: long ones are cut, numbers have separators, null is a dash."""
+    """Return a value as escaped text: long values are cut, integers have thousands separators, null is a dash."""
     return escape(_spell(value))
 
 

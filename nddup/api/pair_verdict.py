@@ -1,7 +1,7 @@
-"""Why two documents are, or are not, near-duplicates of a run: what was measured, what was asked, a verdict.
+"""Why two documents of a run are, or are not, near-duplicates: the measured values, the threshold, a verdict.
 
-All numbers are recomputed from the two stored sketches by the rule of the run; then the tables say what the run made of
-the pair.
+All numbers are recomputed from the two stored sketches by the rule of the run; the tables then say what the run decided
+about the pair.
 """
 
 from dataclasses import dataclass, field
@@ -38,15 +38,19 @@ LED = """
     JOIN wanted AS w ON m.doc_id = w.id WHERE c.coverage = 'documents'
 """
 TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.id"
-"""Of the documents in wanted(id). LED: those of components given by leaders."""
+"""Stored texts of the documents in wanted(id). LED: clusters of these documents in components given by leaders."""
 
 
 CLOSE = 2
-"""Standard errors from the threshold within which a verdict is a close call."""
+"""Distance from the threshold, in standard errors, up to which a verdict is a close call."""
 
 
 class Measured(NamedTuple):
-    """Two sketches, compared by the rule of the run."""
+    """Result of comparing two sketches by the rule of the run.
+
+    `sizes` and `common` count features, `shared / united` is the estimated resemblance, `need` the least `common` of a
+    near-duplicate pair of these sizes, and `is_near` says whether the pair reaches the threshold.
+    """
 
     sizes: tuple[int, int]
     common: int
@@ -63,19 +67,19 @@ class PairVerdict:
     Attributes:
         doc_a: the smaller id, compared as bytes.
         doc_b: the larger id.
-        is_pair: whether the run has them as near-duplicates: a row of `pairs`, or rows of a star that stand for it.
-        verdict: why, in a sentence.
-        measure: what the threshold applies to.
+        is_pair: whether they are near-duplicates in the run: a row of `pairs`, or rows of a star that stand for it.
+        verdict: the decision and its reason, in a sentence.
+        measure: measure that the threshold applies to.
         threshold: a share, or a count of features.
-        value: what the threshold is compared with: the resemblance, the overlap as a share or count, the containment.
-        common: features in both sketches; of kinds of varying modulus, those at the coarser one.
-        features_a: features in the sketch of a, likewise.
-        features_b: features in the sketch of b, likewise.
+        value: measured value, compared with the threshold: resemblance, overlap as a share or count, or containment.
+        common: number of features in both sketches; in kinds with a modulus per document, at the coarser modulus.
+        features_a: number of features in the sketch of a, at the same modulus.
+        features_b: number of features in the sketch of b, at the same modulus.
         needed: the least `common` with which two sketches of these sizes can be near-duplicates.
-        resemblance: as estimated from the sketches; None if both are empty.
-        standard_error: of `value` as an estimate; None where the measure is the overlap itself, or the kind draws no
-            random sample. Near a resemblance of 0 or 1, the error that the formula gives is too small.
-        texts: both, as the run stored them for the report; None unless it stored both.
+        resemblance: estimate from the sketches; None if both are empty.
+        standard_error: standard error of `value`; None if the measure is the overlap itself, the kind draws no random
+            sample, or a sketch is empty. Near a resemblance of 0 or 1, the formula gives too small an error.
+        texts: the two texts that the run stored for the report; None unless it stored both.
     """
 
     doc_a: str
@@ -94,11 +98,11 @@ class PairVerdict:
     texts: tuple[str, str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        """The verdict."""
+        """Return the verdict."""
         return self.verdict
 
     def _repr_html_(self) -> str:
-        """Verdict, numbers, and the stored texts side by side, for a notebook."""
+        """Show the verdict, the numbers and the stored texts side by side in a notebook."""
         values = {
             self.measure: self.value, "threshold": self.threshold, "standard error": self.standard_error,
             "features in common": self.common, "needed at least": self.needed, "features of a": self.features_a,
@@ -115,12 +119,12 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
 
     Args:
         run: the run.
-        config: its settings.
-        first: an id.
-        second: another id.
+        config: settings of the run.
+        first: id of a document.
+        second: id of another document.
 
     Raises:
-        ConfigError: if one is no document of the run, or both are the same.
+        ConfigError: if an id is not a document of the run, or both are the same.
 
     Cost: a pass over the ids of `documents` and `pairs`; two sketches are read.
     """
@@ -166,7 +170,7 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
 
 
 def _stored_texts(run: FinishedRun, a: str, b: str) -> tuple[str, str] | None:
-    """Both texts, where the run stored both."""
+    """Return both texts; None unless the run stored both."""
     if not run.holds("texts"):
         return None
     wanted = pa.table({"id": pa.array([a, b], pa.string())})
@@ -175,7 +179,7 @@ def _stored_texts(run: FinishedRun, a: str, b: str) -> tuple[str, str] | None:
 
 
 def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measured:
-    """Compare two sketches, each of ascending ids, by the rule."""
+    """Compare two sketches, each of ascending ids, by the threshold's rule."""
     sizes = (len(sketches[0]), len(sketches[1]))
     ids, middle, end = np.concatenate(sketches), sizes[0], sum(sizes)
     bounds = threshold.bounds(np.array(sizes, np.int32))
@@ -189,7 +193,7 @@ def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measure
 
 
 def _value_of(measured: Measured, threshold: Threshold) -> float:
-    """What the threshold is compared with."""
+    """Return the value that is compared with the threshold."""
     if threshold.is_count:
         return measured.common
     if threshold.measure == "resemblance":
@@ -205,7 +209,7 @@ def _judge(
     sketches: list[NDArray[np.uint64]],
     measured: Measured,
 ) -> tuple[bool, str]:
-    """Whether the run has the pair, and why."""
+    """Return whether the pair is in the run's tables, and why."""
     a, b = rows
     names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
@@ -232,7 +236,7 @@ def _why_missing(
     sketches: list[NDArray[np.uint64]],
     measured: Measured,
 ) -> str:
-    """Why a pair that is not in the tables is not there, where its numbers alone do not say it."""
+    """Say why a pair is missing from the tables; an empty string if its numbers already say it."""
     finder = derive.finder_of(config)
     if finder is not None and all(measured.sizes):
         rows = (Ragged(np.array([0, len(sketch)], np.int64), sketch) for sketch in sketches)
@@ -257,7 +261,7 @@ def _why_missing(
 
 
 def _compared(measured: Measured, threshold: Threshold) -> str:
-    """The numbers, and the bound."""
+    """Describe the measured value and the threshold, in words."""
     if not all(measured.sizes):
         return "an empty sketch is in no pair"
     if threshold.is_count:
@@ -273,7 +277,7 @@ def _compared(measured: Measured, threshold: Threshold) -> str:
 def _standard_error(
     config: Config, measured: Measured, value: float, features: tuple[int, int], level: int
 ) -> float | None:
-    """Of what the threshold is compared with, by the formulas of `nddup.sketching.accuracy`."""
+    """Return the standard error of the value compared with the threshold, by `nddup.sketching.accuracy`."""
     sketch, kind, asked = config.sketch, derive.kind_of(config.sketch), derive.threshold_of(config).measure
     if asked == "overlap" or kind.is_of_words or not all(measured.sizes):
         return None

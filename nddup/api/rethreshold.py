@@ -1,8 +1,8 @@
-"""A run as if made with another threshold, from its documents alone.
+"""Recompute a run with another threshold, from its documents alone.
 
-The stored sketches and signatures do not depend on the threshold. Everything after them is made again by the embedded
-engine: pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables are those of
-a fresh run, also for a threshold below the run's own.
+The stored sketches and signatures do not depend on the threshold. The embedded engine recomputes everything after them:
+pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables equal those of a
+fresh run, also for a threshold below the run's own.
 """
 
 from collections.abc import Mapping
@@ -25,26 +25,26 @@ from nddup.tables import DOCUMENTS, REJECTS
 
 
 class Made(NamedTuple):
-    """The tables of the run by name, and what was counted."""
+    """The tables of the recomputed run by name, and its metrics."""
 
     tables: Mapping[str, pa.Table]
     metrics: RunMetrics
 
 
 def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float) -> Made:
-    """The tables of a run with another `pairs.threshold`.
+    """Recompute the tables of a run with another `pairs.threshold`.
 
     Args:
         documents: DOCUMENTS of the run, in any order.
-        rejects: its REJECTS.
-        metrics: of the run.
-        threshold: a share, as `0.9`, or a count, as `180`: what `pairs.threshold` takes.
+        rejects: REJECTS of the run.
+        metrics: metrics of the run.
+        threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
 
     Returns:
-        All tables but `texts`.
+        All tables except `texts`, and the new metrics.
 
     Raises:
-        ConfigError: if the measure of the run does not take such a threshold.
+        ConfigError: if the measure of the run does not take such a threshold, or texts confirmed its pairs.
         NeedsSparkError: if it needs more than `local.memory`.
 
     Cost: that of a run after reading and sketching.
@@ -71,7 +71,7 @@ def require_sketches_decide(metrics: RunMetrics) -> None:
     """Refuse a run whose pairs were confirmed by texts.
 
     Raises:
-        ConfigError: saying why.
+        ConfigError: if they were.
     """
     if metrics.settings["pairs"].get("confirm", "none") != "none":
         raise ConfigError(
@@ -84,11 +84,11 @@ def require_tellable(header: Mapping[str, Any], path: str) -> None:
     """Refuse a run whose keep-list does not follow from its documents.
 
     Args:
-        header: `_RUN.json` of the run.
-        path: its folder.
+        header: content of the run's `_RUN.json`.
+        path: folder of the run, for the message.
 
     Raises:
-        ConfigError: saying why.
+        ConfigError: if the run is a version of a repository.
     """
     if "repository" in header.get("inputs", {}):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A run as an object: its tables, SQL over them, and what is said of single decisions."""
+"""A run as an object: its tables, SQL over them, and explanations of single decisions."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -44,14 +44,14 @@ CLOSEST = """
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run:
-    """A run: what `nddup.open` and `nddup.find_duplicates` give.
+    """A run, as `nddup.open` and `nddup.find_duplicates` return it.
 
     Attributes:
         documents, rejects, pairs, clusters, members, keep, false_components: its tables, as `docs/reference.md`
-            declares them: of an opened run `RunTable`, which reads nothing before it is asked; of `find_duplicates`,
-            tables of the kind that was given.
-        texts: the stored texts, where there are any; of `find_duplicates` None.
-        metrics: what was counted, typed; `metrics["rows"]` gives the same as `metrics.rows`.
+            declares them: from `nddup.open` a `RunTable`, read on demand; from `find_duplicates`, a table of the same
+            library as its input.
+        texts: the stored texts, if there are any; None from `find_duplicates`.
+        metrics: counts and timings of the run, typed; `metrics["rows"]` is the same as `metrics.rows`.
     """
 
     documents: Any
@@ -68,13 +68,13 @@ class Run:
 
     @classmethod
     def of_folder(cls, opened: DuckRun) -> Self:
-        """The run in a folder."""
+        """Make a run of the tables in a folder."""
         there: dict[str, Any] = {name: RunTable(name, _dataset(opened.path, name)) for name in RESULTS}
         return cls(**there, metrics=opened.metrics, _opened=opened)
 
     @classmethod
     def of_memory(cls, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> Self:
-        """A run of Arrow tables."""
+        """Make a run of Arrow tables in memory."""
         shown: dict[str, Any] = {name: table_of(name, table) for name, table in tables.items() if name in RESULTS}
         return cls(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
@@ -86,21 +86,21 @@ class Run:
         return Config.model_validate(self.metrics.settings)
 
     def sql(self, query: str, **tables: Any) -> Any:  # noqa: ANN401 - of several libraries
-        """The answer to one SELECT over the tables of the run, in the SQL of DuckDB; of a run on Spark, of Spark.
+        """Answer one SELECT over the tables of the run, in the SQL of DuckDB; for a run on Spark, in Spark's SQL.
 
         Args:
-            query: names tables as the attributes are named: `SELECT * FROM pairs WHERE resemblance < 0.85`.
-            tables: of the caller, under the names that the query gives them: Arrow, pandas or Polars; DataFrames of
-                Spark for a run on Spark.
+            query: a SELECT with the attributes as table names: `SELECT * FROM pairs WHERE resemblance < 0.85`.
+            tables: the caller's own tables, by the name that the query uses: Arrow, pandas or Polars; Spark DataFrames
+                for a run on Spark.
 
         Returns:
-            A `RunTable`: the rows, in memory. Of a run on Spark a DataFrame, of which nothing is computed yet.
+            A `RunTable` of the rows, in memory. For a run on Spark a DataFrame, not yet computed.
 
         Raises:
-            ConfigError: if the query is no SELECT, or names what is not there.
+            ConfigError: if the query is not one SELECT, or names an unknown table or column.
             NddupError: if a table cannot be read.
 
-        Cost: only the columns and rows that the query needs are read; what does not fit the memory is written to the
+        Cost: reads only the columns and rows that the query needs; data that does not fit in memory is written to the
         folder for temporary files.
         """
         if self._frames is not None:
@@ -119,45 +119,45 @@ class Run:
             raise
 
     def cluster(self, cluster_id: str) -> Cluster:
-        """A cluster: its members and the pairs among them.
+        """Return a cluster: its members and the pairs among them.
 
         Raises:
-            ConfigError: if there is none of this id.
+            ConfigError: if there is no cluster of this id.
         """
         return find_cluster(self._ask, cluster_id)
 
     def document(self, doc_id: str) -> Document:
-        """A document: its sketch, pairs and clusters, and why it is kept or removed.
+        """Return a document: its sketch, pairs and clusters, and why it is kept or removed.
 
         Raises:
-            ConfigError: if there is none of this id.
+            ConfigError: if there is no document of this id.
         """
         return find_document(self._ask, doc_id, policy=str(self.settings.keep.policy))
 
     def explain_pair(self, first: str, second: str) -> "PairVerdict":
-        """Why two documents are, or are not, near-duplicates: what they share, the bound, and a verdict.
+        """Say why two documents are, or are not, near-duplicates: the common features, the threshold, a verdict.
 
         Raises:
-            ConfigError: if one is no document of the run.
+            ConfigError: if an id is not a document of the run, or both are the same.
         """
         from nddup.api.pair_verdict import explain_pair  # noqa: PLC0415
 
         return explain_pair(self._ask, self.settings, first, second)
 
     def closest_calls(self, n: int = 20) -> RunTable:
-        """The pairs of `pairs` that reach the threshold by the least, one for each two groups of equal sketches.
+        """Return the pairs closest to the threshold, one for each two groups of equal sketches.
 
         Args:
-            n: how many.
+            n: number of pairs.
 
         Returns:
-            `doc_a`, `doc_b`: an example; `pairs`: rows that stand behind it; and what the threshold is compared with,
-            lowest first: `resemblance`, `containment`, or `overlap` as a share of the larger sketch or a count;
-            `edit` where texts confirm pairs.
+            `doc_a`, `doc_b`: an example; `pairs`: number of rows of `pairs` that it stands for; and the value that is
+            compared with the threshold, lowest first: `resemblance`, `containment`, or `overlap` as a share of the
+            larger sketch or a count; `edit` where texts confirm pairs.
 
         Raises:
-            ConfigError: of kind `mod-pow2` for a share of the overlap: `pairs` does not say how large the sketches are
-                at the modulus at which they were compared.
+            ConfigError: for a share of the overlap in kind `mod-pow2`: `pairs` does not store the sketch sizes at the
+                modulus of the comparison.
 
         Cost: a join of `pairs` with `documents`.
         """
@@ -176,17 +176,18 @@ class Run:
         return table_of("answer", self._ask.sql(text))
 
     def rethreshold(self, threshold: float) -> "Run":
-        """The run as if made with another `pairs.threshold`, without reading its inputs again.
+        """Recompute the run with another `pairs.threshold`, without reading its inputs again.
 
         Args:
-            threshold: a share such as 0.9, or of measure `overlap` also a count such as 180.
+            threshold: a share such as 0.9; for the measure `overlap` also a count such as 180.
 
         Returns:
-            A run in memory, also of a run on Spark, whose `documents` then come to the driver. Its tables are those of
-            a fresh run; `texts` is None.
+            A run in memory, with the tables of a fresh run; `texts` is None. For a run on Spark too: its `documents`
+            are then collected on the driver.
 
         Raises:
-            ConfigError: if the measure takes no such threshold, or the run is a version of a repository.
+            ConfigError: if the measure does not take this threshold, texts confirmed the pairs, or the run is a version
+                of a repository.
             NeedsSparkError: if it needs more than `local.memory`.
 
         Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
@@ -201,32 +202,33 @@ class Run:
         return Run.of_memory(made.tables, made.metrics)
 
     def minhash(self, doc_id: str) -> Any:  # noqa: ANN401 - datasketch is imported when asked for
-        """The signature of a document as a `datasketch.LeanMinHash`; see `nddup.api.datasketch_objects`.
+        """Return the signature of a document as a `datasketch.LeanMinHash`; see `nddup.api.datasketch_objects`.
 
         Raises:
-            ConfigError: if the run has no signatures that datasketch reads, or there is no such document.
+            ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no
+                features.
         """
         from nddup.api.datasketch_objects import minhash_of  # noqa: PLC0415
 
         return minhash_of(self._documents, self.settings, doc_id)
 
     def lsh(self, threshold: float | None = None, *, storage_config: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
-        """A `datasketch.MinHashLSH` filled with every document; see `nddup.api.datasketch_objects`.
+        """Return a `datasketch.MinHashLSH` of every document with a signature; see `nddup.api.datasketch_objects`.
 
         Args:
-            threshold: of the index; None: that of the run.
-            storage_config: where datasketch keeps it, such as Redis; None: in memory.
+            threshold: threshold of the index; None: that of the run.
+            storage_config: where datasketch keeps the index, such as Redis; None: in memory.
         """
         from nddup.api.datasketch_objects import fill_lsh  # noqa: PLC0415
 
         return fill_lsh(self._documents, self.settings, threshold=threshold, storage_config=storage_config)
 
     def __repr__(self) -> str:
-        """Where it is, and the rows of its tables."""
+        """Return the location of the run and the number of rows of its tables."""
         return f"<run {self._where}: " + ", ".join(f"{n:,} {name}" for name, n in self.metrics.rows.items()) + ">"
 
     def _repr_html_(self) -> str:
-        """The summary, for a notebook."""
+        """Show the summary in a notebook."""
         lines = [(line.name, line.number, line.note) for line in headline(self.metrics)]
         said = "".join(f"<p>note: {html.cell(note)}</p>" for note in notes(self.metrics))
         return html.table(("", "", ""), lines, caption=f"run {self._where}") + said
@@ -241,19 +243,19 @@ class Run:
 
     @property
     def _documents(self) -> ds.Dataset:
-        """The table `documents` as a dataset, of whatever kind it is here."""
+        """The table `documents` as an Arrow dataset; only id and signature unless it is a `RunTable`."""
         if isinstance(self.documents, RunTable):
             return self.documents.dataset
         return ds.dataset(self._ask.sql("SELECT doc_id, signature FROM documents"))
 
     @cached_property
     def _frames(self) -> "FramesRun | None":
-        """What answers questions about DataFrames of Spark."""
+        """The reader of Spark DataFrames, opened on first use; None for other runs."""
         return None if self._open_frames is None else self._open_frames()
 
     @property
     def _ask(self) -> FinishedRun:
-        """What answers questions."""
+        """The reader that answers SQL over the run's tables."""
         found = self._opened or self._frames
         if found is None:
             raise ConfigError("this run was made by hand: open the folder of a run with nddup.open")
@@ -261,14 +263,14 @@ class Run:
 
 
 def _dataset(path: str, name: str) -> ds.Dataset:
-    """The files of a table, with all declared columns; of none, no rows."""
+    """Return the Parquet files of a table as a dataset with all declared columns; without files, no rows."""
     folder, declared = Path(local_path(path), name), RESULTS[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
     return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
 
 
 def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401
-    """A table of the caller as an Arrow table."""
+    """Convert a table of the caller to Arrow."""
     if isinstance(table, pa.Table):
         return table
     if hasattr(table, "iloc"):  # pandas

@@ -1,4 +1,4 @@
-"""A table of a run, or an answer: an Arrow dataset, of which nothing is read before it is asked for."""
+"""A table of a run, or an answer of SQL: an Arrow dataset that is read on demand."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,20 +12,20 @@ from nddup.errors import CapacityError
 from nddup.run.task_memory import machine_memory
 
 SHOWN = 10
-"""Rows in a notebook."""
+"""Rows shown in a notebook."""
 
 SHARE = 0.5
-"""Of the machine's memory: what the columns of one table may take."""
+"""Largest part of the machine's memory that the columns of one table may take."""
 
 
 class RunTable:
     """A table: rows of the declared columns, on disk or in memory.
 
-    Polars, DuckDB and pandas read it through Arrow's stream (`polars.from_arrow(run.pairs)`), and `dataset` itself.
+    Polars, DuckDB and pandas read it through Arrow's stream (`polars.from_arrow(run.pairs)`) or read `dataset` itself.
 
     Args:
-        name: of the table, for messages.
-        dataset: its rows.
+        name: name of the table, for messages.
+        dataset: the rows.
     """
 
     def __init__(self, name: str, dataset: ds.Dataset) -> None:
@@ -43,48 +43,48 @@ class RunTable:
         return list(self.schema.names)
 
     def __len__(self) -> int:
-        """The rows; of files, from their footers."""
+        """Count the rows; for files, from their footers."""
         return int(self.dataset.count_rows())
 
     def to_table(self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None) -> pa.Table:  # noqa: A002 - Arrow's word
-        """The rows in memory, as an Arrow table; rows have no order.
+        """Read the rows into memory, as an Arrow table; rows have no order.
 
         Args:
-            columns: those wanted; None: all.
+            columns: names of the columns to read; None: all.
             filter: an expression of `pyarrow.dataset`, such as `ds.field("resemblance") > 0.9`.
 
         Raises:
-            CapacityError: if the columns may take more than half of the machine's memory.
+            CapacityError: without a filter, if the columns may take more than half of the machine's memory.
 
-        Cost: only these columns are read, and of files only the row groups that the filter may match.
+        Cost: reads only these columns and, in files, only the row groups that the filter may match.
         """
         if filter is None:
             self._require_room(columns)
         return self.dataset.to_table(columns=None if columns is None else list(columns), filter=filter)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - a DataFrame of pandas
-        """The rows as a frame of pandas; see `to_table`."""
+        """Return the rows as a pandas DataFrame; see `to_table`."""
         return self.to_table(columns).to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries; see `to_table`."""
+        """Return the rows as dictionaries; see `to_table`."""
         rows: list[dict[str, Any]] = self.to_table().to_pylist()
         return rows
 
     def head(self, rows: int = SHOWN) -> pa.Table:
-        """The first rows, as an Arrow table."""
+        """Return the first rows, as an Arrow table."""
         return self.dataset.head(rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's stream of the rows: how other libraries read them, a batch at a time."""
+        """Return Arrow's stream of the rows, which other libraries read a batch at a time."""
         return self.dataset.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        """Name, rows and columns."""
+        """Return the name, number of rows and columns."""
         return f"<{self.name}: {len(self):,} rows; {', '.join(self.column_names)}>"
 
     def _repr_html_(self) -> str:
-        """The first rows, for a notebook."""
+        """Show the first rows in a notebook."""
         first, count = self.head(SHOWN), len(self)
         said = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
         caption = said + (f", the first {len(first)}" if count > len(first) else "")
@@ -92,7 +92,7 @@ class RunTable:
         return html.table(self.column_names, rows, caption=caption)
 
     def _require_room(self, columns: Sequence[str] | None) -> None:
-        """Refuse what the memory does not hold."""
+        """Refuse columns that may take more than half of the machine's memory."""
         needed, given = _bytes_of(self.dataset, columns), machine_memory() * SHARE
         if needed > given:
             raise CapacityError(
@@ -102,12 +102,12 @@ class RunTable:
 
 
 def table_of(name: str, rows: pa.Table) -> RunTable:
-    """An Arrow table in memory as a `RunTable`."""
+    """Wrap an Arrow table in memory as a `RunTable`."""
     return RunTable(name, ds.dataset(rows))
 
 
 def _bytes_of(dataset: ds.Dataset, columns: Sequence[str] | None) -> int:
-    """Bytes of columns of files, as their footers tell it; of a table in memory 0: it is there already."""
+    """Sum the uncompressed bytes of columns from the footers of the files; 0 for a table that is already in memory."""
     if not isinstance(dataset, ds.FileSystemDataset):
         return 0
     found = 0
