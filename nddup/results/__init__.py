@@ -1,1 +1,1 @@
-"""What is done with a finished run: shown, checked, evaluated. Imports `run` and everything below it."""
+"""Commands that read a finished run: show, check, evaluate and others. Imports `run` and everything below it."""

@@ -1,12 +1,12 @@
-"""`nddup check RUN`: prove a finished run's promises by plain methods, a line a promise.
+"""`nddup check RUN`: prove the promises of a finished run by plain methods, one line per promise.
 
 Proved in full at any size: the accounting, equal sketches, names of clusters, members and representatives, the reasons
-of the keep-list, the names of components, `duplicates.txt`, and the form of `pairs`. A promise for which sketches are
-compared is proved on a deterministic sample above the limits in `evidence`, and its line says so. A sampled sketch (the
-smallest SHA-256 of the id) or cluster (the smallest ids) is still compared with ALL sketches.
+of the keep-list, the names of components, `duplicates.txt`, and the form of `pairs`. Above the limits in `evidence`, a
+promise that needs comparisons of sketches is proved on a deterministic sample, and its line says so. A sampled sketch
+(smallest SHA-256 of the id) or cluster (smallest id) is still compared with ALL sketches.
 
-Nothing of the pairs stage, of the miners or of the keep-list's computation is used: see `nddup.verifying.definitions`.
-What is asked of the tables is in `nddup.checking`, the same for both engines.
+The proofs use no code of the pairs stage, the miners or the keep-list: see `nddup.verifying.definitions`. The queries
+over the tables are in `nddup.checking`, the same for both engines.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,15 +18,15 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.results.evidence import Evidence, described
 
 EXAMPLES = 3
-"""Violations that the line of a promise shows."""
+"""Largest number of violations listed under a promise."""
 
 INCIDENCES = 5_000_000
-"""(cluster, sketch) rows whose connectedness is recounted on the driver; more: some of the components."""
+"""(cluster, sketch) rows up to which the driver recounts connectedness in full; above it, for some components only."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One promise: how much of it was looked at, how often it is broken, and the first examples by id."""
+    """One promise: how much of it was checked, how often it is broken, and the first examples by id."""
 
     promise: str
     amount: str
@@ -35,7 +35,7 @@ class Finding:
     note: str = ""
 
     def line(self) -> str:
-        """The promise as a line of the report, its examples indented below."""
+        """Return the promise as a line of the report, with its examples indented below."""
         verdict = f"BROKEN {self.broken:,}" if self.broken else "ok"
         said = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
         return "\n".join([said, *(f"           {example}" for example in self.examples)])
@@ -43,22 +43,22 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check_run` found."""
+    """The findings of `check_run`."""
 
     findings: tuple[Finding, ...]
 
     @property
     def is_sound(self) -> bool:
-        """Whether every promise holds, as far as it was looked at."""
+        """Whether every promise holds, as far as it was checked."""
         return not any(finding.broken for finding in self.findings)
 
     def summary(self) -> str:
-        """The last line, which sums the others up."""
+        """Return the last line, which sums up the others."""
         broken = sum(1 for finding in self.findings if finding.broken)
         return f"{broken} of {len(self.findings)} promises BROKEN" if broken else "every promise holds"
 
     def text(self) -> str:
-        """A line a promise, and a last one that sums them up."""
+        """Return the report: a line per promise, then the summary."""
         return "\n".join([*(finding.line() for finding in self.findings), self.summary()]) + "\n"
 
 
@@ -74,16 +74,16 @@ def check_run(
 
     Args:
         run: the run.
-        steps: names of `STEPS`; None is all of them.
-        max_rejects: share of the records that may be rejects; None is any.
-        begin: is told each step as it begins, how many were done, and of how many.
-        tell: is given each finding as soon as it is known.
+        steps: names of `STEPS` to run; None: all.
+        max_rejects: largest share of the records that may be rejects; None: no limit.
+        begin: called as each step begins, with its name, the number of steps done and their total.
+        tell: called with each finding as soon as it is known.
 
     Returns:
-        A finding a promise, in the order of the tables.
+        One finding per promise, in the order of the tables.
 
-    Cost: the documents are read three times, every other table once or twice; the sketches are compared as `evidence`
-        says. What does not fit the memory of the engine is written to its temporary files.
+    Cost: reads the documents three times and every other table once or twice; `evidence` limits how many sketches are
+        compared. Data that does not fit in the engine's memory is written to its temporary files.
     """
     evidence = Evidence(run)
     chosen = {name: STEPS[name] for name in steps or STEPS}
@@ -111,7 +111,7 @@ def _find(
     amount: str = "all",
     note: str = "",
 ) -> Finding:
-    """Count the violations of a promise; the first of them are its examples."""
+    """Count the violations of a promise and describe the first of them."""
     evidence.see(*reads)
     count, examples = 0, []
     for violations in broken:
@@ -124,19 +124,19 @@ def _find(
 
 
 def _listed(promise: str, broken: list[str], amount: str = "all") -> Finding:
-    """A promise whose violations are known already."""
+    """Make the finding of a promise whose violations are already known."""
     return Finding(promise, amount, len(broken), tuple(sorted(broken)[:EXAMPLES]))
 
 
 def _few_rejects(evidence: Evidence, limit: float) -> Iterator[Finding]:
-    """Whether the rejects are at most this share of the records."""
+    """Check that the rejects are at most this share of the records."""
     rejects, records = evidence.count("SELECT count(*) AS n FROM rejects"), evidence.run.metrics.records
     too_many = [f"{rejects:,} of {records:,} records are rejects"] if rejects > limit * records else []
     yield _listed(f"rejects: at most {limit:g} of the records", too_many)
 
 
 def _accounting(evidence: Evidence) -> Iterator[Finding]:
-    """Every record is a document or a reject, every document is well formed and once in the keep-list."""
+    """Check that every record is a document or a reject, and every document well formed and once in the keep-list."""
     metrics, run = evidence.run.metrics, evidence.run
     counted = {name: evidence.count(f"SELECT count(*) AS n FROM {name}") for name in metrics.rows if run.holds(name)}  # noqa: S608
     wrong = [f"{name}: {said} in metrics.json, {counted.get(name)} in the table" for name, said in metrics.rows.items()
@@ -155,14 +155,14 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _groups(evidence: Evidence) -> Iterator[Finding]:
-    """Equal sketches are found again by a digest of all their ids."""
+    """Check the groups: equal sketches are found again by a digest of all their ids."""
     by_text = " and the same token_fingerprint" if evidence.promised.by_text else ""
     promise = f"groups: group is the smallest id with the same sketch{by_text}"
     yield _find(evidence, promise, prove_documents.WRONG_GROUPS, reads=["docs"])
 
 
 def _pairs(evidence: Evidence) -> Iterator[Finding]:
-    """The rows are the near-duplicates of the probes, no fewer and no more, with the right numbers."""
+    """Check that the rows are exactly the near-duplicates of the probes, with the right numbers."""
     claims = prove_pairs.wrong_claims(evidence.promised.rule)
     yield _find(evidence, "pairs: ids in order, each pair once", *prove_pairs.DISORDERED)
     yield _find(evidence, "pairs: a containment where the kind shows one", claims)
@@ -177,7 +177,7 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
-    """Names on everything; conditions and maximality of the chosen clusters; coverage; components."""
+    """Check the names of all clusters, the conditions and maximality of the chosen ones, coverage and components."""
     if evidence.promised.mode == "none":
         yield _find(evidence, "clusters: none, as clusters.mode asks", prove_clusters.UNASKED)
         return
@@ -196,7 +196,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
         )
         yield _find(evidence, promise, prove_clusters.UNPAIRED, reads=reads, amount=amount, note=evidence.unproved)
 
-    # A chosen cluster is maximal if no sketch of the whole run can be added, and no document of its own sketches.
+    # A chosen cluster is maximal if no sketch of the run can be added to it, and no other document of its own sketches.
     is_cut = evidence.promised.is_cut or evidence.promised.by_text
     broken = [prove_clusters.extensible(is_cut=is_cut), prove_clusters.PARTIAL]
     reads = ["added", "placed", *(["folded"] if is_cut else [])]
@@ -213,10 +213,10 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _coverage(evidence: Evidence) -> Iterator[Finding]:
-    """Who must be in a cluster, and with whom, by the mode.
+    """Check which documents are in a cluster together, as the mode promises.
 
     A partition promises its stars. The other modes promise a common cluster for every pair that reaches the support,
-    except in components given by leaders: there each document is only promised some cluster.
+    except in components given by leaders: these promise each document some cluster only.
     """
     promised, amount = evidence.promised, evidence.amount
     if promised.mode == "partition":
@@ -234,17 +234,17 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _components(evidence: Evidence) -> Finding:
-    """The names of all components, and that the documents of each are connected, as far as `INCIDENCES` goes.
+    """Check the names of all components and, up to `INCIDENCES` rows, that the documents of each are connected.
 
     Every pair lies in a cluster, so clusters connect the same documents as pairs do. This fails for a partition, for
-    components given by leaders and for a higher support: there the pairs themselves are looked at.
+    components given by leaders and for a higher support: these are checked by the pairs themselves.
     """
     promised = evidence.promised
     by_leaders = "SELECT count(*) AS n FROM by_leaders"
     if promised.mode == "partition" or promised.support or evidence.count(by_leaders, "by_leaders"):
         return _components_by_pairs(evidence)
 
-    # Whole components are chosen by a hash of their names, so that about INCIDENCES rows come to the driver.
+    # Whole components are sampled by a hash of their names, so that about INCIDENCES rows come to the driver.
     parts = 1 + evidence.count(prove_components.COUNT_PLACED, "placed") // INCIDENCES
     torn = prove_components.split_components(evidence.run.sql(prove_components.some_components(parts)))
     promise = "clusters: component is the smallest id of a connected part"
@@ -255,7 +255,7 @@ def _components(evidence: Evidence) -> Finding:
 
 
 def _components_by_pairs(evidence: Evidence) -> Finding:
-    """The same from `pairs`, all of them or, above `INCIDENCES`, not at all."""
+    """Check the components by `pairs`: all pairs or, above `INCIDENCES` of them, none."""
     promise = "clusters: component is the smallest id of a connected part"
     if evidence.count(prove_components.COUNT_ENDS, "folded") > INCIDENCES:
         return Finding(promise, f"not looked at: more than {INCIDENCES:,} pairs of sketches", 0)
@@ -266,14 +266,14 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
 
 
 def _members(evidence: Evidence) -> Iterator[Finding]:
-    """The members are those of the clusters, one of each marked as the first by the keep policy."""
+    """Check that the members are those of the clusters, and that the representative is the first by the keep policy."""
     yield _find(evidence, "members: the clusters, row by row", *prove_documents.WRONG_MEMBERS)
     promise = "members: one representative, the first by policy"
     yield _find(evidence, promise, prove_documents.WRONG_REPRESENTATIVES, reads=["docs"])
 
 
 def _keep(evidence: Evidence) -> Iterator[Finding]:
-    """The keep promise: kept documents are no near-duplicates, and each removed one has a kept one before it."""
+    """Check that no two kept documents are near-duplicates, and that each removed one has a preferred kept one."""
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
     too_near = prove_keep.too_near(evidence.promised.rule)
@@ -283,7 +283,7 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:
-    """The lines of `duplicates.txt` are the clusters."""
+    """Check that the lines of `duplicates.txt` are the clusters."""
     promise = "duplicates.txt: the clusters, line by line"
     yield _find(evidence, promise, prove_names.WRONG_LINES, reads=["lines"])
 
@@ -297,4 +297,4 @@ STEPS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {
     "keep": _keep,
     "duplicates.txt": _lines,
 }
-"""The promises by what they are about, in the order of the report."""
+"""The checks by subject, in the order of the report."""

@@ -1,6 +1,6 @@
-"""What is seen while a run is checked: each promise as it is proved, and meanwhile the step.
+"""Progress of `nddup check`: each promise as soon as it is checked, and the current step.
 
-Only the standard library is imported, so that the line is there before anything else is loaded.
+Only the standard library is imported, so that the line appears before anything else is loaded.
 """
 
 import sys
@@ -18,11 +18,10 @@ CLEAR = "\r\033[K"
 
 
 class CheckProgress:
-    """Writes findings to standard output; to standard error a bar that names the step.
+    """Findings on standard output, and a bar with the name of the step on standard error.
 
-    Where standard error is no terminal, a step that lasts longer than `steps.PATIENCE` is named once in a line instead.
-
-    As a context: the bar is there from the start, and is gone at the end.
+    Where standard error is not a terminal, a step that lasts longer than `steps.PATIENCE` is named once in a line
+    instead. A context manager: it shows the bar on entry and removes it on exit.
     """
 
     def __init__(self) -> None:
@@ -35,7 +34,7 @@ class CheckProgress:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to watch the time."""
+        """Show the bar."""
         self._watcher.start()
         return self
 
@@ -46,11 +45,11 @@ class CheckProgress:
         self._clear()
 
     def begin(self, step: str, done: int, of: int) -> None:
-        """A step begins; so many of so many are done."""
+        """Begin a step, after `done` of `of` steps."""
         self._step, self._done, self._of, self._began = f"check {step}", done, of, time.monotonic()
 
     def tell(self, finding: "Finding") -> None:
-        """A promise was looked at."""
+        """Write a finding."""
         with self._lock:
             self._clear()
             sys.stdout.write(f"{finding.line()}\n")

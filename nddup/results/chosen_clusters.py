@@ -14,7 +14,7 @@ from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
 
 MEMBERS = 50_000
-"""(cluster, sketch) rows of the clusters whose conditions are proved, together."""
+"""Most (cluster, sketch) rows of all clusters whose conditions are proved."""
 
 
 class Chosen(NamedTuple):
@@ -22,23 +22,23 @@ class Chosen(NamedTuple):
 
     cluster_ids: list[str]
     names: list[str]
-    """Of their nodes."""
+    """Names of their nodes."""
 
     sets: Sets
     firsts: list[int]
-    """The places of the first nodes of those that promise to be maximal."""
+    """Places in `names` of the first node of each cluster that is promised to be maximal."""
 
     problems: list[str]
-    """What is wrong with them."""
+    """Descriptions of the conditions that they break."""
 
 
 def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen:
-    """Some clusters with the sketches of their nodes, and what is wrong with each of them alone.
+    """Choose some clusters with the sketches of their nodes, and prove the conditions of each on its own.
 
     Args:
-        run: with the tables `placed` and `sketches`; `held` is kept in it.
-        promised: what the run promises.
-        number: of clusters; fewer where they have more than `MEMBERS` nodes together.
+        run: the run, with the tables `placed` and `sketches`; the table `held` is added to it.
+        promised: the promises of the run.
+        number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total.
     """
     run.keep("held", prove_clusters.hold(number))
     rows = run.sql(prove_clusters.choose(MEMBERS))

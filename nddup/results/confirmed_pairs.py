@@ -1,8 +1,8 @@
-"""Recounted pairs of sketches whose texts confirm them, for `nddup check`: the texts are read again and compared.
+"""Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
 
-Nothing of the run's own comparison is used: the tokens are those of the written rule (`tokens.tokenise`), and the
-longest common subsequence is counted by `token_lcs`. Where that is not possible (the inputs changed, or a pair is
-beyond what is compared), what the run says of the pair is taken, and the line says what was not proved.
+No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, and `token_lcs`
+counts the longest common subsequence. Where that is not possible (the inputs changed, or the texts are too long to
+compare), the run's value is taken, and the line of the promise says what was not proved.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,21 +21,21 @@ from nddup.sketching.tokens import tokenise
 from nddup.verifying.token_lcs import count_common
 
 MOST_CELLS = 50_000_000_000
-"""Products of the tokens of two texts, all pairs that are compared together: some minutes of one core."""
+"""Most cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one core."""
 
 Pair = tuple[str, str]
 ReadTexts = Callable[[set[str]], Mapping[str, str]]
-"""The texts of documents by id, read again. Raises NddupError where the inputs changed."""
+"""Reads the texts of documents again, by id. Raises NddupError if the inputs changed."""
 
 
 class Confirmed(NamedTuple):
-    """The pairs that are near-duplicates by their texts too, and what was not proved."""
+    """The pairs that are near-duplicates by their texts too, and a note on what was not proved."""
 
     pairs: dict[Pair, float]
-    """The edit similarity of each."""
+    """Edit similarity by pair."""
 
     note: str
-    """Empty where every pair was proved."""
+    """Empty if every pair was proved."""
 
 
 def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold: float, read: ReadTexts) -> Confirmed:
@@ -43,11 +43,11 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold
 
     Args:
         candidates: pairs of documents whose sketches are near-duplicates, the smaller id first.
-        claims: the pairs of the run with their `edit`.
+        claims: `edit` of each pair of the run.
         threshold: `pairs.edit_threshold`.
         read: reads texts again.
 
-    Cost: the texts of all candidates are in memory as tokens; comparisons up to `MOST_CELLS`.
+    Cost: the tokens of all candidates are in memory; at most `MOST_CELLS` cells are computed.
     """
     claimed = {pair: claims[pair] for pair in candidates & claims.keys()}
     try:
@@ -63,7 +63,7 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold
         first, second = (tokens.get(name, []) for name in pair)
         cells = len(first) * len(second)
         budget -= cells
-        if cells > CELLS or budget < 0:  # the run took a lower bound, or it would take too long here
+        if cells > CELLS or budget < 0:  # the run took a lower bound, or the comparison would take too long here
             unproved += 1
             found |= {pair: claimed[pair]} if pair in claimed else {}
             continue
@@ -75,22 +75,22 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold
 
 
 def ends_of(recounted: pa.Table) -> set[Pair]:
-    """The pairs of RECOUNTED, the smaller id first."""
+    """Return the pairs of RECOUNTED, the smaller id first."""
     ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
     return {(min(pair), max(pair)) for pair in ends}
 
 
 def claims_of(run: FinishedRun) -> dict[Pair, float]:
-    """The pairs of nodes in `pairs` with their `edit`; reads `folded`."""
+    """Return `edit` of each pair of nodes in `pairs`, read from `folded`."""
     rows = run.sql("SELECT node_a, node_b, least_edit FROM folded WHERE least_edit IS NOT NULL").to_pylist()
     return {(row["node_a"], row["node_b"]): row["least_edit"] for row in rows}
 
 
 def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
-    """The texts of documents by id, read again from the inputs of a run.
+    """Read the texts of documents by id again from the inputs of a run.
 
     Raises:
-        NddupError: if an input changed, or is not there any more.
+        NddupError: if an input changed or no longer exists.
     """
     wanted = pa.table({"doc_id": pa.array(sorted(names), pa.string())})
     text = """
@@ -104,7 +104,7 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
 
 
 def keep_confirmed(recounted: pa.Table, confirmed: Mapping[Pair, float]) -> pa.Table:
-    """The rows of RECOUNTED that are confirmed: their `edit` also decides between several (`likeness`)."""
+    """Return the confirmed rows of RECOUNTED, with the edit similarity as `edit` and as `likeness`, their rank."""
     ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
     edits = pa.array([confirmed.get((min(pair), max(pair))) for pair in ends], pa.float64())
     kept = recounted.filter(pc.is_valid(edits))

@@ -1,17 +1,17 @@
-"""`nddup evaluate RUN --truth FILE`: a finished run against a list of duplicates, in the numbers of the papers.
+"""`nddup evaluate RUN --truth FILE`: compare a finished run with a list of duplicates, in the numbers of the papers.
 
-What it leaves in the run's folder:
+It writes into the run's folder:
 
     evaluation.json                         every number, see `nddup.results.evaluation`
-    evaluation/unique_to_reference.csv      pairs of the list that the run has not, with urls and estimated resemblance
-    evaluation/unique_to_run.csv            pairs of the run that the list has not
+    evaluation/unique_to_reference.csv      pairs of the list only, with urls and estimated resemblance
+    evaluation/unique_to_run.csv            pairs of the run only
 
-Both lists are sets of pairs of different documents; the order within a pair does not matter. A star stands for all
-pairs of its groups of equal sketches. Pairs with an id that is no document of the run are part of the reference: they
-count as not found, and their number is stated, with the recall without them.
+List and run are both sets of pairs of different documents; the order within a pair does not matter. A star stands for
+all pairs of its groups of equal sketches. Pairs with an id that is not a document of the run are part of the reference:
+they count as not found, and the report gives their number and the recall without them.
 
-The pairs of groups are listed one by one while there are at most `LISTED`. More of them are counted exactly without
-being listed; then there is no list of those unique to the reference.
+A list of groups is expanded into its pairs if there are at most `LISTED` of them. More pairs are counted exactly, but
+not listed, and neither CSV file is written.
 """
 
 import json
@@ -37,25 +37,25 @@ from nddup.storage.versions import versions
 from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
 
 LISTED = 20_000_000
-"""Pairs of groups that are listed one by one; more are counted without."""
+"""Most pairs of groups that are listed one by one; more are counted without listing them."""
 
 WRITTEN = 1_000_000
-"""Rows of each list of unique pairs."""
+"""Most rows in each list of unique pairs."""
 
 POINTS = 50
-"""Points of the curve over the score, at most about twice as many."""
+"""Largest number of points of the curve over the score, give or take one."""
 
 STEPS = 6
-"""Of a comparison."""
+"""Number of steps of a comparison, for progress."""
 
 
 @dataclass(frozen=True)
 class Options(Reading):
-    """How the list is read, and how much of the lists is made.
+    """How the list is read, and the limits of the lists.
 
     Attributes:
-        written: rows of each list of unique pairs.
-        listed: pairs of groups that are listed one by one.
+        written: most rows in each list of unique pairs.
+        listed: most pairs of groups that are listed one by one.
     """
 
     written: int = WRITTEN
@@ -66,7 +66,7 @@ DEFAULTS = Options()
 
 
 class _Found(NamedTuple):
-    """What the run has: pairs of documents, pairs in a common cluster, pairs by band of their resemblance."""
+    """Counts of the run: pairs of documents, pairs in a common cluster, pairs by band of their resemblance."""
 
     pairs: int
     together: int
@@ -74,7 +74,7 @@ class _Found(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """What was counted of the lines of the list: as `evaluation.json` says it; pairs that groups would give."""
+    """Counts of the lines of the list, as in `evaluation.json`, and the number of pairs that its lines could give."""
 
     counts: dict[str, int]
     possible: int
@@ -83,24 +83,24 @@ class _Entries(NamedTuple):
 def evaluate_run(
     opened: Opened, truth: str, options: Options = DEFAULTS, *, steps: Steps | None = None
 ) -> dict[str, Any]:
-    """Compare a finished run with a reference list; leave `evaluation.json` and the lists of unique pairs in the run.
+    """Compare a finished run with a reference list; write `evaluation.json` and the lists of unique pairs into the run.
 
     Args:
         opened: the run.
         truth: the list's file, plain or compressed.
-        options: how to read it.
-        steps: is told what is done.
+        options: how to read the list, and the limits of the lists written.
+        steps: progress; None: silent.
 
     Returns:
-        What `evaluation.json` holds.
+        The content of `evaluation.json`.
 
     Raises:
         OutputError: if the folder cannot be written.
-        ConfigError: if the list is not there, or is none.
+        ConfigError: if the list is missing, or the file is not a list.
         NddupError: if the list is damaged.
 
-    Cost: some fifteen questions, each a join or a count of the pairs and of the list; what does not fit the memory is
-    on the disk.
+    Cost: some fifteen queries, each a join or a count of the pairs and of the list; data that does not fit in memory
+    goes to disk.
     """
     comparison = _Comparison(opened, options, steps or Steps("evaluate", STEPS, is_quiet=True))
     try:
@@ -112,7 +112,7 @@ def evaluate_run(
 
 
 class _Comparison:
-    """One comparison: its questions, one after another. Answers that are used again are kept by the run."""
+    """One comparison as a sequence of queries. The run keeps the answers that are used again."""
 
     def __init__(self, opened: Opened, options: Options, steps: Steps) -> None:
         self._opened, self._run, self._options, self._steps = opened, opened.run, options, steps
@@ -120,7 +120,7 @@ class _Comparison:
         self._unique = UniquePairs(opened.run, opened.folder, config, options.written)
 
     def compare(self, truth: str) -> dict[str, Any]:
-        """Everything `nddup.results.evaluation.EVALUATION` names."""
+        """Return everything that `nddup.results.evaluation.EVALUATION` describes."""
         self._steps.begin("read the list")
         self._run.keep("docs", questions.DOCS)
         file = open_reference(self._opened.files, truth, self._options, self._are_documents)
@@ -152,7 +152,7 @@ class _Comparison:
         return _Found(_only(self._run.sql(questions.FOUND))["found"], self._count_together(questions.TOGETHER), bands)
 
     def _count_entries(self, *, is_groups: bool) -> _Entries:
-        """Count lines, and the different ids in them by what the run knows of them."""
+        """Count the lines, and their different ids: all, unknown, and rejected by the run."""
         lines = self._run.sql(questions.GROUP_LINES if is_groups else questions.PAIR_LINES)
         ids = self._run.sql(questions.known_ids(questions.GROUP_IDS if is_groups else questions.PAIR_IDS))
         counts = _only(lines) | _only(ids)
@@ -160,7 +160,7 @@ class _Comparison:
         return _Entries(counts, possible)
 
     def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
-        """The numbers, curves and lists, from each pair of the list."""
+        """Compute the numbers, curves and lists from each pair of the list."""
         self._run.keep("reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS)
         self._run.keep("judged", questions.JUDGED)
         row = _only(self._run.sql(questions.COUNTED))
@@ -187,7 +187,7 @@ class _Comparison:
         }
 
     def _compare_groups(self, found: _Found) -> dict[str, Any]:
-        """The numbers of `_compare_pairs`, where the pairs are too many to be listed."""
+        """Compute the numbers of `_compare_pairs` for a list of groups with too many pairs to list."""
         total, known = self._count_together(questions.GROUPED), self._count_together(questions.GROUPED_KNOWN)
         counts = _only(self._run.sql(questions.COMMON))
         common = counts["common"]
@@ -205,18 +205,18 @@ class _Comparison:
         }
 
     def _count_together(self, memberships: str) -> int:
-        """Pairs of items in a common set. The kinds of items are in memory: some 60 bytes for each of their sets."""
+        """Count the pairs of items in a common set. Memory: some 60 bytes for each set of each kind of items."""
         return count_together(self._run, memberships)
 
     def _by_band(self, value: str, width: float, rows: str, *counts: str) -> list[Band]:
-        """Counts by band of a value, the highest band first; rows without a value come last, under None."""
+        """Return counts by band of a value, highest band first; rows without a value come last, under None."""
         named = ", ".join(f"{count} AS c{i}" for i, count in enumerate(counts))
         found = self._run.sql(questions.by_band(value, width, named, rows)).to_pylist()
         kept = [(row["band"], [int(row[f"c{i}"] or 0) for i in range(len(counts))]) for row in found]
         return sorted(kept, key=lambda entry: (entry[0] is None, -(entry[0] or 0)))
 
     def _curve_over_score(self, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
-        """The list cut at some of its scores; empty where it has none."""
+        """Return the curve over the scores of the list; empty if it has no scores."""
         if low is None or high is None:
             return []
         width = nice_step((high - low) / POINTS)
@@ -225,11 +225,11 @@ class _Comparison:
 
 
 def count_together(run: FinishedRun, memberships: str) -> int:
-    """Pairs of items that lie in a common set, each once.
+    """Count the pairs of items that lie in a common set, each pair once.
 
     Args:
-        run: what is asked.
-        memberships: a question for (name of a set, item), each once.
+        run: the run that answers the query.
+        memberships: a SELECT of (name of a set, item), each once.
     """
     found = run.sql(questions.kinds(memberships)).combine_chunks()
     sets = pa.concat_arrays(found["sets"].chunks) if len(found) else pa.array([], pa.list_(pa.string()))
@@ -240,12 +240,12 @@ def count_together(run: FinishedRun, memberships: str) -> int:
 
 
 def _describe(layout: Layout) -> dict[str, Any]:
-    """The layout as `evaluation.json` says it."""
+    """Return the layout as in `evaluation.json`."""
     return {"kind": layout.kind, "delimiter": layout.delimiter, "header": list(layout.header),
             "score": layout.score_name}  # fmt: skip
 
 
 def _only(answer: pa.Table) -> dict[str, Any]:
-    """The one row of an answer."""
+    """Return the only row of an answer."""
     (row,) = answer.to_pylist()
     return dict(row)

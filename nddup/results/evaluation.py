@@ -1,4 +1,4 @@
-"""The form of `evaluation.json`: its ratios and curves from counts, and its text for the terminal."""
+"""The format of `evaluation.json`: ratios and curves from counts, and the report for the terminal."""
 
 import csv
 import io
@@ -10,10 +10,10 @@ from nddup.redaction import drop_login
 from nddup.verifying.pair_counts import Agreement
 
 Band = tuple[int | None, list[int]]
-"""Counts of the rows whose value lies in a band: its number, None for rows without a value."""
+"""Counts of the rows whose value lies in a band, after the band's number; None for rows without a value."""
 
 FORMAT = 1
-"""Version of the form."""
+"""Version of the format."""
 
 EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is null.
 
@@ -42,15 +42,15 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
     lists     unique_to_reference, unique_to_run   {file, rows, of}: rows written, pairs there are; file null if not
               listed
 """
-"""The form of `evaluation.json`."""
+"""Description of `evaluation.json` for users."""
 
 
 def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
-    """The five numbers and their ratios.
+    """Return the papers' five numbers and their ratios.
 
     Args:
-        agreement: pairs of the list, of the run, and of both.
-        known: pairs of the list whose ids are both documents of the run.
+        agreement: numbers of pairs in the list, in the run, and in both.
+        known: number of pairs of the list whose ids are both documents of the run.
     """
     reference, found, common = agreement
     return {
@@ -67,15 +67,15 @@ def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
 
 
 def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, Any]]:
-    """Precision and recall for the part of the list with at least each score; the run is whole.
+    """Return precision and recall of the whole run against the part of the list with at least each score.
 
     Args:
-        bands: reference, common and together of each band of the score, the highest first.
-        width: of a band.
-        found: pairs of the run.
+        bands: counts `reference`, `common` and `together` of each band of the score, highest band first.
+        width: width of a band.
+        found: number of pairs of the run.
 
     Returns:
-        A point for each band, the lowest score first.
+        A point for each band, lowest score first.
     """
     points, sums = [], [0, 0, 0]
     for number, counts in bands:
@@ -88,16 +88,16 @@ def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, A
 
 
 def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, reference: int) -> list[dict[str, Any]]:
-    """Precision and recall for the part of the run with at least each resemblance; the list is whole.
+    """Return precision and recall of the part of the run with at least each resemblance against the whole list.
 
     Args:
-        found: pairs of the run in each band of its resemblance, the highest first.
-        common: of these, those of the list.
-        steps: bands from 0 to 1.
-        reference: pairs of the list.
+        found: number of pairs of the run in each band of its resemblance, highest band first.
+        common: number of these that are also in the list.
+        steps: number of bands from 0 to 1.
+        reference: number of pairs of the list.
 
     Returns:
-        A point for each band, the lowest resemblance first; pairs without an estimate are in none.
+        A point for each band, lowest resemblance first; pairs without an estimate are in no band.
     """
     shared = {band: count for band, (count,) in common}
     points, sums = [], [0, 0]
@@ -112,7 +112,7 @@ def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, refe
 
 
 def nice_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is at least `least`; 1 for 0 or less.
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least `least`; 1 for 0 or less.
 
     Example:
         >>> [nice_step(value) for value in (0.006, 0.3, 2.0, 0)]
@@ -126,7 +126,7 @@ def nice_step(least: float) -> float:
 
 
 def csv_line(values: Sequence[object]) -> str:
-    """A line of a CSV file. None is an empty field; booleans are `true` and `false`."""
+    """Return a line of a CSV file. None is an empty field; booleans are `true` and `false`."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
         ["" if value is None else str(value).lower() if isinstance(value, bool) else value for value in values]
@@ -135,7 +135,7 @@ def csv_line(values: Sequence[object]) -> str:
 
 
 def describe(evaluation: dict[str, Any], run: str) -> str:
-    """The comparison as a table for the terminal."""
+    """Return the comparison as a table for the terminal."""
     said, pairs, clusters = evaluation["list"], evaluation["pairs"], evaluation["clusters"]
     layout = f"{said['kind']}, {said['delimiter']}"
     layout += f", header {' '.join(said['header'])}" if said["header"] else ", no header"
@@ -162,7 +162,7 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
 
 
 def _notes(evaluation: dict[str, Any]) -> list[str]:
-    """What was left out, unknown or not listed, a sentence each."""
+    """Return a sentence about each kind of pair or line that was left out, unknown or not listed."""
     said = evaluation["list"]
     notes = []
     if said["unreadable"]:

@@ -1,6 +1,6 @@
-"""What `nddup check` compares a run with: tables that are recounted about a sample or about all.
+"""Tables that `nddup check` compares a run with, recomputed for all sketches and clusters or for a sample.
 
-A table is made when it is first asked for, and then only once, under its name; `Evidence.forget` frees it.
+Each table is made once, when it is first needed; `Evidence.forget` frees all of them.
 """
 
 from collections.abc import Callable
@@ -16,27 +16,27 @@ from nddup.verifying.definitions import gather
 from nddup.verifying.near_pairs import Probes
 
 PROBES = 20_000
-"""Distinct sketches, or clusters, up to which all are proved: 20,000 against 20,000 is some minutes of one core."""
+"""Largest number of distinct sketches, or clusters, of which all are proved: some minutes of one core."""
 
 COMPARISONS = PROBES * PROBES
-"""Above it the sample is so small that sample times sketches stays below this, but never under `LEAST_PROBES`."""
+"""In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`."""
 
 LEAST_PROBES = 1_000
-"""Sketches or clusters that are proved at any size of the run."""
+"""Smallest sample of sketches or clusters, however large the run."""
 
 PROBE_IDS = 10_000_000
-"""Feature ids of the probes together: 80 MB on the driver and in each task. More ids mean fewer probes."""
+"""Most feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean fewer probes."""
 
 
 class Evidence:
-    """What the promises of one run are compared with.
+    """The tables that the promises of one run are compared with.
 
     Args:
         run: the run.
 
     Attributes:
-        promised: what it promises.
-        unproved: what could not be proved of the confirmation by texts, once the pairs were recounted.
+        promised: the promises of the run.
+        unproved: the part of the confirmation by texts that could not be proved; empty until the pairs are recounted.
     """
 
     def __init__(self, run: FinishedRun) -> None:
@@ -46,7 +46,7 @@ class Evidence:
         self._made: set[str] = set()
 
     def see(self, *names: str) -> None:
-        """Make tables of `MADE` where they are not there yet, each after those that it reads."""
+        """Make those of these tables of `MADE` that do not exist yet, each after the tables that it reads."""
         for name in names:
             if name not in self._made:
                 self._made.add(name)
@@ -55,13 +55,13 @@ class Evidence:
                 make(self)
 
     def count(self, text: str, *reads: str) -> int:
-        """The one number that a question gives."""
+        """Return the one number that a query gives, after making the tables that it reads."""
         self.see(*reads)
         return int(self.run.sql(text).column(0)[0].as_py())
 
     @cached_property
     def totals(self) -> tuple[int, int]:
-        """How many distinct sketches there are that are not empty, and their features together."""
+        """Number of distinct sketches that are not empty, and the total of their features."""
         self.see("docs")
         text = "SELECT count(*) AS n, CAST(coalesce(sum(size), 0) AS BIGINT) AS ids FROM docs WHERE doc_id = node AND size > 0"  # noqa: E501
         row = self.run.sql(text).to_pylist()[0]
@@ -69,7 +69,7 @@ class Evidence:
 
     @cached_property
     def probes(self) -> tuple[list[str], Probes]:
-        """The sketches that are compared with all: all of them, or those with the smallest SHA-256 of the name."""
+        """The sketches that are compared with all others: all, or those with the smallest SHA-256 of the name."""
         count, ids = self.totals
         number = sample_size(count, count)
         if ids > PROBE_IDS:
@@ -84,14 +84,14 @@ class Evidence:
 
     @cached_property
     def not_found(self) -> int:
-        """Recounted pairs of sketches that the run did not find and had not promised."""
+        """Number of recounted pairs of sketches that the run did not find and did not promise."""
         if not self.promised.is_cut and not self.promised.is_led:
             return 0
         return self.count(prove_pairs.COUNT_EXCUSED, "excused")
 
     @cached_property
     def clusters(self) -> int:
-        """How many rows the table `clusters` has."""
+        """Number of rows of the table `clusters`."""
         return self.count("SELECT count(*) AS n FROM clusters")
 
     @cached_property
@@ -103,11 +103,11 @@ class Evidence:
 
     @property
     def amount(self) -> str:
-        """How much the recounted pairs cover."""
+        """The part of the sketches that the recounted pairs cover, in words."""
         return described(len(self.probes[0]), self.totals[0], "distinct sketches")
 
     def forget(self) -> None:
-        """Free what was kept."""
+        """Free all tables."""
         self.run.forget()
         self._made.clear()
 
@@ -130,7 +130,7 @@ def _recount(evidence: Evidence) -> None:
         evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
         return
 
-    # What reads texts is loaded only where texts confirm the pairs.
+    # The module that reads texts is loaded only where texts confirm the pairs.
     from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole  # noqa: PLC0415
 
     run = evidence.run
@@ -148,8 +148,10 @@ def _put_probes(evidence: Evidence) -> None:
 
 
 def _excuse(evidence: Evidence) -> None:
-    """Where candidates were cut or found by chance, only the pairs found are promised; in components given by leaders,
-    all but those of two removed documents.
+    """Make `excused`, the recounted pairs that the run may lack.
+
+    With a kind that finds candidates by chance, these are all pairs not found; otherwise those of two removed documents
+    in components given by leaders.
     """
     if not evidence.promised.is_cut:
         evidence.see("by_leaders", "kept_nodes")
@@ -172,7 +174,10 @@ def _expect(evidence: Evidence) -> None:
 
 
 def _look_beside(evidence: Evidence) -> None:
-    """What is near to the first nodes of the chosen clusters: recounted already, unless only a sample was."""
+    """Make `beside`, the near-duplicates of the first nodes of the chosen clusters.
+
+    Its rows come from `recounted` if all sketches are probes; otherwise they are computed here.
+    """
     names, rows = [evidence.chosen.names[place] for place in evidence.chosen.firsts], evidence.chosen.sets.nodes
     if len(evidence.probes[0]) == evidence.totals[0]:
         evidence.see("recounted")
@@ -192,14 +197,16 @@ def _extend(evidence: Evidence) -> None:
 
 
 def _tell_leaders(evidence: Evidence) -> None:
-    """The modes of disjoint clusters do not say which components are given by leaders, only that some are; without
-    clusters any component may be.
+    """Make `by_leaders`, the nodes of components that are, or may be, given by leaders.
+
+    Modes of disjoint clusters show that some components are given by leaders, but not which; without clusters, any
+    component may be.
     """
     promised, text = evidence.promised, prove_clusters.BY_LEADERS
     if promised.is_led and promised.mode == "none":
         text = prove_clusters.ANY_NODE
     elif promised.is_led and promised.mode in ("partition", "components"):
-        most = 0 if promised.by_text else promised.max_edges  # of candidates, which the clusters do not show
+        most = 0 if promised.by_text else promised.max_edges  # with texts it limits candidates, absent from clusters
         text = prove_clusters.could_be_large(most)
     evidence.run.keep("by_leaders", text)
 
@@ -218,7 +225,7 @@ def _read_lines(evidence: Evidence) -> None:
 
 
 def _asked(name: str, text: str, *, is_wide: bool = False) -> Callable[[Evidence], None]:
-    """Keeps the answer to a question."""
+    """Return a function that keeps the answer to a query under a name."""
     return lambda evidence: evidence.run.keep(name, text, is_wide=is_wide)
 
 
@@ -253,14 +260,14 @@ MADE: dict[str, Made] = {
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608
     "lines": ((), _read_lines),
 }  # fmt: skip
-"""The tables by name: those that each reads, and what makes it."""
+"""Each table by name: the tables that it reads, and the function that makes it."""
 
 
 def sample_size(probes: int, others: int) -> int:
-    """How many of `probes` are compared with `others`: all up to `PROBES`, then what `COMPARISONS` allows."""
+    """Return how many of `probes` to compare with `others`: all up to `PROBES`, above it what `COMPARISONS` allows."""
     return probes if max(probes, others) <= PROBES else min(probes, max(LEAST_PROBES, COMPARISONS // max(others, 1)))
 
 
 def described(part: int, whole: int, what: str) -> str:
-    """`all 362 clusters`, or `sample of 1,000 of 50,000 clusters`."""
+    """Return a phrase such as `all 362 clusters`, or `sample of 1,000 of 50,000 clusters`."""
     return f"all {whole:,} {what}" if part == whole else f"sample of {part:,} of {whole:,} {what}"

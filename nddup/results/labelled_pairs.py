@@ -1,11 +1,11 @@
-"""`nddup evaluate RUN --labels FILE`: pairs that a person judged, against a run at every threshold above its own.
+"""`nddup evaluate RUN --labels FILE`: compare a run, at its threshold and above, with pairs that a person judged.
 
-A line of FILE is two ids and a label, separated by tabs, semicolons or commas; a first line without a label that is
-known names the columns. What a pair is measured by is what the run compares with its threshold: the resemblance, the
-edit similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run has not found is
-below its threshold, and nothing more is known of it: a run at a low threshold tells most.
+A line of FILE is two ids and a label, separated by tabs, semicolons or commas; a first line without a known label is
+the header. A pair is measured by the value that the run compares with its threshold: the resemblance, the edit
+similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run has not found is
+below its threshold, and nothing more is known of it, so a run at a low threshold tells most.
 
-It leaves `evaluation/labels.json` in the run's folder.
+It writes `evaluation/labels.json` into the run's folder.
 """
 
 import csv
@@ -24,16 +24,16 @@ from nddup.results.reference_file import Files
 
 SAME = frozenset({"1", "yes", "y", "true", "same", "duplicate"})
 OTHER = frozenset({"0", "no", "n", "false", "other", "different"})
-"""Labels, in any case."""
+"""Known labels; case does not matter."""
 
 MOST_BYTES = 64 << 20
-"""Of FILE: about a million pairs, which nobody labels by hand."""
+"""Largest FILE: about a million pairs, more than anyone labels by hand."""
 
 STEPS, SHOWN = 100, 5
-"""Points of the curve from 0 to 1, and how many of them apart are printed."""
+"""Points of the curve from 0 to 1; one in SHOWN is printed."""
 
 BAR = 30
-"""Characters of a precision or recall of 1."""
+"""Length of the bar for a precision or recall of 1, in characters."""
 
 MEASURED = """
     WITH named AS (
@@ -47,25 +47,26 @@ MEASURED = """
     SELECT n.place, n.a IS NOT NULL AND n.b IS NOT NULL AS is_known, CAST(f.measured AS DOUBLE) AS measured
     FROM named AS n LEFT JOIN found AS f ON least(n.a, n.b) = f.a AND greatest(n.a, n.b) = f.b
 """
-"""Of each labelled pair, whether both are documents, and its measure: null where the run has no such pair."""
+"""For each labelled pair, whether both ids are documents, and its measure: null if the run has no such pair."""
 
 
 class Label(NamedTuple):
-    """A pair, the smaller id first, and whether a person calls it the same."""
+    """A pair, the smaller id first, and whether its label says that both are the same."""
 
     pair: tuple[str, str]
     is_same: bool
 
 
 def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
-    """Compare a run with labelled pairs; leave `evaluation/labels.json`.
+    """Compare a run with labelled pairs; write `evaluation/labels.json`.
 
     Returns:
-        `labels`: counts of the file; `measure`, `threshold` of the run; `curve`: a point a threshold, `at`, `found`,
-        `precision`, `recall`, `f1`, from the threshold of the run upwards. A ratio that divides by nothing is null.
+        `labels`: counts of the file; `measure` and `threshold` of the run; `curve`: one point per threshold, with `at`,
+        `found`, `precision`, `recall` and `f1`, from the run's threshold upwards. A ratio with denominator 0 is None.
 
     Raises:
-        ConfigError: if the file is not there, holds no labelled pair, or a line of another form.
+        ConfigError: if the file is missing, has no labelled pair, or has a malformed line; or if `pairs` does not hold
+            the run's measure.
 
     Cost: a join of `pairs` with `documents`.
     """
@@ -99,7 +100,7 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
 
 
 def describe_labels(evaluation: Mapping[str, Any]) -> str:
-    """The counts, and the curve as a table with bars; the best F1 is marked."""
+    """Return the counts, and the curve as a table with bars; the best F1 is marked."""
     labels, curve = evaluation["labels"], evaluation["curve"]
     best = max(curve, key=lambda point: point["f1"] or 0.0)
     shown = [point for place, point in enumerate(curve) if place % SHOWN == 0 or point is best]
@@ -120,7 +121,7 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
 
 
 def _text_of(files: Files, path: str) -> str:
-    """The whole file.
+    """Read the whole file.
 
     Raises:
         ConfigError: if it is too large, or not UTF-8.
@@ -135,10 +136,10 @@ def _text_of(files: Files, path: str) -> str:
 
 
 def _read_labels(text: str, path: str) -> Iterator[Label]:
-    """The labelled pairs.
+    """Yield the labelled pairs.
 
     Raises:
-        ConfigError: if there is none, or a line is of another form.
+        ConfigError: if there is none, or a line is malformed.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     delimiter = next((one for one in "\t;," if lines and one in lines[0]), ",")
@@ -158,13 +159,13 @@ def _read_labels(text: str, path: str) -> Iterator[Label]:
 
 
 def _label_of(row: list[str]) -> bool | None:
-    """What the third field says; None where it is no label, or there are not three fields."""
+    """Return the label in the third field; None if it is unknown, or there are not three fields."""
     said = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
     return said in SAME if said in SAME | OTHER else None
 
 
 def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
-    """Each pair of two documents once; those with two different labels are left out."""
+    """Return each pair of two documents once, without those that have two different labels."""
     told: dict[tuple[str, str], set[bool]] = {}
     for pair, is_same in labels:
         if pair[0] != pair[1]:
@@ -175,7 +176,7 @@ def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
 def _measure(
     run: FinishedRun, judged: Mapping[tuple[str, str], bool], value: str
 ) -> dict[tuple[str, str], tuple[bool, float | None]]:
-    """Of each pair whether both ids are known, and what was measured."""
+    """Return for each pair whether both ids are documents of the run, and its measure; None if it was not found."""
     pairs = list(judged)
     wanted = pa.table(
         {
@@ -189,14 +190,14 @@ def _measure(
 
 
 def _thresholds(least: float) -> list[float]:
-    """The run's own, then every hundredth up to 1; of a count, every count up to its double."""
+    """Return the run's own threshold, then every hundredth up to 1; for a count, every count up to its double."""
     if least > 1 or isinstance(least, int):
         return [float(at) for at in range(int(least), 2 * int(least) + 1)]
     return [least, *(step / STEPS for step in range(STEPS + 1) if step / STEPS > least)]
 
 
 def _point(at: float, known: list[tuple[bool, float | None]]) -> dict[str, Any]:
-    """Precision and recall where pairs are those that reach a threshold."""
+    """Return precision and recall of the pairs whose measure reaches the threshold `at`."""
     found = [is_same for is_same, measured in known if measured is not None and measured >= at]
     common, same = sum(found), sum(is_same for is_same, _ in known)
     return {

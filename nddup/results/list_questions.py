@@ -1,20 +1,20 @@
-"""What `nddup evaluate` asks of a run and of a reference list: one SELECT a question, for DuckDB and for Spark.
+"""The queries of `nddup evaluate` over a run and a reference list: SELECT statements for both DuckDB and Spark.
 
     entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists.entries`
     docs        --DOCS-->              doc_id, node: the node of a document is its `group`
     edges       --EDGES-->             near-duplicate groups of equal sketches, and how many pairs each stands for
     unlisted    --UNLISTED-->          nodes whose pairs among themselves need not be in `pairs`
     reference   --PAIRS_ONCE-->        each pair of the list once, or --GROUPS_AS_PAIRS--> each pair of its groups
-    judged      --JUDGED-->            what the run says of each pair of the list
+    judged      --JUDGED-->            each pair of the list, with what the run has of it
 
 Documents with equal sketches have the same near-duplicates. So the pairs of a run are *edges* between its groups of
 equal sketches, and a star stands for all pairs of its groups.
 
-A kept answer has the name on the left for the questions after it. Numbers of a curve's band are put into the text.
+A kept answer has the name on the left in later queries. The band width of a curve is written into the query.
 """
 
 STEP = 100
-"""The curve over our own resemblance has a point every 1/100."""
+"""Points per unit of the curve over the run's own resemblance: one every 1/100."""
 
 DOCS = "SELECT d.doc_id, d.group AS node FROM documents AS d"
 
@@ -28,7 +28,7 @@ EDGES = """
            CASE WHEN f.node_a = f.node_b THEN shiftright(x.n * (x.n - 1), 1) ELSE x.n * y.n END AS pairs
     FROM folded AS f JOIN sizes AS x ON f.node_a = x.node JOIN sizes AS y ON f.node_b = y.node
 """
-"""Each edge once, node_a <= node_b; equal: within a node. `pairs`: of documents."""
+"""Each edge once, node_a <= node_b; the two are equal for pairs within a node. `pairs`: number of document pairs."""
 
 UNLISTED = """
     SELECT DISTINCT d.node, c.component AS family
@@ -36,7 +36,7 @@ UNLISTED = """
     WHERE c.coverage = 'documents' AND NOT EXISTS (
         SELECT 1 FROM keep AS k JOIN docs AS s ON k.doc_id = s.doc_id WHERE k.kept AND s.node = d.node)
 """
-"""The removed nodes of components given by leaders, and their component."""
+"""The nodes without a kept document in components given by leaders, and their component."""
 
 FOUND = "SELECT CAST(coalesce(sum(pairs), 0) AS BIGINT) AS found FROM edges"
 
@@ -67,7 +67,7 @@ PAIRS_ONCE = """
     SELECT least(doc_a, doc_b) AS doc_a, greatest(doc_a, doc_b) AS doc_b, max(score) AS score, count(*) AS times
     FROM entries WHERE doc_a <> doc_b GROUP BY least(doc_a, doc_b), greatest(doc_a, doc_b)
 """
-"""A document with itself is no pair. `times`: lines that hold the pair; `score`: the highest of them."""
+"""Each pair of two different documents once. `times`: number of its lines; `score`: the highest of them."""
 
 GROUPS_AS_PAIRS = """
     SELECT a.doc_id AS doc_a, b.doc_id AS doc_b, CAST(NULL AS DOUBLE) AS score, count(*) AS times
@@ -76,7 +76,7 @@ GROUPS_AS_PAIRS = """
 
 
 def known_ids(ids: str) -> str:
-    """How many different ids the list has, and what the run knows of them. `ids` gives each once."""
+    """Return the query for the numbers of ids, unknown ids and rejected ids; the SELECT `ids` gives each id once."""
     return f"""
         SELECT count(*) AS ids, count(CASE WHEN d.doc_id IS NULL THEN 1 END) AS unknown_ids,
                count(CASE WHEN d.doc_id IS NULL AND r.doc_id IS NOT NULL THEN 1 END) AS rejected_ids
@@ -105,8 +105,9 @@ JUDGED = """
            n.is_optional AND e.node_a IS NULL AS unlisted, e.resemblance
     FROM named AS n LEFT JOIN edges AS e ON n.known AND n.low = e.node_a AND n.high = e.node_b
 """  # noqa: E501
-"""known: both are documents; found: in `pairs`, or a star stands for it; together: in a common cluster; unlisted: both
-removed, in a component given by leaders; resemblance: of found ones. Only the documents of the list are looked up."""
+"""known: both ids are documents; found: in `pairs`, or a star stands for it; together: in a common cluster; unlisted:
+not found, in one component given by leaders, and neither node has a kept document; resemblance: null unless found. Only
+the documents of the list are looked up."""
 
 COUNTED = """
     SELECT count(*) AS reference, CAST(coalesce(sum(times), 0) AS BIGINT) AS times,
@@ -118,7 +119,7 @@ COUNTED = """
 
 
 def by_band(value: str, width: float, counts: str, rows: str) -> str:
-    """Counts by band of a value. A value on an edge is in the upper band; rows without a value are under null."""
+    """Return the query for counts by band of a value. A band includes its lower edge; rows without a value: null."""
     number = f"CAST(floor({value} / CAST({width!r} AS DOUBLE) + 1e-9) AS BIGINT)"
     return f"SELECT {number} AS band, {counts} FROM {rows} GROUP BY {number}"  # noqa: S608 - a question of this module
 
@@ -141,11 +142,11 @@ COMMON = """
            CAST(coalesce(sum(CASE WHEN is_optional THEN pairs END), 0) AS BIGINT) AS removed
     FROM met
 """
-"""Pairs in a common group and in the run's pairs; `removed`: of these, pairs of two nodes that `unlisted` names.
+"""`common`: pairs in a common group and in the run's pairs; `removed`: those of two nodes of one family in `unlisted`.
 
-The documents of one node that are in the same groups are a *cell*. Two cells whose nodes have an edge and that have a
-group in common give the product of their sizes. Within one node both sides are the same cells: a cell with itself gives
-its own pairs, two cells count once."""
+A *cell* is the documents of one node that are in the same groups. Two cells that have a group in common and whose nodes
+have an edge contribute the product of their sizes. Within one node, a cell with itself contributes its own pairs, and
+two cells are counted once."""
 
 GROUPED = "SELECT CAST(set_id AS STRING) AS name, doc_id AS item FROM entries WHERE doc_id IS NOT NULL"
 GROUPED_KNOWN = (
@@ -156,20 +157,20 @@ GROUPED_TOGETHER = """
     SELECT concat(m.cluster_id, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
     FROM entries AS e JOIN members AS m ON e.doc_id = m.doc_id
 """
-"""A pair lies in a common group and in a common cluster if it lies in a common set of both at once."""
+"""Memberships in (cluster, group): a pair has a common group and a common cluster if it has a common set of these."""
 
 GROUPED_UNLISTED = """
     SELECT concat(u.family, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
     FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id JOIN unlisted AS u ON d.node = u.node
 """
-"""Pairs of a common group whose documents are both removed, in one component given by leaders."""
+"""Memberships in (component given by leaders, group), of documents whose node has no kept document."""
 
 
 def kinds(memberships: str) -> str:
-    """The kinds of items: those that lie in the same sets, and how many they are. For `count_pairs_of_kinds`.
+    """Return the query for kinds of items, those in the same sets, with their numbers, for `count_pairs_of_kinds`.
 
     Args:
-        memberships: gives (name of a set, item), each once.
+        memberships: a SELECT of (name of a set, item), each once.
     """
     return f"""
         SELECT sets, count(*) AS n
@@ -182,7 +183,7 @@ def kinds(memberships: str) -> str:
 
 
 def missed(most: int) -> str:
-    """The first pairs of the list that the run has not, highest score first."""
+    """Return the query for the first `most` pairs of the list that the run lacks, highest score first."""
     return f"""
         SELECT doc_a, doc_b, score, known, together, unlisted FROM judged WHERE NOT found
         ORDER BY score DESC, doc_a, doc_b LIMIT {most}
@@ -200,7 +201,7 @@ MISSED_SKETCHES = """
 
 
 def unasked(most: int) -> str:
-    """The first rows of `pairs` that the list has not, highest resemblance first."""
+    """Return the query for the first `most` rows of `pairs` that the list lacks, highest resemblance first."""
     return f"""
         WITH rest AS (SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star
                       FROM pairs AS p

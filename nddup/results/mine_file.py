@@ -1,4 +1,4 @@
-"""`nddup mine`: the maximal, or closed, frequent itemsets of any FIMI file. Without Spark, in one process."""
+"""`nddup mine`: mine the maximal, or closed, frequent itemsets of any FIMI file, in one process without Spark."""
 
 import os
 import sys
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from nddup.mining.frequent_sets import Mined
 
 STEPS = 3
-"""Of `mine_file`."""
+"""Number of steps of `mine_file`, for progress."""
 
 
 def mine_file(  # noqa: PLR0913 - the options of the command
     file: str, *, support: int, output: str | None = None, min_size: int = 1, closed: bool = False,
     max_sets: int | None = None,
 ) -> None:  # fmt: skip
-    """Mine a file and write its sets. A note on standard error says if there were no transactions or more sets.
+    """Mine a file and write its sets; note on standard error if there are no transactions or `max_sets` was reached.
 
     Args:
-        file: transactions, plain or gzip.
-        support: least number of transactions that hold a set.
+        file: path of the transactions, plain or gzip.
+        support: least number of transactions that contain a set.
         output: file to write, which must not exist; None: standard output.
-        min_size: smaller sets are left out.
+        min_size: least size of a set that is written.
         closed: closed sets instead of maximal ones.
-        max_sets: stop after so many; None: never.
+        max_sets: number of sets after which to stop; None: no limit.
 
     Raises:
         ConfigError: if there is no such file.
@@ -46,7 +46,7 @@ def mine_file(  # noqa: PLR0913 - the options of the command
 
     with Steps("mine", STEPS) as steps:
         steps.begin("load the kernels")
-        from nddup.arrays import is_compiled  # noqa: PLC0415 - after the first word
+        from nddup.arrays import is_compiled  # noqa: PLC0415 - after the progress line
         from nddup.mining.fimi import read_fimi, split_block  # noqa: PLC0415
         from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def mine_file(  # noqa: PLR0913 - the options of the command
 
 
 def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:
-    """Write the sets; a file appears under its name only when it is whole."""
+    """Write the sets; a file gets its name only when it is complete."""
     from nddup.mining.fimi import format_sets  # noqa: PLC0415
 
     lines = format_sets(mined.itemsets, names)

@@ -1,47 +1,47 @@
-"""A finished run for a command that only reads it: opened in this process where that is possible, else on Spark."""
+"""Open a finished run for a command that only reads it: in this process where possible, else on Spark."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.storage.machine import is_local, is_submitted
 
-if TYPE_CHECKING:  # what reads runs and lists takes long to load: `inspect` opens no run, and `show` no list
+if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
     from nddup.opened.finished_run import FinishedRun
     from nddup.results.reference_file import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
 
 
 class Opened(NamedTuple):
-    """A finished run, and what a command that reads it needs of the same engine."""
+    """A finished run, and the file access that a command needs beside it, by the same engine."""
 
     run: "FinishedRun"
 
     folder: "RunFolder"
-    """Of the run, for what the command writes into it."""
+    """The run's folder, for files that the command writes."""
 
     files: "Files"
-    """Other files that the command is given."""
+    """File system of the other files that the command reads."""
 
     read_list: "Callable[[ReferenceFile], Any]"
-    """The entries of a reference list, as `FinishedRun.see` takes them."""
+    """Reads the entries of a reference list into the form that `FinishedRun.see` takes."""
 
 
 def is_read_here(*paths: str, master: str | None) -> bool:
-    """Whether a command reads these files and folders in this process, without Spark.
+    """Return whether a command reads these files and folders in this process, without Spark.
 
     Args:
-        paths: what it reads.
-        master: the Spark master that was asked for.
+        paths: files and folders that the command reads.
+        master: the Spark master that the user asked for, or None.
     """
     return master is None and not is_submitted() and all(map(is_local, paths))
 
 
 def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> Opened:
-    """Open a finished run; Spark is started only where it is needed.
+    """Open a finished run; start Spark only if it is needed.
 
     Args:
         path: the folder of the run.
-        master: the Spark master that was asked for.
+        master: the Spark master that the user asked for, or None.
         beside: other files that the command reads.
 
     Raises:
@@ -58,12 +58,12 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
 
 
 def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> "Files":
-    """The file system in which a command reads these: this machine's, or Hadoop's.
+    """Return the file system for reading these paths: this machine's, or Hadoop's.
 
     Args:
-        paths: what it reads.
-        master: the Spark master that was asked for.
-        settings: of Spark; any means that it is wanted.
+        paths: files and folders that the command reads.
+        master: the Spark master that the user asked for, or None.
+        settings: Spark settings; any setting means that the user wants Spark.
 
     Raises:
         ConfigError: if Spark is needed and does not start.
@@ -81,7 +81,7 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
 
 def open_here(path: str) -> Opened:
-    """Open a run of this machine in this process."""
+    """Open a run on this machine in this process."""
     from nddup.opened.duck import DuckRun  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
@@ -95,7 +95,7 @@ def open_here(path: str) -> Opened:
 
 
 def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSession
-    """Open a run that Spark opens."""
+    """Open a run with Spark."""
     from nddup.opened.spark import SparkRun  # noqa: PLC0415
     from nddup.spark.evaluating import list_tables  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415

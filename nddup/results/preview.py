@@ -1,6 +1,6 @@
-"""`nddup inspect`: how each file would be read, its first records, and what would be rejected, before a long run.
+"""`nddup inspect`: show, before a long run, how each file would be read, its first records, and its rejects.
 
-The functions are those of a run, called in this process. At most `RECORDS` records of a file are read.
+It calls the functions of a run, in this process, and reads at most `RECORDS` records of a file.
 """
 
 import io
@@ -28,26 +28,26 @@ from nddup.sketching.tokens import tokenise
 from nddup.steps import Steps
 
 RECORDS = 1_000
-"""Records of a file that are read."""
+"""Most records that are read of a file."""
 
 REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
-"""Bytes of a file that is not local that are fetched, whatever it holds; of Parquet, which begins at its end, more."""
+"""Most bytes fetched of a file that is not local; Parquet is read from its end, so more of it is fetched."""
 
 UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response"}
-"""What is taken of formats that name no fields."""
+"""The content of a document, for formats without named fields."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
-"""How many files are described, how many records and rejects of each, and how many characters of a text are shown."""
+"""Most files described, most records and rejects shown of each, and most characters shown of a text."""
 
 
 def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | None = None) -> str:
-    """A text for the terminal: one paragraph a file, then what was left out.
+    """Return a text for the terminal: one paragraph per file, then the files that were left out.
 
     Args:
         files: the file system of the inputs.
         inputs: INPUT paths.
-        config: how they are read.
-        steps: is told what is done.
+        config: settings, which say how the inputs are read.
+        steps: progress; None: silent.
 
     Raises:
         ConfigError: if an input is missing, or no file can be understood.
@@ -79,7 +79,7 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
 
 
 def _heading(collection: Collection) -> str:
-    """How many files of which formats there are, and their stored size."""
+    """Return the number of files, their stored size, and the number of each format."""
     formats = Counter(group.head.format.name for group in collection.groups for _ in group.files)
     size = sum(file.size for file in collection.listing.files)
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
@@ -88,7 +88,7 @@ def _heading(collection: Collection) -> str:
 
 
 def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
-    """The paragraph of one file."""
+    """Return the paragraph about one file."""
     file, head = entry.file, group.head
     declared = _completed(files, entry, head)
     stored = spell_size(file.size) + (f", {entry.compression}" if entry.compression else "")
@@ -112,7 +112,7 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
 
 
 def _completed(files: Files, entry: ListedFile, head: FileHead) -> Format:
-    """The format with the fields that are taken; of Parquet they stand at the end of the file, not in its head."""
+    """Return the format with the fields that are read; Parquet has its schema at the end of the file."""
     columns = fields_of(files, entry.file, head) if head.format.kind == "parquet" else []
     try:
         return table_format(head.format, columns) if columns else head.format
@@ -121,7 +121,7 @@ def _completed(files: Files, entry: ListedFile, head: FileHead) -> Format:
 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
-    """The first records of a file; of one that is not local, those in its first bytes."""
+    """Read the first records of a file; for a file that is not local, those in its first bytes."""
     file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False
     if not _is_remote(file.path):
@@ -132,11 +132,11 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
 
     stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
     found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
-    return found[:-1] if is_cut and len(found) < RECORDS else found  # the last one lacks its end
+    return found[:-1] if is_cut and len(found) < RECORDS else found  # the last record is incomplete
 
 
 def _first_records(found: list[Record | Reject], file: InputFile, config: Config) -> list[str]:
-    """The lines about the records of a file: a few documents, the counts, a few rejects."""
+    """Return the lines about the records of a file: a few documents, the counts, a few rejects."""
     good = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Record)]
     rejects = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Reject)]
     rule = TextRule(config.input.markup, config.input.charset, config.input.text)
@@ -161,7 +161,7 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
 
 
 def _is_remote(path: str) -> bool:
-    """Whether a path is of another file system than the machine's own."""
+    """Return whether a path is on a file system other than the machine's own."""
     return urlsplit(path).scheme not in ("", "file")
 
 

@@ -1,4 +1,4 @@
-"""What a run promises, read from its metrics and settings alone."""
+"""The promises of a run, read from its metrics and settings alone."""
 
 from functools import cached_property
 
@@ -15,7 +15,7 @@ class Promised:
     """The promises of a run.
 
     Args:
-        metrics: of the run.
+        metrics: metrics of the run.
     """
 
     def __init__(self, metrics: RunMetrics) -> None:
@@ -24,12 +24,12 @@ class Promised:
 
     @cached_property
     def kind(self) -> Kind:
-        """What the sketches are."""
+        """The kind of the sketches."""
         return kind_of(self.config.sketch)
 
     @cached_property
     def rule(self) -> Rule:
-        """What a near-duplicate is, the threshold as the exact decimal that was written."""
+        """The definition of a near-duplicate, with the threshold as the exact decimal that was written."""
         pairs, sketch = self.config.pairs, self.config.sketch
         bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
         return Rule(
@@ -45,47 +45,47 @@ class Promised:
 
     @cached_property
     def form(self) -> Form:
-        """What a sketch must look like."""
+        """The form that a sketch must have."""
         sketch = self.config.sketch
         size = self.config.lexicon.copies + 1 if sketch.kind == "i-match" else sketch.size
         return Form(sketch.kind, size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
 
     @property
     def levels(self) -> int:
-        """s, where the modulus of a sketch follows the number of features; else 0."""
+        """The parameter s of a kind whose modulus depends on the number of features; 0 for other kinds."""
         return self.config.sketch.size if self.kind.estimate == "levels" else 0
 
     @property
     def is_cut(self) -> bool:
-        """Whether candidates were found by chance: then the run's promises are about the pairs found."""
+        """Whether candidates were found by chance: the run then makes promises about the pairs found only."""
         return not self.kind.is_exact and self.config.sketch.verify
 
     @property
     def by_text(self) -> bool:
-        """Whether texts confirm the pairs: the sketches alone do not say who are near-duplicates."""
+        """Whether texts confirm the pairs: the sketches alone then do not decide which are near-duplicates."""
         return self.config.pairs.confirm != "none"
 
     @property
     def support(self) -> int:
-        """Features that all members of a cluster must share, beyond what the threshold asks; 0: no more."""
+        """`clusters.support`, the least number of features common to a cluster; 0: the threshold's bound alone."""
         return int(self.metrics.settings["clusters"]["support"] or 0)
 
     @property
     def is_led(self) -> bool:
-        """Whether components are given by leaders: pairs of two removed documents of these are not listed."""
+        """Whether some components are given by leaders: their pairs of two removed documents are not listed."""
         return self.metrics.stages.clusters.led_components > 0
 
     @property
     def mode(self) -> str:
-        """What the clusters are."""
+        """`clusters.mode`, the kind of clusters."""
         return str(self.metrics.settings["clusters"]["mode"])
 
     @property
     def max_edges(self) -> int:
-        """Pairs of a component above which it is given by leaders."""
+        """Number of pairs above which a component is given by leaders."""
         return self.config.pairs.max_edges
 
     @property
     def expand_limit(self) -> int:
-        """Pairs of documents of two sketches above which there are stars."""
+        """Number of document pairs of two sketches above which a star stands for them."""
         return int(self.metrics.settings["pairs"]["expand_limit"])

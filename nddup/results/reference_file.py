@@ -1,4 +1,4 @@
-"""The file of a reference list: found, looked into, and its layout told from its first lines."""
+"""Find the file of a reference list, and detect its layout from its first lines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,29 +10,29 @@ from nddup.reading.streams import compression_of, expand_head
 from nddup.scanning.input_files import InputFile, Listing
 
 HEAD_BYTES = 1 << 18
-"""Of the expanded file, from which its layout is told."""
+"""Bytes at the start of the expanded file from which the layout is detected."""
 
 RAW_BYTES = 4 * HEAD_BYTES
-"""Of the stored file. A block of bzip2 is expanded only when it is whole, and holds up to 900 kB."""
+"""Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""
 
 
 class Files(Protocol):
-    """What a command needs of a file system: this machine's or Hadoop's."""
+    """The operations that a command needs of a file system, this machine's or Hadoop's."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Return whether a file or folder exists."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """The files of INPUT paths."""
+        """List the files of INPUT paths."""
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Any) -> dict[str, Any]:  # noqa: ANN401 - its types come with all parsers
-        """As `nddup.scanning.collection` asks for it."""
+        """Look into files, as `nddup.scanning.collection` requires."""
 
     def read_head(self, path: str, size: int) -> bytes:
-        """The first bytes of a file."""
+        """Read the first `size` bytes of a file."""
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Bytes of a file from a place on."""
+        """Read `size` bytes of a file from `start`."""
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
         """Write a UTF-8 file, whole or piece by piece."""
@@ -40,10 +40,10 @@ class Files(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """How the lines of a list are to be read; None: as its first lines suggest.
+    """How to read the lines of a list; None: as its first lines suggest.
 
     Attributes:
-        kind: what a line is.
+        kind: whether a line is a pair or a group.
         delimiter: a name of `reference_lists.DELIMITERS`.
         header: whether the first line names the columns.
         score: name or number of the score's column, or `none`.
@@ -56,7 +56,7 @@ class Reading:
 
 
 class ReferenceFile(NamedTuple):
-    """A file and how it is read: its URI, stored bytes, compression (empty: plain), layout of its lines."""
+    """A file and how to read it: its URI, stored bytes, compression (empty: plain), layout of its lines."""
 
     path: str
     size: int
@@ -67,16 +67,16 @@ class ReferenceFile(NamedTuple):
 def open_reference(
     storage: Files, truth: str, reading: Reading, are_documents: Callable[[Sequence[str]], bool]
 ) -> ReferenceFile:
-    """Find the file and tell its layout.
+    """Find the file and detect its layout.
 
     Args:
         storage: the file system.
         truth: the path as the user gave it.
-        reading: what the user said of the layout.
-        are_documents: whether all of some ids are documents of the run.
+        reading: the parts of the layout that the user gave.
+        are_documents: returns whether all of some ids are documents of the run.
 
     Raises:
-        ConfigError: if there is no such file, it is a folder of several, or its lines are no list.
+        ConfigError: if there is no such file, it is a folder of several files, or its lines are not a list.
 
     Cost: reads the first `RAW_BYTES`.
     """
@@ -91,7 +91,7 @@ def open_reference(
     lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
     try:
         layout = _tell_layout(lines, reading, header=reading.header)
-        # An id may look like the name of a column. If both names are documents, the first line is an entry.
+        # An id may look like a column name. If both names are documents, the first line is an entry.
         if reading.header is None and layout.header and are_documents(layout.header[:2]):
             layout = _tell_layout(lines, reading, header=False)
     except LayoutError as error:

@@ -24,7 +24,7 @@ COVERAGE = {
     "partition": "a kept document and its duplicates",
     "components": "a connected component",
 }
-"""What the column `coverage` says of a cluster."""
+"""Meaning of each value of the column `coverage`."""
 
 LARGEST_CLUSTERS = f"""
     SELECT cluster_id, size, support, slice(members, 1, 1) AS members
@@ -61,7 +61,7 @@ OWN_CLUSTERS = f"""
     FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
     ORDER BY c.size DESC, c.cluster_id LIMIT {SHOWN_IDS}
 """  # noqa: S608
-"""Of a cluster or document in wanted(id). For DuckDB and Spark."""
+"""These queries are about the cluster or document in wanted(id), and run on both DuckDB and Spark."""
 
 
 FIRST_REJECTS = """
@@ -74,7 +74,7 @@ FIRST_REJECTS = """
 
 
 def first_rejects(run: FinishedRun) -> list[str]:
-    """Of each reason the first reject, a sentence each; files that were not read have a note of their own."""
+    """Return a sentence about the first reject of each reason; files that were not read have a note of their own."""
     sketch = run.metrics.stages.sketch
     rows = run.sql(FIRST_REJECTS).to_pylist() if sketch.rejected else []
     return [
@@ -85,13 +85,13 @@ def first_rejects(run: FinishedRun) -> list[str]:
 
 
 def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, rejects: Sequence[str] = ()) -> str:
-    """The table at the end of a run: what was read, rejected, found, kept, and where it is.
+    """Return the table at the end of a run: numbers read, rejected, found and kept, and the folder of the results.
 
     Args:
-        metrics: of the run.
+        metrics: metrics of the run.
         path: the run's folder.
-        report: its page, if there is one.
-        rejects: of `first_rejects`, where the run can be opened.
+        report: path of the report's page, if there is one.
+        rejects: sentences of `first_rejects`, if the run can be opened.
     """
     body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}".rstrip() + "\n" for line in headline(metrics))
     said = "".join(f"  note: {note}\n" for note in [*rejects, *notes(metrics)])
@@ -102,7 +102,7 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
 
 
 def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
-    """What a finished run holds: the summary and the largest clusters, or one cluster, or one document.
+    """Describe a finished run: the summary and the largest clusters, or one cluster, or one document.
 
     Raises:
         ConfigError: if there is no such cluster or document.
@@ -123,10 +123,10 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
 
 
 def show_borderline(run: FinishedRun, number: int) -> str:
-    """The pairs nearest to the threshold, and the page that shows their texts.
+    """Return the pairs closest to the threshold, and the path of the page with their texts.
 
     Raises:
-        ConfigError: where `pairs` does not hold what the run compared.
+        ConfigError: if `pairs` does not hold the value that the run compared with its threshold.
     """
     measure = measure_of(run.metrics.settings)
     if measure is None:
@@ -179,16 +179,16 @@ def _show_document(run: FinishedRun, doc: str) -> str:
 
 
 def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
-    """The rows of an answer about one cluster or document."""
+    """Return the rows of a query about one cluster or document."""
     spelled = name.encode(errors="replace")
-    ends = np.array([0, len(spelled)], np.int32)  # to convert Python's objects, pyarrow would import pandas: 0.4 s
+    ends = np.array([0, len(spelled)], np.int32)  # pa.array of Python objects would import pandas: 0.4 s
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))
     found: list[dict[str, Any]] = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).to_pylist()
     return found
 
 
 def _spelled(resemblance: float | None) -> str:
-    """A resemblance with three decimals; kinds that give none have a dash."""
+    """Return a resemblance with three decimals; a dash for kinds without one."""
     return "-" if resemblance is None else f"{resemblance:.3f}"
 
 

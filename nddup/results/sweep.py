@@ -1,15 +1,15 @@
-"""`nddup sweep INPUT… --grid FILE --output DIR`: the same collection under every combination of some settings.
+"""`nddup sweep INPUT… --grid FILE --output DIR`: run the same collection under every combination of some settings.
 
     Engines       where runs are made and compared
     run_sweep     makes the run of each combination, and compares it with a list if one is given
 
-Files written to DIR: `sweep.csv`, one row a combination; `sweep.json`, the same with all metrics; `sweep.png`, if
-matplotlib is installed; `_SWEEP.json`, what the sweep is of, by which a killed one is resumed. A combination that the
-configuration refuses is a row with the reason.
+Files written to DIR: `sweep.csv`, one row per combination; `sweep.json`, the same with all metrics; `sweep.png`, if
+matplotlib is installed; `_SWEEP.json`, the inputs and settings of the sweep, needed to resume it. A combination that
+the configuration refuses gets a row with the reason.
 
-All runs are made in one folder, one after another, each resuming what the one before left: a table that both would
-make the same (`nddup.run.lineage`) is made once. So combinations that read and sketch alike follow each other,
-whatever their order in the grid.
+Runs are made one after another, each starting from the tables of the run before: tables whose inputs and settings are
+unchanged (`nddup.run.lineage`) are reused. So combinations that read and sketch alike run next to each other, whatever
+their order in the grid.
 """
 
 import json
@@ -39,14 +39,14 @@ SAID, TABLE, ALL = "_SWEEP.json", "sweep.csv", "sweep.json"
 
 
 class Engines:
-    """Where runs are made and compared: in this process, or on one Spark session that is started when it is needed.
+    """The place where runs are made and compared: this process, or one Spark session that starts when it is needed.
 
     Args:
-        inputs: of every run.
+        inputs: inputs of every run.
         output: folder of the sweep.
         base: the settings that all runs share.
-        master: the Spark master that was asked for.
-        truth: a list of duplicates to compare each run with.
+        master: the Spark master that the user asked for, or None.
+        truth: a list of duplicates to compare each run with, or None.
     """
 
     def __init__(self, inputs: list[str], output: str, base: Config, *, master: str | None, truth: str | None) -> None:
@@ -56,7 +56,7 @@ class Engines:
 
     @cached_property
     def spark(self) -> Any:  # noqa: ANN401 - a SparkSession
-        """The session."""
+        """The Spark session, started on first use."""
         from nddup.run.java.java_options import is_small  # noqa: PLC0415
         from nddup.run.session import start_session  # noqa: PLC0415 - most sweeps do without
 
@@ -74,7 +74,7 @@ class Engines:
         return files_of(self.spark)
 
     def describe(self) -> dict[str, Any]:
-        """What the runs are of: a sweep is resumed only where all of it is the same."""
+        """Return versions, settings, inputs and list of the sweep, which must all be unchanged to resume it."""
         are_here = is_read_here(*self._inputs, master=self._master)  # they may lie elsewhere than the output
         files = (LocalStorage() if are_here else self._hadoop).list_inputs(self._inputs).files
         return {
@@ -85,7 +85,7 @@ class Engines:
         }
 
     def run(self, folder: str, config: Config) -> RunMetrics:
-        """Make one run, with what is in the folder of an earlier one; without Spark where it can do without."""
+        """Make one run, reusing tables in the folder from an earlier run; use Spark only if it is needed."""
         if choose_engine(self._inputs, folder, config, master=self._master).engine == "local":
             from nddup.run.local_job import run_locally  # noqa: PLC0415
 
@@ -106,14 +106,14 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
     """Run every combination, one after another, and write the tables after each.
 
     Args:
-        engines: where, of what, and into which folder.
+        engines: where the runs are made, with inputs and output folder.
         points: the combinations; their results are filled in.
-        keeps_runs: leave the runs in `output/runs`, one folder each; else each replaces the one before.
-        resume: take the results that an earlier sweep left in the folder; where there is none, a sweep begins.
+        keeps_runs: keep the runs in `output/runs`, one folder each; otherwise each replaces the one before.
+        resume: take over the results of an earlier sweep in the folder; if there is none, start a new sweep.
 
     Raises:
         OutputError: if the folder exists and `resume` is not set, is of another sweep, or cannot be written.
-        NddupError: as a run.
+        NddupError: if a run fails.
     """
     storage, output = engines.storage, engines.output
     said = {**engines.describe(), "grid": [point.settings for point in points]}
@@ -136,7 +136,7 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
 
 
 def _make_missing(engines: Engines, points: Sequence[Point], *, keeps_runs: bool) -> None:
-    """Run the combinations that have no result yet; the tables are written after each."""
+    """Run the combinations that have no result yet, and write the tables after each."""
     runs, last = [point for point in points if point.config is not None], None
     for number, point in _in_order(points):
         if point.config is None or point.metrics is not None:
@@ -155,7 +155,7 @@ def _make_missing(engines: Engines, points: Sequence[Point], *, keeps_runs: bool
 
 
 def _in_order(points: Sequence[Point]) -> list[tuple[int, Point]]:
-    """The combinations with their numbers, from 1: those that read alike together, then those that pair alike."""
+    """Number the combinations from 1 and group them: those with equal documents, and within these, equal pairs."""
     first: dict[str, int] = {}
 
     def place(point: Point) -> tuple[int, int]:
@@ -168,14 +168,14 @@ def _in_order(points: Sequence[Point]) -> list[tuple[int, Point]]:
 
 
 def _begin_with(engines: Engines, last: str | None, folder: str) -> None:
-    """Copy the run before, where it is on this machine, into a folder from which a killed sweep's rest is removed."""
+    """Clear a folder of what a killed sweep left there, and copy the previous run into it if it is on this machine."""
     engines.storage.remove(folder)
     if last is not None and engines.is_here:
         shutil.copytree(last, folder)
 
 
 def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], points: Sequence[Point]) -> None:
-    """Fill in the results of a sweep that is there; OutputError if it is none, or not this one."""
+    """Fill in the results of the sweep in the folder; raise OutputError if there is none, or it is a different one."""
     try:
         there = json.loads(storage.read_text(f"{output}/{SAID}"))
     except (OutputError, ValueError) as error:
@@ -191,7 +191,7 @@ def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], point
 
 
 def _write_tables(storage: FolderFiles, output: str, points: Sequence[Point]) -> None:
-    """Both tables, with the results so far."""
+    """Write both tables, with the results so far."""
     storage.write_text(f"{output}/{ALL}", json.dumps([_as_json(point) for point in points], indent=2) + "\n")
     storage.write_text(f"{output}/{TABLE}", table_of(points))
 

@@ -1,7 +1,7 @@
-"""The combinations of `nddup sweep`: read from a grid, told as a table.
+"""The combinations of `nddup sweep`: reading a grid, and showing the results as a table.
 
 read_grid     YAML -> the combinations
-results_of    the numbers of a row, from the metrics of a run
+results_of    metrics of a run -> the numbers of a row
 table_of      rows -> CSV
 spell_table   rows -> lines for the terminal
 """
@@ -23,7 +23,7 @@ from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
 
 MOST = 1_000
-"""Combinations of a grid: each is a full run."""
+"""Most combinations of a grid: each is a full run."""
 
 COUNTS = ("documents", "pairs", "candidates", "clusters", "largest_component", "invented_pairs", "kept", "seconds")
 RATIOS = ("precision", "recall", "f1")
@@ -31,7 +31,7 @@ RATIOS = ("precision", "recall", "f1")
 
 @dataclass
 class Point:
-    """One combination: its settings by key, the configuration or why there is none, and what came out."""
+    """One combination: its settings by key, the configuration or why it was refused, and the results."""
 
     settings: dict[str, object]
     config: Config | None = None
@@ -45,11 +45,12 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
 
     Args:
         text: YAML: `section.key: [value, …]`, or sections with lists below; one value may stand without brackets.
-        origin: what to call it in messages.
-        base: the settings that all share.
+        origin: name of the grid in messages.
+        base: the settings that all combinations share.
 
     Raises:
-        ConfigError: if it is no such mapping, has no key or too many combinations, or every combination is refused.
+        ConfigError: if the text is not such a mapping, has no key or too many combinations, or every combination is
+            refused.
     """
     try:
         values = yaml.safe_load(text)
@@ -63,7 +64,7 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
     if not 0 < len(points) <= MOST:
         raise ConfigError(f"{origin}: {len(points):,} combinations; expected 1 to {MOST:,}")
 
-    # One combination that is refused does not stop the others; its row says why.
+    # A refused combination does not stop the others; its row says why.
     for point in points:
         try:
             point.config = build_config(_with(base, point.settings), origin=origin)
@@ -76,7 +77,7 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
 
 
 def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dict[str, float | int | None]:
-    """The numbers of a row, from the metrics of a run and its evaluation."""
+    """Return the numbers of a row, from the metrics of a run and its evaluation."""
     rows, stages = metrics.rows, metrics.stages
     counts = {
         "documents": rows["documents"],
@@ -93,7 +94,7 @@ def results_of(metrics: RunMetrics, evaluation: Mapping[str, Any] | None) -> dic
 
 
 def table_of(points: Sequence[Point]) -> str:
-    """The points as CSV: settings, results, the stages that were reused, and the reason where one was refused."""
+    """Return the points as CSV: settings, results, the stages that were reused, and the reason of a refusal."""
     keys = list(points[0].settings)
     names = _columns_of(points)
     lines = [csv_line([*keys, *names, "reused", "refused"])]
@@ -105,7 +106,7 @@ def table_of(points: Sequence[Point]) -> str:
 
 
 def stages_reused(point: Point) -> list[str]:
-    """The stages of which a run took tables from the combination before; their seconds are not in its own."""
+    """Return the stages whose tables were reused from the previous combination; their seconds are not counted again."""
     if point.metrics is None:
         return []
     stages = point.metrics.stages
@@ -114,7 +115,7 @@ def stages_reused(point: Point) -> list[str]:
 
 
 def spell_table(points: Sequence[Point]) -> list[str]:
-    """The points as lines of right-aligned columns; below them the combinations that were refused, with the reason."""
+    """Return the points as lines of right-aligned columns, then the refused combinations with their reasons."""
     keys = [key for key in points[0].settings if len({repr(point.settings[key]) for point in points}) > 1]
     keys = keys or list(points[0].settings)
     names = _columns_of(points)
@@ -134,7 +135,7 @@ def _spell(value: float | None) -> str:
 
 
 def _columns_of(points: Sequence[Point]) -> tuple[str, ...]:
-    """The results that a table shows; those of a comparison with a list only where one was made."""
+    """Return the columns of a table of results; the ratios only if runs were compared with a list."""
     return (*COUNTS, *(RATIOS if any("f1" in point.results for point in points) else ()))
 
 
@@ -151,7 +152,7 @@ def read_text(path: str) -> str:
 
 
 def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
-    """The keys of a grid as `section.key`, also those that stand below a section."""
+    """Return the keys of a grid as `section.key`, with those nested below a section."""
     found: list[tuple[str, Any]] = []
     for key, value in values.items():
         if isinstance(value, dict):
@@ -164,7 +165,7 @@ def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
 
 
 def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
-    """The shared settings with those of one combination, as nested sections."""
+    """Return the shared settings, updated with those of one combination, as nested sections."""
     values = base.model_dump()
     for key, value in settings.items():
         section, _, name = key.partition(".")

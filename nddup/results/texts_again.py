@@ -1,4 +1,4 @@
-"""Texts that a run did not store, read again from its inputs."""
+"""Read texts that a run did not store again from its inputs."""
 
 from collections.abc import Mapping
 
@@ -14,17 +14,17 @@ from nddup.storage.run_folder import RunFolder
 def read_texts(
     path: str, documents: Mapping[str, tuple[str, bytes]], *, master: str | None, characters: int | None = CHARACTERS
 ) -> pa.Table:
-    """STORED_TEXTS of these documents (doc_id -> source, fingerprint).
+    """Return STORED_TEXTS of documents, read again from the inputs.
 
     Args:
         path: the run's folder.
-        documents: where each comes from.
-        master: the Spark master that was asked for. Spark is started only where run and inputs need it.
-        characters: so many of each text are taken; None takes all.
+        documents: source and content fingerprint of each document, by doc_id.
+        master: the Spark master that the user asked for, or None; Spark starts only if the run or its inputs need it.
+        characters: number of characters to keep of each text; None: all.
 
     Raises:
-        ConfigError: if an input of the run is not there any more.
-        NddupError: if a file changed, came or went since the run.
+        ConfigError: if an input of the run no longer exists.
+        NddupError: if a file was changed, added or removed since the run.
     """
     if is_read_here(path, master=master):
         folder = RunFolder(LocalStorage(), path)

@@ -1,8 +1,8 @@
-"""`nddup truth RUN --similarity S --output FILE`: a reference list by edit similarity, as ROMIP's was made.
+"""`nddup truth RUN --similarity S --output FILE`: make a reference list by edit similarity, as ROMIP's was made.
 
-The texts are read again from the inputs of the run. All pairs cannot be compared by edit distance, so candidates come
-first: pairs whose sketches have at least a low resemblance. What they miss is measured: the pairs of some
-documents are also looked for among all documents, without candidates, and how many of them were candidates is said.
+The texts are read again from the inputs of the run. Comparing all pairs by edit distance would take too long, so only
+candidates are compared: pairs whose sketches have at least a low resemblance. To measure what this misses, a sample of
+documents is compared with all documents, and the report says how many of the pairs so found are not in the list.
 
 `truth_here` measures on this machine, `truth_on_spark` on Spark.
 """
@@ -24,17 +24,17 @@ CANDIDATES = 0.4
 """Least resemblance of the sketches of a candidate."""
 
 SAMPLE = 50
-"""Documents that are compared with all others."""
+"""Number of sampled documents that are compared with all others."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a list is to hold.
+    """The requested content of a list.
 
     Attributes:
-        similarity: least similarity, in (0, 1].
+        similarity: least edit similarity of its pairs, in (0, 1].
         least: least resemblance of the sketches of the pairs that are compared, in (0, 1].
-        sampled: documents that are compared with all, to say what the candidates miss; 0: none.
+        sampled: number of documents that are compared with all, to measure what the candidates miss; 0: none.
     """
 
     similarity: float
@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a reference list was made of, and what was found."""
+    """How a reference list was made, and the counts of what was compared and found."""
 
     similarity: float
     measure: str
@@ -65,7 +65,7 @@ class Truth:
     sampled_found: int
 
     def lines(self) -> list[str]:
-        """In words, a line each."""
+        """Return the counts in words, a line each."""
         measure = "a resemblance" if self.measure == "resemblance" else "an overlap"
         said = [
             f"edit similarity at least {self.similarity}: {self.pairs:,} pairs of {self.documents:,} documents",
@@ -84,7 +84,7 @@ class Truth:
 
 
 class Made(NamedTuple):
-    """What was found, and the pairs in the order of their ids: doc_a, doc_b, similarity."""
+    """The counts, and the pairs in the order of their ids: doc_a, doc_b, similarity."""
 
     truth: Truth
     pairs: Iterable[tuple[str, str, float]]
@@ -98,21 +98,22 @@ def make_truth(maker: Maker, asked: Asked, output: str, files: Files) -> Truth:
     """Write the pairs of a run's documents whose texts are alike by edit distance.
 
     Args:
-        maker: finds them.
-        asked: what the list is to hold.
-        output: CSV to write: comments, then `id_a,id_b,similarity`, a pair a line, in the order of the ids.
+        maker: finds the pairs.
+        asked: the requested content of the list.
+        output: path of the CSV file to write: comments, a header `id_a,id_b,similarity`, then a pair per line, in the
+            order of the ids.
         files: the file system of the output.
 
     Returns:
-        What was done and found.
+        How the list was made, with its counts.
 
     Raises:
         ConfigError: if a number is out of its range.
-        OutputError: if `output` exists or cannot be written, or the folder is no finished run.
+        OutputError: if `output` exists or cannot be written, or the folder is not a finished run.
         NddupError: if the inputs changed since the run.
 
-    Cost: the inputs are read once; an edit distance takes the product of two lengths / 64 steps at worst, less where
-    texts differ soon. The sample costs `sampled` distances a document.
+    Cost: reads the inputs once; an edit distance takes at most the product of both lengths / 64 steps, fewer where
+    the texts soon differ. The sample costs `sampled` distances per document.
     """
     asked.check()
     if files.exists(output):
@@ -123,12 +124,13 @@ def make_truth(maker: Maker, asked: Asked, output: str, files: Files) -> Truth:
 
 
 def settings_of_candidates(config: Config, least: float) -> Config:
-    """The settings of a run, changed so that its sketches give every pair with at least this resemblance.
+    """Return the settings of a run, changed so that its sketches give every pair with at least this resemblance.
 
-    Sketches whose size follows the length show no resemblance: of these it is the share of the larger one.
+    Sketches whose size depends on the document's length show no resemblance: for them, `least` applies to the overlap
+    as a share of the larger sketch.
 
     Raises:
-        ConfigError: if `least` is no share.
+        ConfigError: if `least` is not a share.
     """
     sketch = found_exactly(config.sketch)
     pairs = {

@@ -1,4 +1,4 @@
-"""The pairs of `nddup truth`, found on this machine: the sketches and the pairs in memory, the texts on its disk."""
+"""Find the pairs of `nddup truth` on this machine: sketches and pairs are in memory, the texts on disk."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,22 +24,22 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 
 STEPS = 5
-"""Of `find_here`."""
+"""Number of steps of `find_here`, for progress."""
 
 
 @contextmanager
 def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
-    """As `nddup.results.truth.Maker`, for a run in a folder of this machine.
+    """Find the pairs of a run in a folder of this machine, as `nddup.results.truth.Maker`.
 
     Args:
         path: the run's folder.
-        asked: what the list is to hold.
-        steps: is told what is done.
+        asked: the requested content of the list.
+        steps: progress.
 
     Raises:
         NeedsSparkError: if the candidates may need more than `local.memory`.
 
-    Cost: the distances are measured by all processors; the texts of one block of pairs are in memory.
+    Cost: all processors compute the distances; the texts of one block of pairs are in memory.
     """
     folder = LocalFolder(path)
     folder.open()
@@ -100,6 +100,6 @@ def _tell(  # noqa: PLR0913, PLR0917 - what is counted
 
 
 def _name(found: Measured, texts: Texts) -> Iterator[tuple[str, str, float]]:
-    """The pairs by id. Rows are in the order of the ids already."""
+    """Yield the pairs with their ids; the rows are already in the order of the ids."""
     for first, second, similarity in zip(*found, strict=True):
         yield texts.doc_ids[first], texts.doc_ids[second], float(similarity)

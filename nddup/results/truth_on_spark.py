@@ -1,4 +1,4 @@
-"""The pairs of `nddup truth`, found on Spark."""
+"""Find the pairs of `nddup truth` on Spark."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,13 +23,13 @@ from nddup.storage.spark_folder import SparkFolder
 
 @contextmanager
 def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
-    """As `nddup.results.truth.Maker`, for a run that Spark opens.
+    """Find the pairs of a run that Spark opens, as `nddup.results.truth.Maker`.
 
     Args:
         spark: the session.
         path: the run's folder.
-        asked: what the list is to hold.
-        steps: is told what is done.
+        asked: the requested content of the list.
+        steps: progress.
 
     Cost: a text is shuffled once for each of its candidates.
     """
@@ -82,6 +82,6 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
 
 
 def _count(table: DataFrame, condition: str) -> tuple[int, int]:
-    """The rows of a table, and those that fulfil a condition. One action."""
+    """Count the rows of a table, and those that fulfil a condition, in one action."""
     row = table.agg(F.count("*").alias("rows"), F.count_if(condition).alias("those")).collect()[0]
     return row["rows"], row["those"]

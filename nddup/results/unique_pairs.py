@@ -1,4 +1,4 @@
-"""The pairs that only the reference list or only the run has, written as CSV into the run's folder."""
+"""Write the pairs of the reference list only, and of the run only, as CSV into the run's folder."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from nddup.verifying.definitions import Sample
 from nddup.verifying.estimates import estimate_pairs
 
 ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501
-"""What `estimate_pairs` makes of MISSED_SKETCHES."""
+"""The columns that `estimate_pairs` makes from MISSED_SKETCHES."""
 
 
 @dataclass(frozen=True)
 class UniquePairs:
-    """Writes both lists of one comparison.
+    """A writer of both lists of one comparison.
 
     Attributes:
-        run: with the answers that a comparison keeps.
-        folder: of the run.
-        config: its settings.
-        most: rows of each list.
+        run: the run, with the answers that the comparison keeps.
+        folder: folder of the run.
+        config: settings of the run.
+        most: most rows of each list.
     """
 
     run: FinishedRun
@@ -35,13 +35,13 @@ class UniquePairs:
     most: int
 
     def write_missed(self, of: int) -> dict[str, Any]:
-        """Write `evaluation/unique_to_reference.csv`: pairs of the list that the run has not, highest score first.
+        """Write `evaluation/unique_to_reference.csv`: pairs of the list that the run lacks, highest score first.
 
         Args:
-            of: how many such pairs there are.
+            of: total number of such pairs.
 
         Returns:
-            The entry of `lists` in `evaluation.json`: file, rows written, rows there are.
+            The entry of `lists` in `evaluation.json`: file, rows written, total of pairs.
         """
         sketch = self.config.sketch
         kind = kind_of(sketch)
@@ -55,10 +55,10 @@ class UniquePairs:
         return self._write("unique_to_reference", columns, in_order, of)
 
     def write_unasked(self, of: int) -> dict[str, Any]:
-        """Write `evaluation/unique_to_run.csv`: rows of `pairs` that the list has not, highest resemblance first.
+        """Write `evaluation/unique_to_run.csv`: rows of `pairs` that the list lacks, highest resemblance first.
 
         Args:
-            of: how many pairs the run has and the list has not; a star stands for several.
+            of: total number of such pairs; the row of a star stands for several.
 
         Returns:
             As `write_missed`.
@@ -67,7 +67,7 @@ class UniquePairs:
         return self._write("unique_to_run", columns, self.run.rows(questions.unasked(self.most)), of)
 
     def _write(self, name: str, columns: Sequence[str], rows: Iterator[Sequence[Any]], of: int) -> dict[str, Any]:
-        """One CSV in UTF-8, row after row."""
+        """Write one CSV file in UTF-8, row by row."""
         written = 0
 
         def lines() -> Iterator[str]:

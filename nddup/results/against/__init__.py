@@ -1,4 +1,4 @@
-"""One collection against another, as `nddup against` does it: `compare_collections` tells the order of the steps.
+"""`nddup against`, the comparison of one collection with another: `compare_collections` has the order of its steps.
 
-`against_on_spark` has the passes that Spark makes; it is loaded where Spark is asked for or needed.
+`against_on_spark` has the passes that Spark makes; it is loaded only where Spark is requested or needed.
 """

@@ -34,7 +34,7 @@ from nddup.storage.machine import is_local
 By = Literal["source", "folder"]
 
 OF_TEXT, OF_SHINGLES = 3, 40
-"""Memory for each byte of the items: of their texts, and of the table of a part while it is made."""
+"""Bytes of memory per byte of the items: for their texts, and for the table of a part while it is made."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Side:
     """One of the two collections.
 
     Attributes:
-        path: as it was given.
+        path: its path as the user gave it.
         collection: its files.
-        config: how they are read.
+        config: settings for reading them.
         labels: source -> the part of the matrix that it belongs to.
     """
 
@@ -55,12 +55,12 @@ class Side:
 
     @property
     def parts(self) -> list[str]:
-        """The labels, each once, in their order."""
+        """The distinct labels, sorted."""
         return sorted(set(self.labels.values()))
 
 
 class Part(NamedTuple):
-    """The shingles of some items: the first of them, its table in memory, and the folder where that lies."""
+    """The shingles of consecutive items: the first item, their table, and the folder where it is saved."""
 
     low: int
     known: Known
@@ -72,12 +72,12 @@ class Items:
     """The m documents of B.
 
     Attributes:
-        ids: unique; `source#record` where a record has none, or where an earlier one has the same.
-        sources: the file of each.
-        texts: the text of each.
-        parts: their shingles, those of some items after another.
+        ids: unique id of each; `source#record` if the record has none, or an earlier record has the same id.
+        sources: file of each.
+        texts: text of each.
+        parts: their shingles, in parts of consecutive items.
         rejects: REJECTED.
-        renamed: how many ids an earlier item had.
+        renamed: number of items renamed because an earlier item has the same id.
     """
 
     ids: list[str]
@@ -89,16 +89,16 @@ class Items:
 
     @property
     def tables(self) -> list[Known]:
-        """The shingles of each part."""
+        """The table of shingles of each part."""
         return [part.known for part in self.parts]
 
     def part_of(self, item: int) -> Part:
-        """The part that holds an item."""
+        """Return the part that contains an item."""
         return self.parts[bisect_right([part.low for part in self.parts], item) - 1]
 
 
 def find_side(path: str, config: Config, by: By, files: Files) -> Side:
-    """The files of a collection.
+    """Find the files of a collection.
 
     Raises:
         ConfigError: if there is no such file or folder, or none that can be read.
@@ -114,7 +114,7 @@ def find_side(path: str, config: Config, by: By, files: Files) -> Side:
 
 
 def _is_folder(path: str, found: Collection) -> bool:
-    """Whether a path is a folder: then the name of its file under it is added to it."""
+    """Return whether a path is a folder, so that the path of a file is this path followed by the file's source."""
     if is_local(path):
         return Path(local_path(path)).is_dir()
     return any(unquote(file.path).endswith(f"{path.rstrip('/')}/{file.source}") for file in found.listing.files[:1])
@@ -127,19 +127,19 @@ def _label(path: str, source: str, *, is_folder: bool, by: By) -> str:
 
 
 def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
-    """The items and their shingles: in parts where the memory does not hold the table of all.
+    """Read the items and make tables of their shingles, in parts if the table of all does not fit in memory.
 
     Args:
         side: B.
-        length: tokens of a shingle.
-        workers: to read with; what they may take bounds a part.
-        spool: a folder of this machine, for the tables.
+        length: number of tokens in a shingle.
+        workers: read the records; their memory limit bounds the size of a part.
+        spool: folder of this machine for the tables.
 
     Raises:
         ConfigError: if no document can be read.
         NddupError: if more records than `input.max_rejects` cannot be read.
         CapacityError: for more than 2**31 shingles.
-        NeedsSparkError: if `local.memory` does not hold the texts and the table of the longest.
+        NeedsSparkError: if the texts and the table of the longest item need more than `local.memory`.
     """
     rows = in_collection_order(
         workers.scan(side.collection, ReadItems(text_rule(side.config)), limits_of(side.config)), side.collection
@@ -159,7 +159,7 @@ def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
 
 
 def _make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> Iterator[Part]:
-    """The tables, saved and mapped, so that none but the one that is made takes memory."""
+    """Yield the tables, saved and memory-mapped, so that only the table being made takes memory."""
     sizes = np.fromiter((len(text.encode("utf-8", "surrogatepass")) for text in texts), np.int64, len(texts))
     of_texts, longest = OF_TEXT * int(sizes.sum()), OF_SHINGLES * int(sizes.max(initial=0))
     memory.require(of_texts + longest, f"the shingles of the {len(texts):,} items")
@@ -172,7 +172,7 @@ def _make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> I
 
 
 def require_some(side: Side, documents: int, rejects: pa.Table) -> None:
-    """Refuse a collection of no documents: everything would be clean, because nothing was compared."""
+    """Refuse a collection without documents: every item would be clean, because nothing was compared."""
     if not documents:
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
@@ -180,7 +180,7 @@ def require_some(side: Side, documents: int, rejects: pa.Table) -> None:
 
 
 def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:
-    """The ordinal of each row in its source, from 1; rows of a source are together."""
+    """Return the ordinal of each row in its source, from 1; rows of a source must be adjacent."""
     numbers, before, count = np.empty(len(sources), np.int64), None, 0
     for row, source in enumerate(sources):
         count = count + 1 if source == before else 1
@@ -189,7 +189,7 @@ def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _distinct(ids: list[str | None], sources: list[str], records: list[int]) -> tuple[list[str], int]:
-    """Names of the items, each once; the first record of an id keeps it."""
+    """Return unique names of the items, and how many were renamed; the first record with an id keeps it."""
     taken = {one for one in ids if one is not None}
     seen: set[str] = set()
     named, renamed = [], 0
@@ -205,7 +205,7 @@ def _distinct(ids: list[str | None], sources: list[str], records: list[int]) -> 
     return named, renamed
 
 
-def gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
+def gather_rejects(  # noqa: PLR0913, PLR0917 - the parts of a row
     collection: str,
     rows: pa.Table,
     records: NDArray[np.int64],
@@ -213,7 +213,7 @@ def gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
     side: Side,
     read: pa.Table | None = None,
 ) -> pa.Table:
-    """REJECTED of the bad rows, and of the files that gave none; `read` are all rows that came."""
+    """Return REJECTED with the bad rows and the files without any row; `read`: all rows read, if not `rows`."""
     bad = rows.append_column("record", pa.array(records)).filter(pa.array(is_bad))
     silent = list_silent(side.collection, rows if read is None else read)
     columns = [name for name in REJECTED.names if name != "collection"]
@@ -222,6 +222,6 @@ def gather_rejects(  # noqa: PLR0913, PLR0917 - what a row is made of
 
 
 def reasons(rejects: pa.Table) -> dict[str, int]:
-    """How many rejects there are of each reason."""
+    """Count the rejects of each reason."""
     counted = rejects.group_by("reason").aggregate([([], "count_all")])
     return dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))

@@ -1,10 +1,10 @@
-"""`nddup against` with A read by Spark: from anywhere, of any size, in one pass whatever the size of B.
+"""`nddup against` with A read by Spark: on any file system and of any size, in one pass whatever the size of B.
 
     files of A      --a filter of B's shingles, broadcast-->  documents with possible shingles
     their hashes    --joined with those of B-->               documents with a hash of B
     these           --collected, compared character by character with each part of B-->  SHARED
 
-Only what has a hash of B comes to the driver. All that follows is what the embedded engine does.
+Only documents with a hash of B come to the driver. The remaining steps are those of the embedded engine.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,13 +33,13 @@ from nddup.settings.schema import Config
 from nddup.steps import Steps
 
 FILTER_BYTES = 1 << 27
-"""Most that is broadcast, 128 MB: 16 bits for each of 64 million shingles of B, fewer for each of more."""
+"""Largest broadcast filter, 128 MB: 16 bits for each of up to 64 million shingles of B, fewer bits each beyond."""
 
 PLACE = ["source", "split", "seq"]
 
 
 def engine_on_spark(spark: SparkSession) -> Start:
-    """The engine of `compare`, with a session."""
+    """Return a starter of the Spark engine for `compare`."""
 
     @contextmanager
     def start(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
@@ -54,7 +54,7 @@ def engine_on_spark(spark: SparkSession) -> Start:
 
 
 def share_on_spark(workers: WorkersOnSpark) -> Share:
-    """One pass over the files, with a filter of the shingles of all parts of B."""
+    """Make a `Share` with one pass over the files, with a filter of the shingles of all parts of B."""
 
     def share(side: Side, items: Items, counts: bool) -> list[pa.Table]:  # noqa: FBT001 - as `Share`
         words = empty_filter(sum(len(known.keys) for known in items.tables), most_bytes=FILTER_BYTES)
@@ -74,9 +74,9 @@ def share_on_spark(workers: WorkersOnSpark) -> Share:
 
 
 def _keep_known(keys: DataFrame) -> Callable[[DataFrame], AbstractContextManager[DataFrame]]:
-    """Of SHARED, the documents that have one of some fingerprints, and all rows that are no documents.
+    """Return a filter that keeps the documents of SHARED with one of the fingerprints in `keys`, and all other rows.
 
-    Shuffles:  one of the possible fingerprints, one of the documents with any.
+    Shuffles:  the possible fingerprints once, and the documents that have any once.
     """
 
     @contextmanager

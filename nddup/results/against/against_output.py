@@ -1,4 +1,4 @@
-"""What `nddup against` prints, and the folder that it writes."""
+"""The printed report of `nddup against`, and the folder that it writes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +15,11 @@ from nddup.scanning.local_paths import local_path
 from nddup.settings.sizes import counted
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
-"""Parts of B that have a line of their own, and found items that are printed."""
+"""Most parts of B with a line of their own, and most found items that are printed."""
 
 
 def require_new(output: str) -> Path:
-    """The folder of the output.
+    """Return the folder of the output.
 
     Raises:
         OutputError: if it exists.
@@ -31,7 +31,7 @@ def require_new(output: str) -> Path:
 
 
 def summarise_verdicts(compared: Compared) -> list[str]:
-    """A line for each part of B, then what was read and what was left out."""
+    """Return a line for each part of B, then lines on what was read and what was left out."""
     judged, parts = compared.judged, compared.b.parts
     places = {label: place for place, label in enumerate(parts)}
     of_item = np.array([places[compared.b.labels[source]] for source in compared.items.sources], np.int64)
@@ -46,7 +46,7 @@ def summarise_verdicts(compared: Compared) -> list[str]:
 
 
 def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> str:
-    """How many items of a part have each verdict."""
+    """Return the number of items of a part with each verdict, as a line."""
     said = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
     said += [f"{counts[PART]:,} part"] if counts[PART] else []
     said.append(f"{counts[CLEAN]:,} clean")
@@ -56,7 +56,7 @@ def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
 
 
 def _about(compared: Compared) -> Iterator[str]:
-    """What was read and what does not count, a line each."""
+    """Yield lines on what was read and what does not count."""
     shared, items = compared.shared, compared.items
     read = counted(shared.documents, "document")
     yield f"{compared.a.path}: {read} read, {len(shared.ids):,} with a shingle of an item"
@@ -79,7 +79,7 @@ def _about(compared: Compared) -> Iterator[str]:
 
 
 def list_found(compared: Compared, *, is_written: bool) -> Iterator[str]:
-    """The first found items, a line each, as far as they are few enough to read; `is_written`: all are in a folder."""
+    """Yield a line for each of the first found items; `is_written` says whether a folder has all of them."""
     found = np.flatnonzero(compared.judged.verdicts == FOUND)
     for row in compared.tables["items"].take(found[:SHOWN_ITEMS]).to_pylist():
         where = f"{row['document']} ({row['document_source']})"
@@ -90,7 +90,7 @@ def list_found(compared: Compared, *, is_written: bool) -> Iterator[str]:
 
 
 def write_compared(compared: Compared, folder: Path) -> None:
-    """Write the tables, a folder each, and `index.html` last.
+    """Write each table to a folder of its own, then `index.html`.
 
     Raises:
         OutputError: if the folder cannot be written.

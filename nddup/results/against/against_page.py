@@ -1,6 +1,6 @@
-"""`nddup against` as a page: the items that share something, beside the document that shares most, spans marked.
+"""The page of `nddup against`: each item that shares text, beside the document that shares most, with the spans marked.
 
-One file, without scripts and without a network; light or dark as the reader's system is. All text is escaped.
+One file that needs no scripts and no network, light or dark like the reader's system. All text is escaped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,13 +16,13 @@ from nddup.results.against.compare_collections import Compared
 from nddup.settings.sizes import counted
 
 MOST_ITEMS = 500
-"""Items that are shown with their texts; the tables have all."""
+"""Most items shown with their texts; the tables have all."""
 
 MOST_CHARACTERS = 20_000
-"""Characters of a text that are shown."""
+"""Most characters shown of a text."""
 
 MOST_ROWS = 100
-"""Rows of a table that are shown."""
+"""Most rows shown of a table."""
 
 STYLE = """
 :root { color-scheme: light dark; --page: #f6f5f2; --card: #fff; --ink: #1d2127; --muted: #5a626c; --line: #e2e1dc;
@@ -50,17 +50,17 @@ mark { background: var(--mark); color: var(--mark-ink); }
 
 
 class Piece(NamedTuple):
-    """A piece of a text: its first character in it, and its characters."""
+    """A piece of a text: the place of its first character in the text, and its characters."""
 
     start: int
     text: str
 
 
 def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
-    """The page, in parts.
+    """Yield the page, in parts.
 
     Args:
-        compared: what was found.
+        compared: the result of the comparison.
         summary: the lines that the command prints.
     """
     title = f"{compared.b.path} against {compared.a.path}"
@@ -76,7 +76,7 @@ def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
 
 
 def _items(compared: Compared) -> Iterator[str]:
-    """The items that share something, those with the highest containment first."""
+    """Yield the items that share text with A, highest containment first."""
     judged = compared.judged
     order = np.lexsort((-judged.covered, -judged.containment))
     some = [item for item in order.tolist() if judged.best[item] >= 0]
@@ -94,7 +94,7 @@ def _items(compared: Compared) -> Iterator[str]:
 
 
 def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[str, Any]], *, is_open: bool) -> str:
-    """One item beside its document."""
+    """Return one item beside its best document."""
     shared, document = compared.shared.rows, int(compared.judged.best[item])
     pieces = [
         Piece(start, text)
@@ -123,7 +123,7 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order; those that meet are one."""
+    """Sort spans and merge those that overlap or touch."""
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:
@@ -134,7 +134,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _around(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> Iterator[Piece]:
-    """The parts of pieces that are near spans: the others are near what other items share."""
+    """Yield the parts of pieces near the spans; the rest of the pieces is near spans of other items."""
     for start, text in pieces:
         here = np.array([span for span in spans if start <= span[0] < start + len(text)], np.int32).reshape(-1, 2)
         if len(here):
@@ -143,7 +143,7 @@ def _around(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> Iterat
 
 
 def _marked(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> str:
-    """Pieces of a text, the spans marked; spans are in order and do not meet."""
+    """Return pieces of a text as HTML with the spans marked; spans must be sorted and disjoint."""
     parts, left = [], MOST_CHARACTERS
     for piece in pieces:
         start, text = piece.start, piece.text[: max(left, 0)]
@@ -161,7 +161,7 @@ def _marked(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _table(title: str, table: pa.Table) -> Iterator[str]:
-    """The first rows of a table; nothing of an empty one."""
+    """Yield the first rows of a table as HTML; nothing for an empty table."""
     if not len(table):
         return
     numbers = {name for name in table.column_names if pa.types.is_integer(table.schema.field(name).type)}
@@ -180,5 +180,5 @@ def _table(title: str, table: pa.Table) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    """A text as HTML; controls that HTML does not allow are left out."""
+    """Escape a text for HTML, without the control characters that HTML does not allow."""
     return escape("".join(one for one in text if one in "\n\t" or one.isprintable() or one.isspace()))

@@ -1,4 +1,4 @@
-"""The tables of `nddup against`, made from its verdicts."""
+"""Make the tables of `nddup against` from its verdicts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,14 +28,14 @@ VERDICTS = {
 """Code -> verdict and reason."""
 
 EXCERPT = 300
-"""Characters of an excerpt."""
+"""Most characters of an excerpt."""
 
 MOST_CELLS = 1_000_000
-"""Rows of a matrix with every part of B against every part of A; beyond it, only parts that share something."""
+"""Most rows of a matrix with every part of B against every part of A; a larger one has only parts that share items."""
 
 
 def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
-    """ITEMS, in the order of the collection."""
+    """Return ITEMS, in the order of the collection."""
     is_testable = judged.verdicts < SHORT
     verdicts = [VERDICTS[code] for code in judged.verdicts.tolist()]
     best = [place if place >= 0 else None for place in judged.best.tolist()]
@@ -55,14 +55,14 @@ def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
 
 
 def span_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
-    """SPANS of every item that shares something with a document."""
+    """Return SPANS of every item that shares shingles with a document."""
     spans = _Spans(items, shared, judged)
     rows = [row for item in np.flatnonzero(judged.best >= 0).tolist() for row in spans.of(item)]
     return pa.Table.from_pylist(rows, SPANS.arrow)
 
 
 class _Spans:
-    """The hits of the documents as arrays, and the spans of one item after another."""
+    """The shared shingles of the documents as arrays, from which it makes the spans of one item at a time."""
 
     def __init__(self, items: Items, shared: Shared, judged: Judged) -> None:
         self.items, self.shared, self.judged = items, shared, judged
@@ -71,7 +71,7 @@ class _Spans:
         self.numbers, self.begins, self.ends = (flatten(shared.rows[name])[1] for name in ("numbers", "begins", "ends"))
 
     def of(self, item: int) -> Iterator[dict[str, Any]]:
-        """Rows of SPANS of one item and its best document."""
+        """Yield the rows of SPANS of one item and its best document."""
         document = int(self.judged.best[item])
         low, high = self.offsets[document], self.offsets[document + 1]
         numbers = self.numbered.numbers[self.numbered.firsts[item] : self.numbered.firsts[item + 1]]
@@ -97,7 +97,7 @@ class _Spans:
             }
 
     def _excerpt(self, document: int, begin: int, end: int) -> str:
-        """The characters of a document, of a piece that is stored."""
+        """Return up to `EXCERPT` characters of a document from `begin` to `end`, out of its stored region there."""
         starts = self.shared.rows["region_starts"][document].as_py()
         piece = int(np.searchsorted(starts, begin, "right")) - 1
         text: str = self.shared.rows["regions"][document][piece].as_py()
@@ -105,7 +105,7 @@ class _Spans:
 
 
 def suppressed_rows(items: Items, judged: Judged) -> pa.Table:
-    """SUPPRESSED, the most frequent first."""
+    """Return SUPPRESSED, the most frequent shingle first."""
     many = np.flatnonzero(judged.is_suppressed & ~number_items(items.tables).repeated)
     many = many[np.argsort(-judged.frequencies[many], kind="stable")]
     first = np.array(first_numbers(items.tables))
@@ -118,14 +118,14 @@ def suppressed_rows(items: Items, judged: Judged) -> pa.Table:
 
 
 def _spell(known: Known, number: int) -> str:
-    """The tokens of a shingle, separated by blanks."""
+    """Return the tokens of a shingle, separated by spaces."""
     token = int(known.places[number])
     run = known.data[known.starts[token] : known.ends[token + known.length - 1]]
     return " ".join(tokenise(bytes(run).decode("utf-8", "replace")))
 
 
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
-    """MATRIX: every part of B against every part of A; of more than `MOST_CELLS`, those that share something."""
+    """Return MATRIX: every part of B against every part of A; above `MOST_CELLS` rows, only those that share items."""
     parts_a, parts_b = a.parts, b.parts
     of_item = _parts_of(items, b)
     is_testable = judged.verdicts < SHORT
@@ -153,6 +153,6 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
 
 
 def _parts_of(items: Items, b: Side) -> NDArray[np.int64]:
-    """The part of B that each item belongs to."""
+    """Return the number of the part of B that each item belongs to, (m,)."""
     places = {label: place for place, label in enumerate(b.parts)}
     return np.array([places[b.labels[source]] for source in items.sources], np.int64)

@@ -1,4 +1,4 @@
-"""`nddup against A B`: which items of B stand in A, exactly."""
+"""`nddup against A B`: find exactly which items of B occur in A."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,20 +24,20 @@ from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 
 STEPS = 6
-"""Of `compare`."""
+"""Number of steps of `compare`, for progress."""
 
 ADVICE = "give more, or B in several commands"
-"""Where even one item, or what is shared, does not fit the memory."""
+"""Advice in the error if even one item, or the shared shingles, do not fit in memory."""
 
 
 @dataclass(frozen=True)
 class AskedAgainst:
-    """What is asked.
+    """The settings of a comparison.
 
     Attributes:
-        rules: when an item is found.
-        length: tokens of a shingle.
-        by: what the parts of the matrix are.
+        rules: when an item counts as found.
+        length: number of tokens in a shingle.
+        by: parts of the matrix: files (`source`) or folders.
     """
 
     rules: Rules
@@ -46,7 +46,7 @@ class AskedAgainst:
 
 
 class Engine(NamedTuple):
-    """What reads the collections: lists and opens their files, makes the rows of B, and those of A."""
+    """The readers of the collections: `files` lists and opens files, `workers` reads B, and `share` reads A."""
 
     files: Files
     workers: Workers
@@ -54,7 +54,7 @@ class Engine(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What was found: the collections, the verdicts, and the tables that are written, by name."""
+    """The result: the collections, the verdicts, and the tables to write, by name."""
 
     a: Side
     b: Side
@@ -65,7 +65,7 @@ class Compared(NamedTuple):
 
 
 Start = Callable[[Config, Path, Steps], AbstractContextManager[Engine]]
-"""Starts an engine, with a folder of this machine for what it writes."""
+"""Starts an engine, with a folder of this machine for its temporary files."""
 
 
 def compare(
@@ -74,18 +74,18 @@ def compare(
     """Compare every document of A with the items of B.
 
     Args:
-        a: path of the collection that may hold items, and how it is read.
-        b: path of the items, and how they are read.
-        asked: when an item is found.
-        steps: is told what is done.
-        start: the engine; None: this machine's.
+        a: path of the collection that may contain items, and the settings for reading it.
+        b: path of the items, and the settings for reading them.
+        asked: settings of the comparison.
+        steps: progress.
+        start: starts the engine; None: this machine's.
 
     Raises:
         ConfigError: if a path is missing, or nothing in it can be read.
-        NddupError: if more is unreadable than the settings allow.
-        NeedsSparkError: if the texts of B, or what is shared, need more than `local.memory`.
+        NddupError: if more files or records are unreadable than the settings allow.
+        NeedsSparkError: if the texts of B, or the shared shingles, need more than `local.memory`.
 
-    Cost: A is read once for each part of B, at the speed at which its records can be parsed; on Spark once.
+    Cost: reads A once for each part of B, on Spark once in all, as fast as its records can be parsed.
     """
     with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as name:
         spool = Path(name)
@@ -111,13 +111,13 @@ def compare(
 
 
 def tell_far(steps: Steps) -> Callable[[str, int, int], None]:
-    """Progress of workers; the steps of the command have names of their own."""
+    """Return a progress callback for workers that ignores their step names: the command's steps have their own."""
     return lambda _, done, whole: steps.far(done, whole)
 
 
 @contextmanager
 def start_here(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
-    """This machine: worker processes, each with the shingles of one part of B."""
+    """Start this machine's engine: worker processes, each with the shingles of one part of B."""
     memory = Memory(memory_of(config), advice=ADVICE)
     with Workers(processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory) as workers:
         yield Engine(LocalStorage(), workers, share_here(workers))

@@ -1,4 +1,4 @@
-"""What the documents of A share with the items of B, a pass over A for each part of B."""
+"""Find the shingles that documents of A share with items of B, in a pass over A for each part of B."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from nddup.run.limits import require_few_rejects
 from nddup.settings.scan_rules import limits_of, text_rule
 
 OF_HIT = 60
-"""Memory for each place in A at which a shingle of B stands."""
+"""Bytes of memory for each occurrence of a shingle of B in A."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Shared:
 
     Attributes:
         rows: SHARED, n rows.
-        ids: of each.
-        sources: of each.
-        holders: what `judge` takes.
-        documents: how many documents A has.
+        ids: id of each document.
+        sources: file of each document.
+        holders: the documents in the form that `judge` takes.
+        documents: number of all documents of A.
         rejects: REJECTED.
     """
 
@@ -45,11 +45,11 @@ class Shared:
 
 
 Share = Callable[[Side, Items, bool], Sequence[pa.Table]]
-"""Reads A: SHARED for each part of B. The last argument: whether the distinct shingles of documents are counted."""
+"""Reads A; returns SHARED for each part of B. Last argument: whether to count the distinct shingles of documents."""
 
 
 def share_here(workers: Workers) -> Share:
-    """A pass over the files for each part of B; a worker holds the shingles of one part."""
+    """Make a `Share` with one pass over the files for each part of B; each worker holds the shingles of one part."""
 
     def share(side: Side, items: Items, counts: bool) -> Iterator[pa.Table]:  # noqa: FBT001 - as `Share`
         for part in items.parts:
@@ -60,19 +60,19 @@ def share_here(workers: Workers) -> Share:
 
 
 def read_shared(side: Side, items: Items, workers: Workers, share: Share, *, counts: bool) -> Shared:
-    """Where the shingles of B stand in A.
+    """Find the shingles of B in the documents of A.
 
     Args:
         side: A.
         items: B.
-        workers: say how much memory there is.
+        workers: give the memory limit.
         share: reads A.
-        counts: count the distinct shingles of the documents.
+        counts: whether to count the distinct shingles of the documents.
 
     Raises:
         ConfigError: if no document can be read.
         NddupError: if more records than `input.max_rejects` cannot be read, or a worker fails.
-        NeedsSparkError: if what is shared may take more than `local.memory`.
+        NeedsSparkError: if the shared shingles may take more than `local.memory`.
     """
     passes = share(side, items, counts)
     rows = passes[0]  # the rejects and the records are the same in each pass
@@ -110,7 +110,7 @@ def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> H
 
 
 def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]:
-    """The records of a source that come before each of its splits, and how many there are of all."""
+    """Return the number of records of a source before each of its splits, and the number of all records."""
     sums = counted.group_by(["source", "split"]).aggregate([("seq", "sum")]).sort_by(
         [("source", "ascending"), ("split", "ascending")]
     )  # fmt: skip
@@ -124,6 +124,6 @@ def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]
 
 
 def _number(rows: pa.Table, before: dict[tuple[str, int], int]) -> NDArray[np.int64]:
-    """The ordinal of each record in its source, from 1."""
+    """Return the ordinal of each record in its source, from 1."""
     places = zip(*(rows[name].to_pylist() for name in ("source", "split", "seq")), strict=True)
     return np.array([before[source, split] + seq + 1 for source, split, seq in places], np.int64)
