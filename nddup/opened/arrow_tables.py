@@ -1,4 +1,4 @@
-"""A run that leaves no folder: its tables are Arrow tables in this process, read by DuckDB."""
+"""A run without a folder: its tables are Arrow tables in this process, read by DuckDB."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,12 +13,12 @@ from nddup.table_types import Table
 
 
 class NoFolder:
-    """What stands for the folder of a run that leaves none: its tables, and no files.
+    """A stand-in for the folder of a run without one: tables, and no files.
 
     Args:
-        path: what to call it.
-        tables: by name.
-        metrics: what was counted.
+        path: name of the run in messages.
+        tables: names of its tables.
+        metrics: metrics of the run.
     """
 
     def __init__(self, path: str, tables: Collection[str], metrics: RunMetrics) -> None:
@@ -26,15 +26,15 @@ class NoFolder:
         self._tables, self._metrics = tables, metrics
 
     def open(self) -> Mapping[str, Any]:
-        """The metrics, as in `metrics.json`."""
+        """Return the metrics, as in `metrics.json`."""
         return self._metrics.dump()
 
     def holds(self, name: str) -> bool:
-        """Whether there is a table of this name."""
+        """Return whether there is a table of this name."""
         return name in self._tables
 
     def read_text(self, name: str) -> str:
-        """There is no file."""
+        """Raise OutputError: there are no files."""
         raise OutputError(f"{self.path}: there is no {name}")
 
 
@@ -42,8 +42,8 @@ class MemoryRun(DuckTables):
     """A run whose tables are in memory.
 
     Args:
-        tables: by name, each as `nddup.tables.RESULTS` declares it. Nothing is copied.
-        metrics: what was counted.
+        tables: tables by name, each as `nddup.tables.RESULTS` declares it; not copied.
+        metrics: metrics of the run.
 
     Cost: some 30 ms.
     """
@@ -55,7 +55,7 @@ class MemoryRun(DuckTables):
         self._database.execute("SET lock_configuration = true")
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
-        """There is no file.
+        """Refuse: there are no files.
 
         Raises:
             OutputError: always.

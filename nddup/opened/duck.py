@@ -1,4 +1,4 @@
-"""A finished run read by DuckDB, in this process: no Java, no network, and bounded memory."""
+"""A finished run read by DuckDB in this process: no Java, no network, and bounded memory."""
 
 import os
 from collections import deque
@@ -20,11 +20,11 @@ from nddup.table_types import Table
 from nddup.tables import RESULTS
 
 MEMORY = "25%"
-"""Of the machine's memory, or of the container's. What does not fit is written to the folder for temporary files."""
+"""DuckDB's share of the memory of the machine or container. Data that does not fit goes to temporary files."""
 
 SETTINGS: dict[str, str | bool] = {
     "memory_limit": MEMORY,
-    "autoinstall_known_extensions": False,  # nothing is fetched, whatever a text names
+    "autoinstall_known_extensions": False,  # no query makes DuckDB download anything
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "default_null_order": "nulls_first_on_asc_last_on_desc",  # Spark's
@@ -41,16 +41,16 @@ MACROS = (
     "CREATE MACRO sha2(text, bits) AS sha256(text)",
     "CREATE MACRO shiftright(number, bits) AS number >> bits",
 )
-"""Functions that Spark has under a name which DuckDB does not know."""
+"""Spark's functions that DuckDB has under another name."""
 
 BATCH = 2_048
-"""Rows that a kernel gets at once: some MB of sketches."""
+"""Rows in a batch for a kernel: some MB of sketches."""
 
 BATCH_ROWS = 10_000
-"""Rows of an answer that are taken at a time."""
+"""Rows in a batch of an answer."""
 
 CHUNK = 1 << 24
-"""Characters of a text that are read at once."""
+"""Characters of a text that are read at a time."""
 
 _TYPES = {
     "long": "BIGINT",
@@ -63,14 +63,14 @@ _TYPES = {
     "array<int>": "INTEGER[]",
     "array<string>": "VARCHAR[]",
 }
-"""DuckDB's type of each type of `nddup.tables.TYPES`."""
+"""DuckDB's type for each type of `nddup.tables.TYPES`."""
 
 
 class DuckTables(FinishedRun):
-    """A run whose tables DuckDB reads, wherever they lie.
+    """A run whose tables DuckDB reads, in a folder or in memory.
 
     Args:
-        folder: of the run.
+        folder: folder of the run, or its stand-in.
 
     Raises:
         OutputError, IncompatibleSketchError: as `FinishedRun`.
@@ -84,7 +84,7 @@ class DuckTables(FinishedRun):
         self._kept: list[str] = []
         self._seen: list[str] = []
         self._broken: NddupError | None = None
-        self._database.execute("SET enable_progress_bar = false")  # it would stand among the answers
+        self._database.execute("SET enable_progress_bar = false")  # it would be mixed into the output
         for macro in MACROS:
             self._database.execute(macro)
 
@@ -94,14 +94,14 @@ class DuckTables(FinishedRun):
             return self._database.sql(text).to_arrow_table()
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
-        """As `FinishedRun.see`: an Arrow table, or a reader of batches, which is read once."""
+        """As `FinishedRun.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
         if isinstance(rows, pa.RecordBatchReader):
             rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
         self._database.register(name, rows)
         self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
-        """As `FinishedRun.rows`: a batch at a time is in memory."""
+        """As `FinishedRun.rows`; one batch at a time is in memory."""
         del schema
         with self._reading():
             batches: Batches = iter(self._database.sql(text).to_arrow_reader(BATCH_ROWS))
@@ -122,7 +122,7 @@ class DuckTables(FinishedRun):
             self._kept.append(f"{kind} {_name(name)}")
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
-        """As `FinishedRun.transform`. The answer is a stream: a few batches of it are in memory."""
+        """As `FinishedRun.transform`; the answer is streamed, with a few batches in memory."""
         order = f" ORDER BY {', '.join(by)}" if by else ""
         with self._reading(), self._database.cursor() as other:
             rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
@@ -138,7 +138,7 @@ class DuckTables(FinishedRun):
         self._seen.clear()
 
     def _noting(self, batches: Batches) -> Batches:
-        """The same batches; why they ended early is noted, for the database would tell it as its own error."""
+        """Yield the same batches and note an error in them, because DuckDB would report it as an error of its own."""
         try:
             yield from batches
         except NddupError as error:
@@ -146,7 +146,7 @@ class DuckTables(FinishedRun):
             raise
 
     def _collect(self, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
-        """Make a table of batches as they come."""
+        """Make a table of batches as they arrive."""
         columns = ", ".join(f"{_name(column.name)} {_TYPES[column.type]}" for column in table.columns)
         self._database.execute(f"CREATE TABLE {_name(table.name)} ({columns})")
         self._kept.append(f"TABLE {_name(table.name)}")
@@ -157,7 +157,7 @@ class DuckTables(FinishedRun):
 
     @contextmanager
     def _reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
-        """Small tables under their names, and errors as they are said to people."""
+        """Give tables their names for the duration, and turn errors of DuckDB into messages for users."""
         try:
             for name, table in (tables or {}).items():
                 self._database.register(name, table)
@@ -182,7 +182,7 @@ class DuckRun(DuckTables):
         OutputError, IncompatibleSketchError: as `FinishedRun`.
         NddupError: if a table cannot be read.
 
-    Cost: some 30 ms, and the footer of one Parquet file a table.
+    Cost: some 30 ms, and reading the footer of one Parquet file per table.
     """
 
     def __init__(self, path: str) -> None:
@@ -201,7 +201,7 @@ class DuckRun(DuckTables):
             self._collect(table, (batch for file in files for batch in reader(_read_chunks(file))))
 
     def _see(self, table: Table, files: Sequence[str]) -> None:
-        """Give a table its name: a view of its files with all declared columns, also if there is no file."""
+        """Make the view of a table over its files, with all declared columns and even without files."""
         source = f"read_parquet([{', '.join(map(_literal, files))}])" if files else ""
         try:
             there = set(self._database.sql(f"FROM {source}").columns) if files else set()
@@ -217,7 +217,7 @@ class DuckRun(DuckTables):
 
 
 def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
-    """What a kernel makes of batches, each on its own; in any order, and a few ahead of who takes it."""
+    """Run a kernel on each batch by itself, on all cores, a few batches ahead of the consumer."""
     cores = len(os.sched_getaffinity(0))
     waiting: deque[Future[list[pa.RecordBatch]]] = deque()
     with ThreadPoolExecutor(cores) as pool:
@@ -230,7 +230,7 @@ def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
 
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches with some `BATCH_ROWS` rows together: a statement costs more than a small batch."""
+    """Group batches to some `BATCH_ROWS` rows each, because a statement costs more than a small batch."""
     some: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -244,14 +244,14 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch
 
 
 def _read_chunks(file: Path) -> Iterator[str]:
-    """A text in parts, its line ends as they are."""
+    """Yield a text in parts, with its line ends unchanged."""
     with file.open(encoding="utf-8", errors="replace", newline="") as text:
         while chunk := text.read(CHUNK):
             yield chunk
 
 
 def _literal(path: str) -> str:
-    """A path as an SQL literal that matches this file only: glob wildcards are escaped with brackets.
+    """Return a path as an SQL literal that matches this file only: glob wildcards are escaped with brackets.
 
     Example:
         >>> _literal("/it's/a[1]*.parquet")
@@ -266,5 +266,5 @@ def _name(name: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in a line."""
+    """Return the first line of an error message."""
     return str(error).strip().splitlines()[0]

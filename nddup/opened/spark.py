@@ -1,4 +1,4 @@
-"""A finished run read by Spark: on a cluster, or where only Hadoop opens the folder; or DataFrames of a session."""
+"""A finished run read by Spark: a folder, on a cluster or one that only Hadoop can open, or DataFrames of a session."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,15 +21,15 @@ from nddup.table_types import Table
 from nddup.tables import RESULTS
 
 WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
-"""Settings under which Spark gives each file to one task, in its order."""
+"""Settings under which one task reads each file, in order."""
 
 
 class _SparkTables(FinishedRun):
     """A run whose tables are views of a session beside the caller's, so that views of the caller keep their names.
 
     Args:
-        session: the session beside; what is to be seen is a DataFrame of it.
-        folder: of the run, or what stands for it.
+        session: the session beside the caller's; tables given to `see` are DataFrames of it.
+        folder: folder of the run, or its stand-in.
     """
 
     def __init__(self, session: SparkSession, folder: Folder) -> None:
@@ -39,7 +39,7 @@ class _SparkTables(FinishedRun):
         self._seen: list[str] = []
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
-        """As `FinishedRun.sql`, with Spark's own errors. One action."""
+        """As `FinishedRun.sql`, in one action; errors are Spark's own."""
         try:
             for name, table in tables.items():
                 _frame(self.session, table).createOrReplaceTempView(name)
@@ -49,12 +49,12 @@ class _SparkTables(FinishedRun):
                 self.session.catalog.dropTempView(name)
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
-        """As `FinishedRun.see`: a DataFrame of `session`."""
+        """As `FinishedRun.see`; `rows` is a DataFrame of `session`."""
         rows.createOrReplaceTempView(name)
         self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
-        """As `FinishedRun.rows`: a partition at a time is in the driver's memory."""
+        """As `FinishedRun.rows`; the driver's memory holds one partition at a time and prefetches the next."""
         answer = self.session.sql(text)
         table = answer if kernel is None else answer.mapInArrow(kernel, schema)
         yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
@@ -64,7 +64,7 @@ class _SparkTables(FinishedRun):
         self._keep(name, _frame(self.session, table))
 
     def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """As `FinishedRun.keep`, wide or not; computed when it is first asked for."""
+        """As `FinishedRun.keep`, wide or not; computed on first use."""
         del is_wide
         self._keep(name, self.session.sql(text))
 
@@ -76,7 +76,7 @@ class _SparkTables(FinishedRun):
         self._keep(table.name, rows.mapInArrow(kernel, schema_of(table)))
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
-        """As `FinishedRun.transform_text`. A line may be longer than a row, so the text is cut at tabs."""
+        """As `FinishedRun.transform_text`. A line may be too long for a row, so Spark splits the text at tabs."""
 
         def join(batches: Batches) -> Batches:
             return reader(_with_tabs(batches))
@@ -115,7 +115,7 @@ class SparkRun(_SparkTables):
         path: the run's folder.
 
     Attributes:
-        session: beside the caller's, with the same settings; what is to be seen is a DataFrame of it.
+        session: a session beside the caller's with the same SQL settings; tables given to `see` are DataFrames of it.
 
     Raises:
         OutputError, IncompatibleSketchError: as `FinishedRun`.
@@ -131,12 +131,12 @@ class SparkRun(_SparkTables):
 
 
 class FramesRun(_SparkTables):
-    """A run that leaves no folder: its tables are DataFrames of the caller's session.
+    """A run without a folder: its tables are DataFrames of the caller's session.
 
     Args:
         spark: the session of the caller.
-        frames: by name, each as `nddup.tables.RESULTS` declares it.
-        metrics: what was counted.
+        frames: tables by name, each as `nddup.tables.RESULTS` declares it.
+        metrics: metrics of the run.
     """
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
@@ -145,15 +145,15 @@ class FramesRun(_SparkTables):
             self._share(name, frame)
 
     def frame(self, text: str, **tables: Any) -> DataFrame:  # noqa: ANN401
-        """The answer to one question as a DataFrame of `session`: nothing is computed before it is asked for.
+        """Return the answer to one query as a DataFrame of `session`, not yet computed.
 
         Args:
             text: one SELECT in Spark's SQL.
-            tables: of the caller, under the names that the text gives them: DataFrames of Spark or pandas, or Arrow
-                tables. They stay known to later questions.
+            tables: the caller's own tables, by the name that the text uses: DataFrames of Spark or pandas, or Arrow
+                tables. Later queries can use them too.
 
         Raises:
-            ConfigError: if Spark does not understand the text, or it names what is not there.
+            ConfigError: if Spark cannot parse the text, or it names an unknown table or column.
         """
         for name, table in tables.items():
             if isinstance(table, DataFrame):
@@ -166,7 +166,7 @@ class FramesRun(_SparkTables):
             raise ConfigError(f"sql: {str(error).partition(chr(10))[0]}") from error
 
     def _share(self, name: str, frame: DataFrame) -> None:
-        """A view of `session` over a DataFrame of another session: what leads from one to the other is global."""
+        """Make a view in `session` of a DataFrame of another session; only a global view can pass between the two."""
         passing = f"nddup_{uuid4().hex}"
         frame.createGlobalTempView(passing)
         try:
@@ -176,7 +176,7 @@ class FramesRun(_SparkTables):
 
 
 def _with_tabs(batches: Batches) -> Iterator[str]:
-    """The text that was cut at its tabs, in parts."""
+    """Yield the parts of a text that was split at its tabs, with the tabs restored."""
     is_first = True
     for batch in batches:
         for piece in batch.column(0).to_pylist():
@@ -185,14 +185,14 @@ def _with_tabs(batches: Batches) -> Iterator[str]:
 
 
 def _frame(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
-    """A table of the caller in a session; one of Arrow says its types also where it has no rows."""
+    """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
     if isinstance(table, pa.Table):
         return session.createDataFrame(table, from_arrow_schema(table.schema))
     return session.createDataFrame(table)
 
 
 def _beside(spark: SparkSession) -> SparkSession:
-    """A session with views of its own and the SQL settings of the other."""
+    """Open a session with views of its own and the SQL settings of the other."""
     session = reach(spark).beside()
     there = session.conf.getAll
     for key, value in spark.conf.getAll.items():

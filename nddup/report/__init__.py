@@ -1,4 +1,4 @@
-"""The report of a run: `gather` collects what it shows, `data` shapes it, `write` leaves a page.
+"""The report of a run: `gather` collects its content, `data` shapes it, `write` writes the page.
 
-Imports `opened` and what `storage` says of folders; neither Spark nor what runs a job.
+Imports `opened` and the folders of `storage`, but neither Spark nor the code that runs a job.
 """

@@ -1,4 +1,4 @@
-"""What a report asks of every document, of large clusters and of families, bounded whatever the size of the run."""
+"""Read what a report shows of documents, large clusters and families, bounded whatever the size of the run."""
 
 from typing import NamedTuple
 
@@ -12,23 +12,23 @@ from nddup.report.families import find_families
 from nddup.report.shown import DOCUMENTS, EDGES, MEMBERSHIPS, NEAREST, WEAKEST
 
 MOST_DOCUMENTS = 300_000
-"""Documents that have a page and are searched; those listed in clusters come first."""
+"""Most documents that have a page and can be searched; those listed in clusters come first."""
 
 MOST_PAIRS = 5_000_000
-"""Pairs of a run up to which the nearest documents of each are looked for: both ends of all of them are sorted."""
+"""Most pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs."""
 
 MOST_NEAR, NEAREST_EACH = 1_000_000, 8
-"""Nearest documents, of all documents together and of each."""
+"""Most nearest documents, of all documents together and of each."""
 
 CLUSTERS_EACH = 20
-"""Clusters named on the page of a document."""
+"""Most clusters named on the page of a document."""
 
 MOST_WEAKEST = 20_000_000
-"""Pairs of members of clusters beyond a matrix that may be looked up for the weakest."""
+"""Most pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair."""
 
 
 class AboutDocuments(NamedTuple):
-    """What the report says of documents: tables of `shown`."""
+    """The content of the report about documents, as tables of `shown`."""
 
     documents: pa.Table
     nearest: pa.Table | None
@@ -36,17 +36,18 @@ class AboutDocuments(NamedTuple):
 
 
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
-    """What became of each document, its nearest ones and its clusters.
+    """Read facts, outcome, nearest documents and clusters of each document.
 
     Args:
         run: the run.
         clusters: `shown.CLUSTERS`; a cluster's rank is its row.
-        names: the documents listed of them: doc_id.
+        names: the documents listed of these clusters: doc_id.
 
     Returns:
-        As in `shown.Content`. At most `MOST_DOCUMENTS`, the listed ones first, then in collection order.
+        Tables as in `shown.Content`, of at most `MOST_DOCUMENTS` documents: the listed ones, then others in collection
+        order.
 
-    Cost: a pass over `documents`, `keep`, `pairs` and `members` each; both ends of the pairs are sorted.
+    Cost: a pass over each of `documents`, `keep`, `pairs` and `members`; both ends of the pairs are sorted.
     """
     listed = pa.table({"doc_id": pc.unique(names["doc_id"].combine_chunks())})
     text = f"{questions.DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
@@ -64,16 +65,16 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
 
 
 def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_each: int) -> pa.Table:
-    """The weakest pair of each cluster that has more documents than a matrix shows, and lists them all.
+    """Find the lowest resemblance in each cluster that is too large for a matrix but has all its documents listed.
 
     Args:
         run: the run.
         clusters: `shown.CLUSTERS`.
-        names: rank int32, place int32, doc_id, of the documents listed, by rank.
-        matrix_each: documents in a matrix.
+        names: rank int32, place int32, doc_id of the documents listed, by rank.
+        matrix_each: most documents in a matrix.
 
     Returns:
-        `shown.WEAKEST`. Clusters are taken from the smallest until they would have `MOST_WEAKEST` pairs together.
+        `shown.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
     """
     size = clusters["size"].to_numpy()
     listed = np.bincount(names["rank"].to_numpy(), minlength=len(clusters))[: len(clusters)]
@@ -85,7 +86,7 @@ def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_ea
 
 
 def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
-    """The near-duplicate pairs among the documents in the graph of each family: `shown.EDGES`."""
+    """Return the near-duplicate pairs among the documents in the graph of each family: `shown.EDGES`."""
     drawn = [family.drawn for family in find_families(clusters)]
     wanted = pa.table(
         {

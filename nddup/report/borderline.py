@@ -1,6 +1,6 @@
-"""The pairs nearest to the threshold, for a person who wants to set it: a list, and a page with both texts of each.
+"""The pairs closest to the threshold, for a person who wants to set it: a list, and a page with both texts of each.
 
-Of two groups of equal sketches one pair stands for all. The texts are those that the run stored (`output.texts`).
+One pair stands for all pairs of two groups of equal sketches. The texts are those that the run stored (`output.texts`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.report.side_by_side import side_by_side
 
 SHOWN = 20
-"""Pairs on the page, whose texts a run stores."""
+"""Number of pairs on the page, whose texts a run stores."""
 
 EACH = 20
-"""Rows that are read for each pair: those of one pair of groups all have the same measure."""
+"""Rows read for each pair wanted: all rows of one pair of groups have the same measure."""
 
 
 class Measure(NamedTuple):
-    """What the threshold is compared with: its name, its expression over a row `p` of `pairs`, the threshold."""
+    """The value compared with the threshold: its name, its expression over a row `p` of `pairs`, and the threshold."""
 
     name: str
     value: str
@@ -42,7 +42,7 @@ CLOSEST = """
     JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id
     ORDER BY n.measured, n.doc_a, n.doc_b
 """
-"""For DuckDB and Spark."""
+"""A query for both DuckDB and Spark."""
 
 TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.doc_id"
 
@@ -58,7 +58,7 @@ the same? If not, raise the threshold; if all of them are, make a run with a low
 
 
 def measure_of(settings: Mapping[str, Any]) -> Measure | None:
-    """What a run compares with its threshold; None for a share of the overlap, which `pairs` does not hold."""
+    """Return the value that a run compares with its threshold; None for a share of the overlap, which `pairs` lacks."""
     pairs = settings["pairs"]
     if pairs.get("confirm", "none") == "edit":
         return Measure("edit", "p.edit", pairs["edit_threshold"])
@@ -70,16 +70,17 @@ def measure_of(settings: Mapping[str, Any]) -> Measure | None:
 
 
 def find_closest(run: FinishedRun, measure: Measure, number: int) -> list[Close]:
-    """The pairs that reach the threshold by the least, one for each two groups of equal sketches.
+    """Return the pairs closest to the threshold, one for each two groups of equal sketches.
 
-    Fewer come where the first `EACH` times as many rows are of fewer groups. Cost: a pass over `pairs`.
+    At most `number` pairs, and fewer if the first `EACH * number` rows are of fewer pairs of groups. Cost: a pass over
+    `pairs`.
     """
     rows = run.sql(CLOSEST.format(value=measure.value, rows=EACH * number)).to_pylist()
     return [Close(row["doc_a"], row["doc_b"], row["measured"]) for row in take_distinct(rows, number)]
 
 
 def take_distinct(rows: Iterable[Mapping[str, Any]], number: int) -> list[Mapping[str, Any]]:
-    """The first rows of so many pairs of different groups (`group_a`, `group_b`), one of each."""
+    """Return the first row of each pair of different groups (`group_a`, `group_b`), for up to `number` pairs."""
     found: dict[frozenset[str], Mapping[str, Any]] = {}
     for row in rows:
         if len(found) == number:
@@ -90,7 +91,7 @@ def take_distinct(rows: Iterable[Mapping[str, Any]], number: int) -> list[Mappin
 
 
 def draw_page(run: FinishedRun) -> str | None:
-    """The page as HTML; None where the run has no such measure."""
+    """Return the page as HTML; None if `pairs` does not hold the run's measure."""
     measure = measure_of(run.metrics.settings)
     if measure is None:
         return None

@@ -1,10 +1,10 @@
 """The data of a report as plain values, in chunks that the page loads one by one.
 
-    summary       everything but clusters and documents (`data_summary`)
-    clusters-N    columns of `CLUSTERS_EACH` clusters: what is sorted, filtered and listed
+    summary       everything except clusters and documents (`data_summary`)
+    clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
     members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
     families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`data_families`)
-    documents-N   columns of `DOCUMENTS_EACH` documents: what is searched, filtered and listed (`data_documents`)
+    documents-N   columns of `DOCUMENTS_EACH` documents, for searching, filtering and listing (`data_documents`)
     nearest-N     the nearest documents of each of these
     texts-N       texts of about `TEXTS_CHARACTERS`
 
@@ -30,16 +30,16 @@ CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500
 TEXTS_CHARACTERS = 250_000
 LABEL = 160
-"""Characters of the address or id that stands for a cluster in the list."""
+"""Most characters of the address or id that stands for a cluster in the list."""
 
 ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
-"""Of which pairs `least` is the lowest: of all in the cluster, of those that the run lists, or it is not known."""
+"""Pairs over which `least` is the lowest: all pairs of the cluster, only those that the run lists, or unknown."""
 
 Chunk = tuple[str, Any]
 
 
 def chunks(shown: Content) -> Iterator[Chunk]:
-    """All chunks of a report: (name, value that JSON can hold)."""
+    """Yield all chunks of a report: (name, JSON value)."""
     stored, texts = _texts(shown.texts)
     families = find_families(shown.clusters)
     cells = _bounds(shown.cells, len(shown.clusters))
@@ -63,12 +63,12 @@ def chunks(shown: Content) -> Iterator[Chunk]:
 
 
 def _bounds(table: pa.Table, clusters: int) -> list[int]:
-    """Where the rows of each cluster start and end, the table being sorted by `rank`."""
+    """Return the n + 1 bounds of the rows of n clusters in a table sorted by `rank`."""
     return np.searchsorted(table["rank"].to_numpy(), np.arange(clusters + 1)).tolist()  # type: ignore[no-any-return]
 
 
 def _texts(texts: pa.Table) -> tuple[StoredTexts, list[list[list[str]]]]:
-    """Where each text is, with the words that stand for it; and the chunks."""
+    """Return chunk, row and title of each text by document, and the chunks of texts."""
     stored: StoredTexts = {}
     found: list[list[list[str]]] = []
     held = TEXTS_CHARACTERS
@@ -84,17 +84,17 @@ def _texts(texts: pa.Table) -> tuple[StoredTexts, list[list[list[str]]]]:
 
 
 def _columns(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> dict[str, list[Any]]:
-    """The columns of the list of clusters.
+    """Return the columns of the list of clusters.
 
-    `least` is the lowest resemblance in the cluster in 1/1000, -1 if none is known, and `least_of` says of which
-    pairs. `kept` counts the listed documents that are kept, `texts` those with a stored text. `longest` is the longest
-    listed document in tokens, `title` the title of the first that has a text.
+    `least` is the lowest resemblance in the cluster in 1/1000, -1 if none is known, and `least_of` says over which
+    pairs. `kept` counts the listed documents that are kept, `texts` those with a stored text. `longest` is the length
+    of the longest listed document in tokens, `title` the title of the first listed document with a text.
     """
     clusters = shown.clusters
     docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
     tokens, spans = shown.listed["n_tokens"].to_numpy(zero_copy_only=False), list(pairwise(listed))
 
-    # Running totals: the count of a cluster is the difference at its two ends.
+    # Running totals: the count of a cluster is the difference between its two bounds.
     stays = np.concatenate([[0], np.cumsum(shown.listed["kept"].to_numpy(zero_copy_only=False).astype(np.int64))])
     has_text = np.concatenate([[0], np.cumsum([doc in stored for doc in docs], dtype=np.int64)])
     weakest = _weakest(shown, cells)
@@ -114,7 +114,7 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
 
 
 def _weakest(shown: Content, cells: list[int]) -> list[tuple[int, int]]:
-    """Of each cluster the lowest resemblance in 1/1000 or -1, and of which pairs it is that."""
+    """Return for each cluster the lowest resemblance in 1/1000, or -1, and over which pairs it is the lowest."""
     listed, known, lowest = _lowest(shown.cells["resemblance"].to_numpy(zero_copy_only=False), np.array(cells))
     larger = {row["rank"]: row for row in shown.weakest.to_pylist()}
     found = []
@@ -131,7 +131,7 @@ def _weakest(shown: Content, cells: list[int]) -> list[tuple[int, int]]:
 
 
 def _lowest(resemblance: NDArray[np.float64], cells: NDArray[np.int64]) -> tuple[list[int], list[int], list[float]]:
-    """Of the rows of each cluster how many there are, how many have a resemblance, and the lowest; 0 without rows."""
+    """Return for each cluster the number of rows, of rows with a resemblance, and the lowest; 0 without rows."""
     listed = np.diff(cells)
     known = np.diff(np.concatenate([[0], np.cumsum(~np.isnan(resemblance))])[cells])
     lowest = np.zeros(len(listed))
@@ -141,9 +141,9 @@ def _lowest(resemblance: NDArray[np.float64], cells: NDArray[np.int64]) -> tuple
 
 
 def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, list[int]]:
-    """Of each cluster its family, and the earlier cluster of it that shares most documents, with their number.
+    """Return each cluster's family, and the earlier cluster of the family that shares most documents, with the number.
 
-    -1 where there is none; `shared` is 0 then.
+    Without such a family or cluster -1, and `shared` is 0.
     """
     size = len(shown.clusters)
     family, near, shared = [-1] * size, [-1] * size, [0] * size
@@ -156,7 +156,7 @@ def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, lis
 
 
 def _members(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> Iterator[Chunk]:
-    """For each cluster its component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
+    """Yield each cluster's component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
     components = shown.clusters["component"].to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
@@ -176,7 +176,7 @@ def _members(shown: Content, listed: list[int], cells: list[int], stored: Stored
 
 
 def _document(row: Mapping[str, Any], stored: StoredTexts) -> list[Any]:
-    """Id, url, source, record, tokens, features, state, kept document, chunk and row of its text (-1: none stored)."""
+    """Return a document as a row: its facts, its state, then chunk and row of its text, -1 if it is not stored."""
     chunk, place, _ = stored.get(row["doc_id"], (-1, -1, ""))
     return [
         row["doc_id"], row["url"], row["source"], row["record"], row["n_tokens"], row["n_features"],
@@ -185,7 +185,7 @@ def _document(row: Mapping[str, Any], stored: StoredTexts) -> list[Any]:
 
 
 def _flat_pairs(cells: pa.Table) -> list[int]:
-    """Four numbers a pair."""
+    """Return four numbers for each pair: first, second, overlap, resemblance in 1/1000 or -1."""
     resemblance = np.nan_to_num(cells["resemblance"].to_numpy(zero_copy_only=False), nan=-0.001)
     columns = [cells[name].to_numpy() for name in ("first", "second", "overlap")]
     scaled = np.floor(resemblance * 1_000 + 1e-6)

@@ -1,4 +1,4 @@
-"""The documents of a report as chunks of columns, ordered by id so that the page finds one without reading all."""
+"""The documents of a report as chunks of columns, sorted by id so that the page finds one without reading all."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,26 +13,26 @@ from nddup.report.shown import Content
 DOCUMENTS_EACH = 5_000
 
 STATES = ("kept", "exact", "equal", "near")
-"""What became of a document: kept, or removed as a duplicate, and why."""
+"""Outcomes of a document: kept, or the reason for its removal as a duplicate."""
 
 StoredTexts = dict[str, tuple[int, int, str]]
 """doc_id -> chunk of its text, row in it, title (`titles`)."""
 
 SITE = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<site>[^/?#:@]+)"
 MOST_NAMED = 200
-"""Sources, and sites, offered to choose from; the page takes any other that is typed."""
+"""Most sources, and most sites, offered as choices; the page accepts any other that is typed."""
 
 
 def state_of(kept: bool | None, reason: str | None) -> int:  # noqa: FBT001 - a value of the table
-    """The place in `STATES`."""
+    """Return the place of an outcome in `STATES`."""
     return 0 if kept or reason not in STATES else STATES.index(reason)
 
 
 def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
-    """For each chunk the columns of its documents, and the nearest documents of each.
+    """Yield for each chunk the columns of its documents, then the nearest documents of each.
 
-    `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null where
-    the report did not ask for them.
+    `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null if the
+    run has too many pairs to find them.
     """
     clusters = _by_document(shown.memberships, shown.documents)
     nearest = None if shown.nearest is None else _by_document(shown.nearest, shown.documents)
@@ -66,7 +66,7 @@ def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, 
 
 
 def named(documents: pa.Table) -> dict[str, list[Any]]:
-    """The sources and the sites with most documents, (name, documents), most first; the first id of each chunk."""
+    """Return the sources and sites with most documents, (name, documents), and the first id of each chunk."""
     sites = pc.struct_field(pc.extract_regex(documents["url"], SITE), "site")
     return {
         "sources": _most(documents["source"]),
@@ -81,14 +81,14 @@ def _most(values: pa.ChunkedArray) -> list[list[Any]]:
 
 
 def _numbered(sources: list[str]) -> dict[str, list[Any]]:
-    """Each source once, and of each document the place of its source."""
+    """Return each source once, and the place of each document's source among them."""
     places: dict[str, int] = {}
     source = [places.setdefault(one, len(places)) for one in sources]
     return {"sources": list(places), "source": source}
 
 
 def _by_document(rows: pa.Table, documents: pa.Table) -> list[list[tuple[Any, ...]]]:
-    """Of each document the other columns of its rows; both tables are in the order of ids."""
+    """Return the rows of each document, without the id; both tables are sorted by id."""
     place = pc.index_in(rows["doc_id"], documents["doc_id"].combine_chunks()).to_numpy(zero_copy_only=False)
     bounds = np.searchsorted(place, np.arange(len(documents) + 1)).tolist()
     values = list(zip(*(rows[name].to_pylist() for name in rows.column_names[1:]), strict=True))

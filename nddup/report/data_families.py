@@ -1,4 +1,4 @@
-"""The families of a report as chunks: their clusters, and the graph of their documents."""
+"""The families of a report as chunks: their clusters, and the graphs of their documents."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,10 +13,10 @@ FAMILIES_EACH = 200
 
 
 def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[str, Any]]:
-    """For each family its component, clusters, distinct documents, nodes and edges.
+    """Yield chunks of families, each with its component, clusters, number of distinct documents, nodes and edges.
 
-    A node is (id, url, state, places of its clusters among those of the family); an edge three numbers: two places of
-    nodes, resemblance in 1/1000 or -1.
+    A node is (id, url, state, places of its clusters among those of the family). An edge is three numbers: the places
+    of two nodes, and the resemblance in 1/1000 or -1.
     """
     described = {
         doc: (url, state_of(kept, reason))

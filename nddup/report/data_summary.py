@@ -1,4 +1,4 @@
-"""The summary of a report: everything but its clusters and documents, as values that JSON can hold."""
+"""The summary of a report: everything except its clusters and documents, as JSON values."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1_000, 10_000, 100
 """Lower ends of the histogram of cluster sizes."""
 
 SHORT = 20
-"""Tokens below which a text is very short: pages of such texts share a message or a form rather than content."""
+"""Tokens below which a text is very short: such pages share a message or a form rather than content."""
 
 OPEN = 1 << 62
-"""No upper end."""
+"""Upper end that stands for no limit."""
 
 
 def summarise(shown: Content, counts: Mapping[str, Mapping[str, int]], *, longest: Sequence[int]) -> dict[str, Any]:
-    """The chunk `summary`.
+    """Return the chunk `summary`.
 
     Args:
         shown: the content of the report.
-        counts: of chunks, by what they hold.
-        longest: of each cluster shown the longest document, in tokens.
+        counts: sizes and numbers of the chunks, by what they hold.
+        longest: length of the longest document of each cluster shown, in tokens.
     """
     metrics = shown.metrics
     settings, sketch = metrics.settings, metrics.stages.sketch
@@ -81,7 +81,7 @@ def summarise(shown: Content, counts: Mapping[str, Mapping[str, int]], *, longes
 
 
 def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
-    """From records to kept documents."""
+    """Return the counts from records read to documents kept, each with a note."""
     rows, kept = metrics.rows, metrics.stages.keep.kept
     distinct = rows["documents"] - metrics.equal_sketches
     return [
@@ -93,7 +93,7 @@ def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
 
 
 def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Name, value, and the default if the value differs from it; settings without a default are no differences."""
+    """Yield name and value of each setting, and the default if it has one that differs from the value."""
     defaults = Config().model_dump(mode="json")
     for section, values in settings.items():
         for key, value in values.items():
@@ -103,31 +103,31 @@ def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 
 def _shown(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    """A value as it is written in a file of settings; None if unset."""
+    """Return a value as it is written in a settings file; None if unset."""
     return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _short(shown: Content, longest: Sequence[int], least: int) -> dict[str, Any]:
-    """Clusters shown whose documents are all very short, and what `input.min_tokens` was."""
+    """Count the clusters shown whose documents are all very short; with the value of `input.min_tokens`."""
     sizes = [size for size, tokens in zip(shown.clusters["size"].to_pylist(), longest, strict=True) if tokens < SHORT]
     return {"tokens": SHORT, "clusters": len(sizes), "largest": max(sizes, default=0), "min_tokens": least}
 
 
 def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
-    """The shingles by which the page compares two texts: those of the run, or 3 words if the run's are characters."""
+    """Return the shingles for comparing two texts on the page: the run's, or 3 words if the run's are of characters."""
     if shingle["unit"] != "word":
         return {"length": 3, "offset": 1}
     return {"length": shingle["length"], "offset": shingle["offset"]}
 
 
 def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
-    """A row of the table of stages."""
+    """Return a row of the table of stages."""
     return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
             "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
 
 
 def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
-    """Clusters by `SIZES`, up to the largest that occurs."""
+    """Count clusters by the ranges of `SIZES`, up to the largest size that occurs."""
     largest = max((size for size, _ in sizes), default=0)
     edges = [low for low in SIZES if low <= largest]
     counts = [0] * len(edges)
@@ -137,7 +137,7 @@ def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
 
 
 def _percents(resemblances: list[tuple[int | None, int]]) -> dict[str, Any]:
-    """Pairs by whole percent of resemblance, from the lowest that occurs."""
+    """Count pairs by whole percent of resemblance, from the lowest that occurs; `unknown` counts those without one."""
     known = {percent: count for percent, count in resemblances if percent is not None}
     percents = range(min(known, default=0), 101) if known else range(0)
     unknown = sum(count for percent, count in resemblances if percent is None)

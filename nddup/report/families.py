@@ -1,8 +1,8 @@
-"""Families: connected components whose clusters overlap, so that these are shown together.
+"""Families: connected components with several, overlapping clusters, which the report shows together.
 
 a family      the clusters of one component, if the report shows two or more of them
 drawn         the documents in its graph, those of its largest clusters first
-nearest set   for each cluster but the first, the earlier cluster that shares most documents with it
+nearest set   for each cluster except the first, the earlier cluster that shares most documents with it
 """
 
 from collections import Counter
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 DRAWN_EACH = 200
-"""Documents in the graph of a family: beyond, it is not readable."""
+"""Most documents in the graph of a family: a larger graph is not readable."""
 
 MOST_EDGES = 1_000_000
-"""Pairs that the graphs of all families may have together."""
+"""Most pairs that the graphs of all families may have together."""
 
 MOST_COUNTED = 5_000_000
-"""Steps spent on what clusters share."""
+"""Most steps spent on counting the documents that clusters share."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Family:
 
     Attributes:
         component: smallest document id of the component.
-        ranks: its clusters, the largest first.
-        documents: distinct documents listed of these.
-        drawn: those in the graph; empty where the graphs of families before it use up `MOST_EDGES`.
+        ranks: ranks of its clusters, largest cluster first.
+        documents: number of distinct documents listed of its clusters.
+        drawn: ids of the documents in its graph; empty if the graphs of earlier families leave too little of
+            `MOST_EDGES`.
     """
 
     component: str
@@ -39,7 +40,7 @@ class Family:
 
 
 def find_families(clusters: pa.Table) -> list[Family]:
-    """The families of a report, that of the largest cluster first.
+    """Find the families of a report, that of the largest cluster first.
 
     Args:
         clusters: `shown.CLUSTERS`; a cluster's rank is its row.
@@ -66,15 +67,15 @@ def find_families(clusters: pa.Table) -> list[Family]:
 
 
 def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str]]) -> dict[int, tuple[int, int]]:
-    """For each cluster of a family but its first: the earlier one that shares most documents with it, and how many.
+    """Find for each cluster the earlier cluster of its family that shares most documents with it, and how many.
 
     Args:
-        families: of `find_families`.
+        families: families of `find_families`.
         members: documents listed of each cluster, by rank.
 
     Returns:
-        rank -> (rank of the other, documents in both), ties by rank; without families for which it would take more
-        than `MOST_COUNTED` steps.
+        rank -> (rank of the other, documents in both), ties by rank; without clusters that share nothing with an
+        earlier one, and without families that would exceed `MOST_COUNTED` steps.
 
     Example:
         >>> find_nearest_sets([Family("a", [0, 1, 2], 4, [])], [["a", "b", "c"], ["b", "d"], ["c", "d"]])
@@ -83,7 +84,7 @@ def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str
     found: dict[int, tuple[int, int]] = {}
     left = MOST_COUNTED
     for family in families:
-        # A document in n clusters is looked at n (n - 1) / 2 times.
+        # A document in n clusters takes n (n + 1) / 2 steps.
         held = Counter(doc for rank in family.ranks for doc in members[rank])
         steps = sum(count * (count + 1) // 2 for count in held.values())
         if steps > left:

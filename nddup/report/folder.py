@@ -1,4 +1,4 @@
-"""The report of a finished run, written into its folder."""
+"""Write the report of a finished run into its folder."""
 
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
@@ -10,22 +10,22 @@ from nddup.storage.run_folder import RunFolder
 
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:
-    """Write `report/` into the folder of a finished run, replacing one that is there.
+    """Write `report/` into the folder of a finished run, replacing an earlier report.
 
-    `borderline.html` beside its page shows the pairs nearest to the threshold.
+    `borderline.html` beside the report's page shows the pairs closest to the threshold.
 
     Args:
         run: the run, opened.
         folder: the folder of the same run.
-        asked: clusters whose texts are read again from the inputs, where they are not stored.
+        asked: clusters whose texts are read again from the inputs if they are not stored.
 
     Returns:
-        The path of its page.
+        The path of the report's page.
 
     Raises:
         OutputError: if the folder cannot be written.
-        ConfigError: if there is no such cluster, or an input is gone.
-        NddupError: if inputs changed since the run, and must be read again.
+        ConfigError: if there is no such cluster, or an input no longer exists.
+        NddupError: if inputs must be read again and have changed since the run.
     """
     shown = gather(run, asked)
     page = draw_page(run)

@@ -1,7 +1,7 @@
-"""What a report shows, gathered from the tables of a finished run: bounded, whatever the size of the run.
+"""Gather the content of a report from the tables of a finished run, bounded whatever the size of the run.
 
-Counts are of all rows. Of the clusters at most `MOST_CLUSTERS` come here, of their documents `MOST_LISTED`, of the
-pairs among these `MOST_CELLS`; `ask_documents` bounds the rest. The page says what is left out.
+Counts are over all rows. At most `MOST_CLUSTERS` clusters, `MOST_LISTED` of their documents and `MOST_CELLS` of the
+pairs among these are read; `ask_documents` bounds the rest. The page says what is left out.
 """
 
 import json
@@ -31,40 +31,40 @@ from nddup.report.shown import (
 )
 
 MOST_LISTED = 300_000
-"""Documents listed, of all clusters together."""
+"""Most documents listed, over all clusters."""
 
 MOST_CELLS = 600_000
-"""Pairs in matrices, together."""
+"""Most pairs in matrices, over all clusters."""
 
 EVALUATION, COMPONENTS = "evaluation.json", "false_components"
-"""Shown where the run has them."""
+"""A file and a table that are shown if the run has them."""
 
 Places = Mapping[str, tuple[str, bytes]]
 """Documents to read again: doc_id -> (source, fingerprint of the content)."""
 
 FindTexts = Callable[[Places], pa.Table]
-"""Reads documents again from the inputs of the run: their texts as `shown.TEXTS`, without those that are gone."""
+"""Reads documents again from the inputs of the run; returns `shown.TEXTS`, without documents that no longer exist."""
 
 
 class Asked(NamedTuple):
-    """Clusters whose texts are shown also where they were not stored, and what reads them again."""
+    """Clusters whose texts are shown even if they were not stored, and the function that reads them again."""
 
     clusters: Sequence[str]
     find_texts: FindTexts
 
 
 def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
-    """Read what the report shows.
+    """Read the content of the report.
 
     Args:
         run: the run.
-        asked: clusters whose texts are read again from the inputs, where they are not stored.
+        asked: clusters whose texts are read again from the inputs if they are not stored.
 
     Raises:
-        ConfigError: if there is no such cluster, or an input is gone.
-        NddupError: if inputs changed since the run, and must be read again.
+        ConfigError: if there is no such cluster, or an input no longer exists.
+        NddupError: if inputs must be read again and have changed since the run.
 
-    Cost: a pass over `clusters`, `pairs` and `documents` each; what is shown is held in memory, some 100 MB at most.
+    Cost: a pass over each of `clusters`, `pairs` and `documents`; the content is in memory, some 100 MB at most.
     """
     sizes = _counted(run.sql(questions.SIZES))
     listed_each, matrix_each = _share_out(sizes)
@@ -99,7 +99,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
 
 
 def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
-    """How many documents of a cluster are listed, and how many are in a matrix, for both to stay in their bounds."""
+    """Return how many documents to list of each cluster, and how many to put in its matrix, within both bounds."""
     size, count = np.array(sizes or [(0, 0)], np.int64)[::-1].T
     shown = np.clip(questions.MOST_CLUSTERS - (np.cumsum(count) - count), 0, count)
 
@@ -118,7 +118,7 @@ def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
 def _asked_documents(
     run: FinishedRun, clusters: pa.Table, names: pa.Table, texts: pa.Table, asked: Iterable[str]
 ) -> Places:
-    """The documents in a matrix of clusters that were asked for, which have no text."""
+    """Return the documents in the matrices of the requested clusters that have no stored text."""
     ranks = {cluster: rank for rank, cluster in enumerate(clusters["cluster_id"].to_pylist())}
     for cluster in asked:
         if cluster not in ranks:
@@ -140,12 +140,12 @@ def _read_again(run: FinishedRun, missing: Places, find_texts: FindTexts) -> pa.
 
 
 def _counted(answer: pa.Table) -> list[tuple[Any, int]]:
-    """The rows of two columns, a value and how often it is there."""
+    """Return the rows of two columns as tuples: a value and its count."""
     values, counts = (column.to_pylist() for column in answer.columns)
     return list(zip(values, counts, strict=True))
 
 
 def _lengths(answer: pa.Table) -> list[tuple[int, int]]:
-    """(lower end of `LENGTHS` in tokens, documents)."""
+    """Return the histogram of lengths: (lower end of `LENGTHS` in tokens, documents)."""
     at_least = [column[0].as_py() for column in answer.columns] + [0]
     return [(low, at_least[place] - at_least[place + 1]) for place, low in enumerate(LENGTHS)]

@@ -1,19 +1,19 @@
-"""What a report asks of a finished run: one SELECT a question, for DuckDB and for Spark.
+"""The queries of a report over a finished run: SELECT statements for both DuckDB and Spark.
 
-A question names the tables of the run. `wanted` is a small table that the caller gives; Spark sends it to every task,
-as the hint in the comment says.
+A query names the tables of the run. `wanted` is a small table from the caller; Spark broadcasts it to every task where
+the query has the hint.
 """
 
 from nddup.report.shown import LENGTHS
 
 MOST_CLUSTERS = 100_000
-"""The largest; the others are counted in the histograms only."""
+"""Number of the largest clusters that are read; the others are counted in the histograms only."""
 
 MOST_REJECTS = 100
 MOST_COMPONENTS = 100
 
 SIZES = "SELECT size, count(*) AS clusters FROM clusters GROUP BY size ORDER BY size"
-"""How many clusters there are of each size: size int32, clusters int64."""
+"""Number of clusters of each size: size int32, clusters int64."""
 
 RESEMBLANCES = """
     SELECT percent, count(*) AS pairs
@@ -21,11 +21,11 @@ RESEMBLANCES = """
           FROM pairs) AS rounded
     GROUP BY percent ORDER BY percent
 """
-"""Pairs by whole percent of resemblance, rounded down: percent int32, pairs int64. Null, where the run estimates no
-resemblance, comes first. 1e-9 is for 0.29, which is stored as a little less."""
+"""Pairs by whole percent of resemblance, rounded down: percent int32, pairs int64. Null, for pairs without an estimate,
+comes first. 1e-9 is added because 0.29 is stored as a little less."""
 
 LONGER = f"SELECT {', '.join(f'count(CASE WHEN n_tokens >= {low} THEN 1 END) AS from_{low}' for low in LENGTHS)} FROM documents"  # noqa: E501, S608
-"""One row: how many documents have at least so many tokens, for each of `LENGTHS`, int64."""
+"""One row: the number of documents with at least so many tokens, for each of `LENGTHS`, int64."""
 
 DESCRIBED = """
     SELECT /*+ BROADCAST(w) */ w.rank, w.place, d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features,
@@ -33,14 +33,14 @@ DESCRIBED = """
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id JOIN keep AS k ON d.doc_id = k.doc_id
     ORDER BY w.rank, w.place
 """
-"""What the run says of the documents in wanted(rank, place, doc_id): rows of `shown.LISTED`."""
+"""Facts and outcome of the documents in wanted(rank, place, doc_id): rows of `shown.LISTED`."""
 
 NEAR = """
     SELECT /*+ BROADCAST(w) */ w.rank, w.first, w.second, p.overlap, p.resemblance
     FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.doc_a AND p.doc_b = w.doc_b
     ORDER BY w.rank, w.first, w.second
 """
-"""What the run says of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
+"""Overlap and resemblance of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
 `shown.CELLS`."""
 
 DOCUMENTS = """
@@ -57,14 +57,15 @@ DOCUMENTS = """
     ORDER BY CASE WHEN w.doc_id IS NULL THEN 1 ELSE 0 END, d.doc_key
 """
 """Every document, those in wanted(doc_id) first, then in collection order: rows of `shown.DOCUMENTS`. `stands` counts
-the documents removed in its favour, `longest` is the longest of these in tokens, `pairs` counts its near-duplicates."""
+the documents removed in its favour, `longest` is the length of the longest of these in tokens, `pairs` counts its rows
+in `pairs`."""
 
 WITHIN = """
     SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part, a.place AS first, b.place AS second, p.resemblance
     FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
     ORDER BY part, first, second
 """
-"""The near-duplicate pairs inside each part of wanted(part, place, doc_id): part, first, second int32, resemblance."""
+"""The near-duplicate pairs within each part of wanted(part, place, doc_id): part, first, second int32, resemblance."""
 
 WEAKEST = """
     SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part AS rank, count(*) AS pairs, count(p.resemblance) AS estimated,
@@ -72,16 +73,16 @@ WEAKEST = """
     FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
     GROUP BY a.part ORDER BY rank
 """
-"""The lowest resemblance inside each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
+"""The lowest resemblance within each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
 
 PLACES = """
     SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
 """
-"""Where the documents in wanted(doc_id) come from, and the fingerprint of their content."""
+"""Source and content fingerprint of the documents in wanted(doc_id)."""
 
 TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
-"""The texts stored with the run. The table is there only if the run read files."""
+"""The texts stored with the run. The table exists only if the run read files."""
 
 REJECTS = f"""
     SELECT source, record, doc_id, reason, detail, excerpt
@@ -93,11 +94,11 @@ COMPONENTS = f"""
     SELECT component, size, pairs, invented, exact
     FROM false_components WHERE invented > 0 ORDER BY invented DESC, component LIMIT {MOST_COMPONENTS}
 """  # noqa: S608
-"""The components that hold most pairs which are no near-duplicates. Runs of early versions have no such table."""
+"""The components with most pairs that are not near-duplicates. Runs of early versions have no such table."""
 
 
 def largest_clusters(listed_each: int) -> str:
-    """The largest clusters, each with as many of its members as are listed: rows of `shown.CLUSTERS`, in order."""
+    """Return the query for the largest clusters, with up to `listed_each` members each: `shown.CLUSTERS`, in order."""
     return f"""
         SELECT c.cluster_id, c.support, c.size, c.component, c.coverage, r.doc_id AS representative,
                slice(c.members, 1, {listed_each:d}) AS members
@@ -109,7 +110,7 @@ def largest_clusters(listed_each: int) -> str:
 
 
 def nearest(each: int) -> str:
-    """The nearest documents of those in wanted(doc_id), `each` at most: rows of `shown.NEAREST`, by id and place."""
+    """Return the query for up to `each` nearest documents of each in wanted(doc_id): `shown.NEAREST`, in order."""
     return f"""
         SELECT doc_id, other, overlap, resemblance
         FROM (SELECT n.doc_id, n.other, n.overlap, n.resemblance,
@@ -123,9 +124,9 @@ def nearest(each: int) -> str:
 
 
 def memberships(each: int) -> str:
-    """The clusters of documents in wanted(doc_id), of those in ranked(cluster_id, rank): rows of `shown.MEMBERSHIPS`.
+    """Return the query for the clusters in ranked(cluster_id, rank) that contain the documents in wanted(doc_id).
 
-    Of a document the `each` first by rank; `clusters` counts all.
+    Its rows are `shown.MEMBERSHIPS`: for each document, the first `each` clusters by rank; `clusters` counts all.
     """
     return f"""
         SELECT doc_id, rank, clusters

@@ -1,4 +1,4 @@
-"""The content of a report: Arrow tables and some counts. `gather` makes it from a run, tests make it by hand."""
+"""The content of a report: Arrow tables and some counts. `gather` makes it from a run; tests make it by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from nddup.metrics import RunMetrics
 
 MATRIX_EACH = 24
-"""Documents in the matrix of a cluster, at most."""
+"""Most documents in the matrix of a cluster."""
 
 LISTED_EACH = 200
-"""Documents listed of a cluster, at most."""
+"""Most documents listed of a cluster."""
 
 LENGTHS = (0, 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 """Lower ends of the histogram of lengths, in tokens."""
@@ -41,7 +41,7 @@ DESCRIBED = (
     ("duplicate_of", pa.string()),
     ("reason", pa.string()),
 )
-"""What is said of a document wherever one is shown."""
+"""Columns of a document wherever one is shown."""
 
 LISTED = pa.schema(
     [
@@ -81,15 +81,15 @@ class Content:
     """The whole content of a report.
 
     Attributes:
-        path: of the run, without a login.
-        metrics: of the run.
+        path: path of the run, without a login.
+        metrics: metrics of the run.
         clusters: CLUSTERS, largest first. A cluster's `rank` is its row here.
         listed: LISTED, by rank and place. Places count the listed documents of a cluster from 0, its representative
             first.
         cells: CELLS, by rank and place of the first document; `first` and `second` are places.
-        texts: TEXTS that are stored.
-        documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, those listed among them.
-        nearest: NEAREST of these documents, by id, nearest first; None where the run has too many pairs to ask.
+        texts: TEXTS, stored ones and those read again.
+        documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed.
+        nearest: NEAREST of these documents, by id, nearest first; None if the run has too many pairs to search.
         memberships: MEMBERSHIPS of these documents, by id and rank.
         weakest: WEAKEST of clusters larger than a matrix, by rank.
         edges: EDGES of the graphs of `families.find_families(clusters)`: `part` is the place of the family, `first` and
@@ -99,9 +99,9 @@ class Content:
         lengths: (lower end of `LENGTHS`, documents), of all documents.
         rejects: the first rows of `rejects`.
         components: the first rows of `false_components`; None if the run has no such table.
-        evaluation: what `evaluation.json` holds; None if there is none.
-        matrix_each: documents in the matrix of a cluster.
-        listed_each: documents listed of a cluster.
+        evaluation: content of `evaluation.json`; None if there is none.
+        matrix_each: most documents in the matrix of a cluster.
+        listed_each: most documents listed of a cluster.
     """
 
     path: str
@@ -126,10 +126,10 @@ class Content:
 
 
 def list_documents(clusters: pa.Table) -> pa.Table:
-    """The documents of each cluster in the order in which they are shown: the representative, then by id.
+    """Return the documents of each cluster in the order of display: the representative, then by id.
 
     Args:
-        clusters: of CLUSTERS; `members` may be cut, the representative may be missing in it.
+        clusters: CLUSTERS; `members` may be truncated and may lack the representative.
 
     Returns:
         rank int32, place int32, doc_id; as many documents of a cluster as it has `members`.
@@ -148,9 +148,9 @@ def list_documents(clusters: pa.Table) -> pa.Table:
 
 
 def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
-    """The pairs of the first `matrix_each` documents of each cluster: rank, first, second int32, doc_a < doc_b.
+    """Return the pairs of the first `matrix_each` documents of each cluster: rank, first, second int32, doc_a < doc_b.
 
-    Ids are ordered as the table `pairs` orders them, by their UTF-8 bytes.
+    Ids are compared by their UTF-8 bytes, as in the table `pairs`.
     """
     few = names.filter(pc.less(names["place"], matrix_each))
     rank, ids = few["rank"].to_numpy(), few["doc_id"].to_pylist()
@@ -159,7 +159,7 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     counts = sizes * (sizes - 1) // 2
     ranks = np.repeat(rank[starts], counts).astype(np.int32)
 
-    # The places of a cluster's pairs are the upper triangle of its matrix; clusters of one size share it.
+    # The places of a cluster's pairs are the upper triangle of its matrix, the same for all clusters of one size.
     corners = {size: np.triu_indices(size, 1) for size in {0, *sizes.tolist()}}
     first = np.concatenate([corners[0][0], *(corners[size][0] for size in sizes.tolist())])
     second = np.concatenate([corners[0][1], *(corners[size][1] for size in sizes.tolist())])

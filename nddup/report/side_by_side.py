@@ -1,18 +1,18 @@
-"""Two texts side by side as HTML, the words that only one of them has marked."""
+"""Two texts side by side as HTML, with the words that only one of them has marked."""
 
 from html import escape
 from itertools import pairwise
 
 MOST_WORDS = 1_000
-"""Words of each text that are shown and compared, in a millisecond: more is not read."""
+"""Most words of each text that are shown and compared, in a millisecond: nobody would read more."""
 
 _BOX = "flex:1;min-width:16em;max-height:24em;overflow:auto;border:1px solid;padding:6px;white-space:normal"
 
 
 def side_by_side(names: tuple[str, str], texts: tuple[str, str]) -> str:
-    """Both texts, their words in order; those outside the longest common subsequence are marked. Case is not compared.
+    """Return both texts as HTML, with the words outside their longest common subsequence marked; case is ignored.
 
-    Texts longer than `MOST_WORDS` words are cut there, and it is said.
+    A text longer than `MOST_WORDS` words is cut there, with a note.
     """
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - most commands show no two texts
 
@@ -32,7 +32,7 @@ def side_by_side(names: tuple[str, str], texts: tuple[str, str]) -> str:
 
 
 def _marked(words: list[str], common: list[tuple[int, int]]) -> str:
-    """Words, those outside the common runs (start, end) marked; the last run is empty, at the end."""
+    """Return words with those outside the common runs (start, end) marked; the last run is empty, at the end."""
     parts = []
     for (_, end), (start, stop) in pairwise([(0, 0), *common]):
         if end < start:

@@ -1,4 +1,4 @@
-"""What a run found, in words: the terminal and the report say the same."""
+"""The results of a run in words, the same for the terminal and the report."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 from nddup.settings.sizes import counted, spell_size
 
 NAMED_FILES = 3
-"""Files that were not read that a note names."""
+"""Most unread files that a note names."""
 
 
 class Line(NamedTuple):
@@ -20,7 +20,7 @@ class Line(NamedTuple):
 
 
 def headline(metrics: RunMetrics) -> list[Line]:
-    """The numbers that say what was read, rejected, found and kept, in the order of the run."""
+    """Return the main numbers of a run, read, rejected, found and kept, in the order of its stages."""
     rows, stages = metrics.rows, metrics.stages
     pairs = metrics.settings["pairs"]
     return [
@@ -51,7 +51,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
 
 
 def notes(metrics: RunMetrics) -> list[str]:
-    """Everything that was left out, cut or replaced, a sentence each; empty where nothing was."""
+    """Return a sentence for everything that was left out, cut or replaced; empty if nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
     found = [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
     limit = metrics.settings["input"].get("limit")
@@ -96,7 +96,7 @@ def notes(metrics: RunMetrics) -> list[str]:
 
 
 def _sketch_notes(sketch: SketchMetrics) -> list[str]:
-    """What was not read, or not as it is."""
+    """Return notes on files, records and shingles that were not read, or were changed in reading."""
     found = []
     if sketch.skipped_files:
         skipped = Counter(file.why.partition(";")[0] for file in sketch.skipped_files)
@@ -124,7 +124,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
 
 
 def _document_notes(metrics: RunMetrics) -> list[str]:
-    """Documents that can be in no pair."""
+    """Return notes on documents that cannot be in a pair."""
     found = []
     if not metrics.rows["documents"]:
         found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
@@ -136,7 +136,7 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
 
 
 def _edit(metrics: RunMetrics) -> str:
-    """By what texts confirm the pairs."""
+    """Say by which edit similarity texts confirm the pairs, and how many; empty if they do not."""
     pairs, edits = metrics.settings["pairs"], metrics.stages.pairs.edits
     if edits is None:
         return ""
@@ -144,7 +144,7 @@ def _edit(metrics: RunMetrics) -> str:
 
 
 def _as_seen(metrics: RunMetrics) -> str:
-    """How far equal texts are told from others."""
+    """Say that equal texts are recognised only by their sketches; empty if texts were compared."""
     return "" if metrics.stages.pairs.edits else ", as far as the sketch sees"
 
 

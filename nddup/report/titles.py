@@ -1,26 +1,26 @@
-"""Titles: for each text the first words that are its own, without what pages of one site begin with."""
+"""Titles of texts: the first words of each, without lines that many texts share, such as the menu of a site."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 TITLE = 160
-"""Characters of a title."""
+"""Most characters of a title."""
 
 LOOKED_AT = 2_000
-"""Characters of a text that are looked at."""
+"""Characters at the start of a text that are searched for a title."""
 
 COMMON, COMMON_SHARE = 10, 0.02
-"""A line is common if more texts hold it than so many, and than this share: a menu, the name of the site."""
+"""A line is common if more than this number and more than this share of texts have it: a menu, the name of a site."""
 
 
 def find_titles(texts: Sequence[str]) -> list[str]:
-    r"""The lines of each text from the first that is not common, on one line; its first lines if all are common.
+    r"""Return for each text its lines from the first uncommon one on, joined; from its first line if all are common.
 
     Args:
-        texts: of the documents stored.
+        texts: the stored texts.
 
     Returns:
-        As many titles, at most `TITLE` characters each; empty for a text of white space.
+        A title for each text, at most `TITLE` characters long; empty for a text of white space.
 
     Example:
         >>> texts = [f"Home Search\nPage {number}" for number in range(20)]
@@ -34,6 +34,6 @@ def find_titles(texts: Sequence[str]) -> list[str]:
 
 
 def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequence[str]:
-    """The lines from the first on that is not common."""
+    """Return the lines from the first uncommon one on."""
     first = next((at for at, line in enumerate(lines) if held[line] <= common), len(lines))
     return lines[first:]

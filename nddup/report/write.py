@@ -1,7 +1,7 @@
-"""The folder of a report: `index.html`, `assets/` (styles, scripts, licences) and `data/`.
+"""Write the folder of a report: `index.html`, `assets/` (styles, scripts, licences) and `data/`.
 
-The report opens from disk without a network. A page from disk may not fetch files, but it may load scripts, so each
-chunk of data is a script that hands over one value. Documents may be hostile: their ids, addresses and texts stand only
+The report opens from disk without a network. A page opened from disk may not fetch files but may load scripts, so each
+chunk of data is a script that hands over one value. Documents may be hostile: their ids, addresses and texts occur only
 in string literals of these scripts, and the page puts them into text nodes.
 """
 
@@ -20,18 +20,18 @@ ASSETS = (
 )  # fmt: skip
 
 _UNSAFE = re.compile("[<>&\u007f-\u009f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-"""Characters that mean something to HTML or to a reader of scripts, or that UTF-8 cannot hold."""
+"""Characters with a meaning in HTML or scripts, and those that UTF-8 cannot encode."""
 
 Put = Callable[[str, str], None]
-"""Writes a text file: its path in the folder, its text."""
+"""Writes a text file, given its path in the folder and its text."""
 
 
 def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
-    """Write a report: data first, the page last, so that the page exists only when all that it loads does.
+    """Write a report: data first, page last, so that the page exists only once everything that it loads does.
 
     Args:
         put: writes a file.
-        chunks: as `data.chunks` gives them.
+        chunks: (name, value) as `data.chunks` yields them.
 
     Returns:
         The number of characters written.
@@ -50,7 +50,7 @@ def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
 
 
 def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
-    r"""A chunk as a script.
+    r"""Return a chunk as a script.
 
     Example:
         >>> script_of("a-0", {"text": "</script>\u2028"})
