@@ -1,5 +1,5 @@
 "use strict";
-// The list of clusters. Sets of one family overlap: only the first of each is listed until it is unfolded.
+// The list of clusters. Sets of one family overlap: only the first set of a family is listed until it is unfolded.
 (() => {
   const { h, count } = nddup;
   const SORTS = {
@@ -15,7 +15,7 @@
   const open = new Set(); // families that are unfolded
   let data, columns, order = [], parts = null, matching = null, searched = "", turn = 0;
 
-  // Columns of all clusters, from all chunks of them.
+  // Columns of all clusters, from all of their chunks.
   nddup.columns = async () => {
     if (columns) return columns;
     data = await nddup.load("summary");
@@ -31,7 +31,7 @@
     return columns;
   };
 
-  // The first clusters, from the first chunk alone; one of a family stands for it.
+  // The first clusters, from the first chunk alone; the first cluster of a family stands for the family.
   nddup.largest = async (number) => {
     const { shown } = (await nddup.load("summary")).clusters;
     if (!shown) return [];
@@ -55,7 +55,7 @@
     && (!state.texts || columns.texts[rank] > 1)
     && (!matching || matching[rank] === 1);
 
-  // Rows: {rank, more: sets folded under it, child: whether it stands under another of its family}.
+  // Rows: {rank, more: number of sets folded under it, child: whether it is listed under another set of its family}.
   function fold(ranks) {
     const families = new Map();
     const rows = [];
@@ -80,7 +80,7 @@
     if (!parts) return;
     const ranks = [];
     for (let rank = 0; rank < columns.id.length; rank += 1) if (passes(rank)) ranks.push(rank);
-    if (state.sort !== "size") ranks.sort(SORTS[state.sort].compare(columns)); // they come by size
+    if (state.sort !== "size") ranks.sort(SORTS[state.sort].compare(columns)); // already sorted by size
     if (state.reverse) ranks.reverse();
     order = ranks;
     const rows = state.fold ? fold(ranks) : ranks.map((rank) => ({ rank, more: 0 }));
@@ -92,7 +92,7 @@
     parts.list.set(rows, { sort: state.sort, isDescending: isDescending(), keep });
   }
 
-  // Documents are gone through only where something is asked of them.
+  // Documents are searched only if the filters ask something of them.
   async function search() {
     turn += 1;
     const mine = turn;

@@ -2,11 +2,11 @@
 // Charts: Chart.js on a canvas, and the same numbers as a table.
 (() => {
   const { h, count } = nddup;
-  const waiting = []; // charts are made when their canvas is on the page and shown
+  const waiting = []; // charts are drawn once their canvas is on the page and visible
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  const inked = (name) => () => colour(name); // asked for at every drawing: the theme may change
+  const inked = (name) => () => colour(name); // read at every drawing, because the theme may change
 
   const axis = (title, extra) => ({ title: { display: true, text: title, color: inked("--muted") }, border: { display: false },
     ...extra, ticks: { font: { size: 12 }, color: inked("--muted"), ...extra.ticks }, grid: { color: inked("--line"), ...extra.grid } });
@@ -64,7 +64,7 @@
     return figure(title, note, logarithm, canvas, nddup.table({ caption: title, hideCaption: true, head: [x, y], numeric: [1], rows }));
   };
 
-  // Ratios over a threshold: `points` are records with `at`, `lines` (key, name) of those drawn.
+  // Ratios over a threshold: `points` are records with `at`; `lines` has the (key, name) of each ratio drawn.
   nddup.curve = ({ title, x, points, lines, columns }) => {
     const canvas = h("canvas", { role: "img", "aria-label": `${title}: ${lines.map(([, name]) => name).join(" and ")} over ${x}` });
     const number = (value) => (value === null ? "–" : Number.isInteger(value) ? count(value) : value.toFixed(4));

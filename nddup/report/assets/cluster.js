@@ -1,8 +1,8 @@
 "use strict";
-// One cluster: its documents, how near they are to each other, two of them side by side.
+// One cluster: its documents, the resemblance of every two, and two of them side by side.
 (() => {
   const { h, count } = nddup;
-  const FIRST = 8; // documents listed before one asks for more
+  const FIRST = 8; // documents listed before the reader asks for more
   const COVERAGE = {
     all: "A maximal set: every two documents are near-duplicates, and no document can be added.",
     pairs: "A maximal set of a family with too many of them: every near-duplicate pair lies in one.",
@@ -101,7 +101,7 @@
     return found;
   }
 
-  // The matrix, and the pair chosen in it side by side; `asked` is the pair that the address names.
+  // The matrix, and the texts of the chosen pair side by side; `asked` is the pair in the page's address.
   function comparison(data, id, list, near, asked) {
     const place = h("div", { class: "card compare", "aria-live": "polite" });
     const { form, left, right } = chooser(list, (i, j) => choose(i, j));
@@ -137,7 +137,7 @@
     ];
   }
 
-  // What is known of the weakest pair, and why if it is not.
+  // A sentence about the weakest pair, or why it is not known.
   function weakest(columns, rank, list) {
     const [least, of, size] = [columns.least[rank], columns.least_of[rank], columns.size[rank]];
     if (of === 0) return `The weakest pair has resemblance ${nddup.share(least)}. `;

@@ -1,12 +1,12 @@
 "use strict";
-// Two documents side by side: equal passages stand beside each other, what only one has is marked.
+// Two documents side by side: equal passages are aligned, and text in only one of them is marked.
 (() => {
   const { h, count } = nddup;
-  const LONG = 90, ENDS = 30; // tokens: of an equal passage longer than LONG only its ends are shown at first
+  const LONG = 90, ENDS = 30; // tokens: of an equal passage longer than LONG, only ENDS tokens at each end are shown at first
   const INLINE = 12; // tokens: a shorter equal passage stays among the differences around it
   const STORED = 20_000;
 
-  // The text of tokens from..to, with what stands between them; up to the next token.
+  // The text of tokens from..to, with the characters between them and up to the next token.
   function slice(side, from, to) {
     const start = from === 0 ? 0 : side.starts[from];
     const end = to < side.starts.length ? side.starts[to] : side.text.length;
@@ -14,7 +14,7 @@
     return from === 0 ? text.trimStart() : text;
   }
 
-  // Tokens from..to: those in shared shingles elsewhere in the other text are `moved`, the rest is `only` here.
+  // Tokens from..to: those in shingles that the other text has elsewhere are `moved`; the others occur `only` here.
   function marked(side, from, to) {
     const found = [];
     for (let at = from; at < to;) {
@@ -30,13 +30,13 @@
     return found;
   }
 
-  // What the comparison leaves aside: how a token is written, and what stands between it and the next.
+  // The comparison ignores how a token is written, and the characters between it and the next token.
   const written = (side, at) => side.text.slice(side.starts[at], side.ends[at]);
   const between = (side, at) => side.text.slice(at < 0 ? 0 : side.ends[at], at + 1 < side.starts.length ? side.starts[at + 1] : side.text.length);
   const gap = (side, at) => between(side, at).replace(/\s+/g, " ").trim();
   const clean = (text) => text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
 
-  // Tokens from..to of one side, equal to as many of the other: pieces that differ all the same are marked as not compared.
+  // Tokens from..to of one side, equal to as many of the other: text that still differs is marked as not compared.
   function passage(side, from, to, other, start) {
     const found = [];
     let plain = "";
@@ -56,7 +56,7 @@
     return [...found, plain];
   }
 
-  // Places of equal passages that are not written alike.
+  // Counts the places in equal passages that are written differently.
   function countUncompared({ a, b, steps }) {
     let places = 0;
     for (const step of steps.filter(({ same }) => same)) {
@@ -73,7 +73,7 @@
     return [passage(side, from, from + ENDS, other, start), h("span", { class: "left-out" }, ` … `), passage(side, to - ENDS, to, other, end - ENDS)];
   }
 
-  // Steps as rows: a long equal passage by itself, all between two of them together.
+  // Steps as rows: each long equal passage is a row, and so is everything between two of them.
   function rowsOf(steps) {
     const rows = [];
     for (const step of steps) {

@@ -1,7 +1,7 @@
 "use strict";
-// What is shown, as a file of comma-separated values.
+// Downloads the list shown as a CSV file.
 (() => {
-  // A spreadsheet takes a text that begins so for a formula; documents may be hostile.
+  // A spreadsheet would read a text with such a start as a formula; documents may be hostile.
   const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
   const cell = (value) => {
     if (value === null || value === undefined) return "";

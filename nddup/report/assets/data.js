@@ -1,7 +1,7 @@
 "use strict";
-// Chunks of data, each a script of this folder: a page from disk may not fetch. `nddup.load("members-3")` gives a promise.
+// Chunks of data, each a script in this folder: a page from disk may not fetch. `nddup.load("members-3")` returns a promise.
 (() => {
-  const KEPT = { members: 16, texts: 12, nearest: 12, families: 12 }; // chunks held of each kind; all of the others
+  const KEPT = { members: 16, texts: 12, nearest: 12, families: 12 }; // chunks held of each kind; of other kinds, all
   const waiting = new Map();
   const held = new Map();
   const pathOf = (name) => {
@@ -37,7 +37,7 @@
 
   function hold(name, promise) {
     held.delete(name);
-    held.set(name, promise); // last in the order of use
+    held.set(name, promise); // now the most recently used
     const [kind] = name.split("-");
     const same = [...held.keys()].filter((other) => other.startsWith(`${kind}-`));
     if (KEPT[kind] && same.length > KEPT[kind]) held.delete(same[0]);

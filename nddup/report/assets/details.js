@@ -27,7 +27,7 @@
     nddup.table({ caption: title, hideCaption: true, head: ["Name", "Value"],
       rows: list.map(([name, value]) => [h("code", null, name), value === null ? h("span", { class: "muted" }, "unset") : nddup.foreign(String(value))]) }));
 
-  // Settings: those that differ from the default first, and marked.
+  // Settings: those that differ from the default come first and are marked.
   function settings(list) {
     const changed = list.filter((one) => one.length > 2);
     const value = (text) => (text === null ? h("span", { class: "muted" }, "unset") : nddup.foreign(text));

@@ -1,14 +1,14 @@
 "use strict";
-// What two texts share: their shingles, as the run counts them, and an alignment of their tokens. No DOM here.
+// Compares two texts: their common shingles, as the run counts them, and an alignment of their tokens. No DOM here.
 (() => {
-  // Tokens as the run makes them: runs of letters, digits and _; single characters in scripts written without spaces.
+  // Tokens as in the run: runs of letters, digits and _; single characters in scripts written without spaces.
   const ALONE = ["Han", "Tangut", "Khitan_Small_Script", "Nushu", "Yi", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer",
     "Myanmar", "Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Ahom"].map((script) => `\\p{Script=${script}}`).join("");
   const TOKEN = new RegExp(`(?=[${ALONE}])[\\p{L}\\p{N}_]|(?:(?![${ALONE}])[\\p{L}\\p{N}_])+`, "gu");
-  const SMALL = 40_000; // cells of the table of an exact alignment
-  const SHORTEST = 3; // tokens: a shorter run of equal ones between differences is chance
+  const SMALL = 40_000; // most cells of the table of an exact alignment
+  const SHORTEST = 3; // tokens: a shorter equal run between differences counts as chance
 
-  // Each letter by itself, where its lower case is one letter; both small sigmas are one.
+  // Lower-cases each letter by itself if the result is one letter; both small sigmas become one.
   const lowerOf = (letter) => {
     const lower = letter === "ς" ? "σ" : letter.toLowerCase();
     return [...lower].length === 1 ? lower : letter;
@@ -87,7 +87,7 @@
     return blocks.sort((one, other) => one[0] - other[0]);
   }
 
-  // Runs of k tokens that each side has once, in the longest order that both agree on.
+  // The longest chain, in order in both texts, of runs of k tokens that occur exactly once in each.
   function anchored(a, b, lowA, highA, lowB, highB, k) {
     const once = (words, low, high) => {
       const found = new Map();
@@ -146,7 +146,7 @@
     return blocks;
   }
 
-  // Blocks that touch become one; short ones between differences are dropped.
+  // Adjacent blocks are joined; short ones between differences are dropped.
   function tidy(blocks, aLength, bLength) {
     const joined = [];
     for (const [atA, atB, size] of blocks) {
@@ -158,7 +158,7 @@
       || (atA === 0 && atB === 0) || (atA + size === aLength && atB + size === bLength));
   }
 
-  // Steps through both texts: {same, a: [from, to], b: [from, to]} in tokens, and what they share of shingles.
+  // Steps through both texts, {same, a: [from, to], b: [from, to]} in tokens, and the counts of their common shingles.
   nddup.differ = (textA, textB, { length, offset }) => {
     const a = tokenise(textA), b = tokenise(textB);
     const inA = shingles(a.words, length, offset), inB = shingles(b.words, length, offset);

@@ -1,5 +1,5 @@
 "use strict";
-// One document: what became of it and why, its nearest ones, its clusters; and any two documents side by side.
+// One document: its outcome and the reason, its nearest documents, its clusters; and any two documents side by side.
 (() => {
   const { h, count } = nddup;
   const POLICIES = {
@@ -11,7 +11,7 @@
   const asRow = (one) => [one.id, one.url, one.source, one.record, one.tokens, one.features, one.state, one.of, ...one.text];
   const compareLink = (a, b, text) => h("a", { href: nddup.href("compare", a, b) }, text);
 
-  // What became of a document and why, in a sentence or two.
+  // Whether a document is kept or removed, and why, in a sentence or two.
   function why(data, one) {
     const outcome = nddup.outcomeOf(one);
     if (one.state) {

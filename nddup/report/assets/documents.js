@@ -1,9 +1,9 @@
 "use strict";
-// The list of documents: kept, removed and unique ones, each with what became of it.
+// The list of documents, each with its outcome: kept, removed or unique.
 (() => {
   const { h, count } = nddup;
   const SORTS = {
-    id: { name: "Id", compare: null }, // they come so
+    id: { name: "Id", compare: null }, // already sorted by id
     tokens: { name: "Tokens", compare: (a, b) => b.tokens - a.tokens },
     pairs: { name: "Near-duplicates", compare: (a, b) => b.pairs - a.pairs },
     stands: { name: "Stands for", compare: (a, b) => b.stands - a.stands },

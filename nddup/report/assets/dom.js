@@ -1,5 +1,5 @@
 "use strict";
-// Elements from plain values. Texts only ever become text nodes; there is no way in for markup.
+// Makes elements from plain values. Texts only ever become text nodes, so no markup can enter.
 (() => {
   nddup.h = (tag, properties, ...children) => {
     const element = document.createElement(tag);
@@ -31,15 +31,15 @@
     return `${unit ? number.toFixed(1) : number} ${units[unit]}`;
   };
 
-  // A foreign text, kept from turning the direction of what stands beside it.
+  // A foreign text, isolated so that its writing direction does not affect the text beside it.
   nddup.foreign = (text, properties) => h("bdi", properties, text);
 
-  // A foreign text on one line; what does not fit of an address is left out before its end, which tells most.
+  // A foreign text on one line; a long address is cut before its end, which identifies it best.
   const TAIL = 28;
   nddup.oneLine = (text, fromStart) => (fromStart ? h("bdi", { class: "one-line", title: text }, h("span", { class: "start" }, text)) : h("bdi", { class: "one-line", title: text },
     h("span", { class: "start" }, text.slice(0, -TAIL)), h("span", { class: "end" }, text.slice(-TAIL))));
 
-  // An address as a link, if it is one of the web; anything else stays text.
+  // A web address becomes a link; anything else stays text.
   nddup.address = (url) => {
     let parsed = null;
     try {

@@ -1,8 +1,8 @@
 "use strict";
-// A family: overlapping sets of one component together, what they share, and the graph of their documents.
+// A family: the overlapping sets of one component, the documents that they share, and a graph of all their documents.
 (() => {
   const { h, count } = nddup;
-  const FIRST = 30; // sets listed before one asks for more
+  const FIRST = 30; // sets listed before the reader asks for more
 
   function setRows(family, columns, colour, chosen) {
     const body = h("tbody");

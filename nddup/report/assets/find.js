@@ -1,5 +1,5 @@
 "use strict";
-// All documents of the report, in chunks ordered by id: found by id, or gone through word by word.
+// All documents of the report, in chunks sorted by id: found by id, or by a search through all of them.
 (() => {
   const OUTCOMES = {
     kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
@@ -29,7 +29,7 @@
     return columns;
   }
 
-  // One document with everything that the list knows of it.
+  // One document with all its columns.
   const one = (columns, at) => ({
     id: columns.id[at], url: columns.url[at], source: columns.sources[columns.source[at]], record: columns.record[at],
     tokens: columns.tokens[at], features: columns.features[at], state: columns.state[at], of: columns.duplicate_of[at],
@@ -38,7 +38,7 @@
   });
   nddup.outcomeOf = ({ state, pairs, stands }) => (state ? STATES[state] : pairs || stands ? "kept" : "unique");
 
-  // Ids are in the order of their UTF-8 bytes, which is that of their characters, halves of pairs last.
+  // Ids are sorted by their UTF-8 bytes: by UTF-16 code unit, with surrogates after all other units.
   const rank = (unit) => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit);
   function before(a, b) {
     for (let at = 0; at < a.length && at < b.length; at += 1) {
@@ -47,7 +47,7 @@
     return a.length < b.length;
   }
 
-  function last(ids, id) { // the last that is not after id
+  function last(ids, id) { // place of the last id that is not after `id`
     let low = 0, high = ids.length;
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -57,7 +57,7 @@
     return low - 1;
   }
 
-  // A document, the number of its chunk and its row there; null if the report does not hold it.
+  // A document, the number of its chunk and its row there; null if it is not in the report.
   nddup.find = async (id) => {
     const { firsts } = (await nddup.load("summary")).documents;
     const number = last(firsts, id);
@@ -67,7 +67,7 @@
     return columns.id[at] === id ? { ...one(columns, at), number, at } : null;
   };
 
-  // Whether a document is asked for: every word in its id, address, file or first words; the rest by its own filter.
+  // Whether a document matches: every word is in its id, address, file or title, and it passes the other filters.
   function asked({ query, source, site, outcome }) {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     const [file, host] = [source.trim().toLowerCase(), site.trim().toLowerCase()];
@@ -80,7 +80,7 @@
   }
   const ofOutcome = (columns, at) => (columns.state[at] ? STATES[columns.state[at]] : columns.pairs[at] || columns.stands[at] ? "kept" : "unique");
 
-  // Goes through all documents; `visit(columns, row)` for those asked for. False if `isStale()` says to stop.
+  // Searches all documents and calls `visit(columns, row)` for those that match. Returns false if `isStale()` stops it.
   nddup.search = async (criteria, visit, progress, isStale) => {
     const { firsts } = (await nddup.load("summary")).documents;
     const { passes } = asked(criteria);
@@ -95,10 +95,10 @@
   nddup.asksNothing = (criteria) => asked(criteria).isAll;
   nddup.documentOf = one;
 
-  // The address of the page of a document.
+  // A link to the page of a document.
   nddup.documentLink = (id, text, properties) => nddup.h("a", { href: nddup.href("document", id), ...properties }, nddup.foreign(text || id));
 
-  // The words for what became of a document; a removed one links to the kept one.
+  // The outcome of a document in words; for a removed one, with a link to the kept one.
   const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of"];
   nddup.outcome = (state, of) => (state ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "kept");
 })();

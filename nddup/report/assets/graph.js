@@ -1,9 +1,9 @@
 "use strict";
-// The graph of a family: documents drawn near those they resemble, and the sets that hold them as coloured hulls.
+// The graph of a family: documents are drawn near those they resemble, and their sets as coloured hulls.
 (() => {
   const SIZE = 600, EDGE = 28, STEPS = 260;
-  const COLOURS = 8; // sets that have a colour of their own
-  const NUMBERED = 60; // documents up to which each carries its number
+  const COLOURS = 8; // most sets with a colour of their own
+  const NUMBERED = 60; // most documents for which each shows its number
 
   const svg = (tag, properties, ...children) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -12,7 +12,7 @@
     return element;
   };
 
-  // Fruchterman and Reingold 1991, Graph drawing by force-directed placement: always the same from the same input.
+  // Fruchterman and Reingold 1991, Graph drawing by force-directed placement. Deterministic: equal input, equal places.
   function place(size, edges) {
     const x = new Float64Array(size), y = new Float64Array(size), degree = new Float64Array(size);
     for (let at = 0; at < size; at += 1) {
@@ -33,7 +33,7 @@
           const push = (wish * wish) / Math.max(1e-5, ax * ax + ay * ay);
           dx[i] += ax * push; dy[i] += ay * push; dx[j] -= ax * push; dy[j] -= ay * push;
         }
-        dx[i] -= x[i] * 0.6; // everything stays near the middle
+        dx[i] -= x[i] * 0.6; // keeps everything near the middle
         dy[i] -= y[i] * 0.6;
       }
       for (let at = 0; at < edges.length; at += 3) {
@@ -76,7 +76,7 @@
 
   const line = (points) => points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-  // Which sets have a colour of their own, place -> class: the largest, without those that lie mostly in one before them.
+  // Colour class of each set by its place: the largest sets have their own, unless they lie mostly in an earlier such set.
   nddup.setColours = (nodes) => {
     const members = [];
     nodes.forEach((node, at) => node[3].forEach((set) => (members[set] ||= []).push(at)));
@@ -88,8 +88,8 @@
     return (set) => chosen.get(set) || "set-more";
   };
 
-  // nodes: [id, url, state, places of sets]; edges: flat triples; colour(set): its class; open(id): when a node is pressed;
-  // tell(node): when it is pointed at.
+  // nodes: [id, url, state, places of sets]; edges: flat triples; colour(set): its class; open(id): called on a click;
+  // tell(node): called when the pointer is on a node.
   nddup.graph = (nodes, edges, { label, colour, open, tell }) => {
     const at = place(nodes.length, edges);
     const radius = nodes.length <= NUMBERED ? 11 : nodes.length <= 120 ? 7 : 5.5;
@@ -120,7 +120,7 @@
     const element = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", "aria-label": label, class: "graph" },
       svg("g", { class: "hulls" }, hulls.filter(Boolean)), lines, circles);
 
-    // One set alone: its hull, its documents and the edges among them; null shows all again.
+    // Shows one set alone: its hull, its documents and the edges among them; null shows all sets again.
     const choose = (set) => {
       element.classList.toggle("is-chosen", set !== null);
       show(set);

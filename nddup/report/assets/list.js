@@ -1,11 +1,12 @@
 "use strict";
-// A list of any length: sorted and filtered by its view, only the rows on the screen exist.
+// A list of any length, sorted and filtered by its view; only the rows on the screen exist in the page.
 (() => {
   const { h } = nddup;
-  const SPARE = 6; // rows beyond either edge of the screen
+  const SPARE = 6; // rows kept beyond each edge of the screen
 
-  // name: of its rows; label: for readers; columns: [key, title, class], `sortBy(key)` when a title is pressed;
-  // heights: of a row on a wide and on a narrow screen; row(item): { cells, name }; open(item); key(event, item).
+  // name: class of the rows; label: the list's name for screen readers; columns: [key, title, class], a click on a title
+  // calls `sortBy(key)`; heights: of a row on a wide and on a narrow screen; row(item): { cells, style }; open(item);
+  // key(event, item).
   nddup.list = ({ name, label, columns, heights, sortBy, row, open, key = () => false }) => {
     let items = [], active = 0;
     const sorts = columns.map(([sort, title]) => (sort ? h("button", { type: "button", "data-sort": sort, on: { click: () => sortBy(sort) } }, title) : title));
@@ -88,7 +89,7 @@
   };
   const field = (id, text, input, name = "") => h("div", { class: `field ${name}` }, h("label", { for: id }, text), input);
 
-  // Inputs bound to `state`, each telling `changed(name)`: search, number, select, choice (typed, with suggestions), check.
+  // Inputs bound to `state`, which call `changed(name)`: search, number, select, choice (typed, with suggestions), check.
   nddup.filters = (prefix, label, state, changed, wanted) => {
     const inputs = {};
     const made = wanted.filter(Boolean).map(({ name, kind, text, options = [], placeholder, least }) => {
@@ -127,7 +128,7 @@
     return { form, inputs, fill };
   };
 
-  // "/" goes to the search of the view that is shown.
+  // "/" moves the focus to the search field of the current view.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
     const input = [...document.querySelectorAll(".view:not([hidden]) .field.wide input[type=search]")][0];

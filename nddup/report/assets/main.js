@@ -1,9 +1,9 @@
 "use strict";
-// Which view is shown: the part of the address after #.
+// Shows the view that the part of the address after # names.
 (async () => {
   const opening = document.getElementById("opening");
   const VIEWS = ["overview", "clusters", "cluster", "family", "documents", "document", "compare", "quality", "run"];
-  const UNDER = { cluster: "clusters", family: "clusters", document: "documents", compare: "documents" }; // in the navigation
+  const UNDER = { cluster: "clusters", family: "clusters", document: "documents", compare: "documents" }; // entry in the navigation
   const built = new Map();
   const scrolled = new Map();
   let data = null, current = null, turn = 0;
@@ -25,7 +25,7 @@
     await built.get(name);
     if (mine !== turn) return;
     const isNew = view.hidden;
-    if (isNew && ["clusters", "documents"].includes(name)) reveal(name, view); // a list measures its place
+    if (isNew && ["clusters", "documents"].includes(name)) reveal(name, view); // a list must be visible to measure its place
     await nddup.views[name].show(view, data, target);
     if (mine !== turn) return;
     reveal(name, view);
@@ -51,7 +51,7 @@
     opening.hidden = true;
     document.documentElement.dataset.ready = "";
     addEventListener("hashchange", () => {
-      if (!location.hash.startsWith("#/") && location.hash) return; // a place in the page
+      if (!location.hash.startsWith("#/") && location.hash) return; // an anchor in the page
       route().catch(fail);
     });
   } catch (error) {

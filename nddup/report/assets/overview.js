@@ -1,5 +1,5 @@
 "use strict";
-// The first page: what was found, from the records to the kept documents.
+// The first page: the results, from the records read to the documents kept.
 (() => {
   const { h, count, percent } = nddup;
 
@@ -27,7 +27,7 @@
         h("span", { class: "note" }, note)))));
   }
 
-  // The words of the terminal, explained where they stand.
+  // Explanations of the terms of the summary, shown beside them.
   const MEANS = {
     "records read": "A record is one document as a file holds it: a page, a line, an element.",
     rejected: "Records that became no document, each with its reason: see Run.",

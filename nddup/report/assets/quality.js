@@ -1,5 +1,5 @@
 "use strict";
-// How good the result is: against a reference list, and against connected components.
+// The quality of the result, compared with a reference list and with connected components.
 (() => {
   const { h, count } = nddup;
   const NAMES = [["reference", "Pairs of the reference"], ["found", "Pairs of the run"], ["unique_to_reference", "Unique to the reference"],

@@ -11,7 +11,7 @@
   const encode = (part) => {
     try {
       return encodeURIComponent(part);
-    } catch { // half a character
+    } catch { // a lone surrogate
       return encodeURIComponent(String(part).toWellFormed());
     }
   };
@@ -24,14 +24,14 @@
 
   nddup.href = (name, ...parts) => `#/${[name, ...parts.map(encode)].join("/")}`;
 
-  // The address of a view with its state: only what differs from `plain` is named.
+  // The address of a view with its state: only values that differ from `plain` are in it.
   nddup.stateful = (path, state, plain) => {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(state)) if (value !== plain[name]) query.set(name, String(value));
     return query.size ? `${path}?${query}` : path;
   };
 
-  // State as the address gives it, each value of the type that `plain` has.
+  // The state in an address, each value with the type that it has in `plain`.
   nddup.stateOf = (params, plain) => Object.fromEntries(Object.entries(plain).map(([name, value]) => {
     if (!params.has(name)) return [name, value];
     const given = params.get(name);
@@ -40,7 +40,7 @@
     return [name, given];
   }));
 
-  const last = {}; // of each view the address under which it was seen last
+  const last = {}; // the address at which each view was last seen
   nddup.remember = (name, hash) => {
     last[name] = hash;
     if (location.hash !== hash) history.replaceState(null, "", hash);

@@ -1,11 +1,11 @@
 "use strict";
-// Light, dark, or as the system says. Runs before anything is painted; a browser that keeps nothing for files is fine.
+// Light, dark, or the system's theme. Runs before anything is painted, also where a browser has no storage for files.
 const nddup = (() => {
   const THEMES = ["auto", "light", "dark"];
   let theme = "auto";
   try {
     theme = localStorage.getItem("nddup-theme") || "auto";
-  } catch { /* storage is closed to files */ }
+  } catch { /* no storage for pages opened from files */ }
   const listeners = [];
 
   function show() {
