@@ -186,7 +186,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, promise, *prove_names.WRONG_NAMES, reads=["named"])
 
     amount = described(len(evidence.chosen.cluster_ids), evidence.clusters, "clusters")
-    promise = "clusters: all pairs near-duplicates, support as said and enough"
+    promise = "clusters: all pairs are near-duplicates, support is as stated and sufficient"
     yield _listed(promise, evidence.chosen.problems, amount)
 
     if evidence.promised.by_text:
@@ -206,7 +206,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
 
     yield from _coverage(evidence)
     yield _components(evidence)
-    # Otherwise a document with near-duplicates may be in no cluster, and its component is not known from clusters.
+    # In other runs a document with near-duplicates may be in no cluster, so clusters do not show its component.
     if evidence.promised.mode != "partition" and not evidence.promised.support:
         promise, reads = "false_components: size, pairs and invented pairs of each", ["placed", "folded"]
         yield _find(evidence, promise, prove_components.WRONG_FALSE, reads=reads)
@@ -229,7 +229,7 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, "clusters: every pair of near-duplicates is in one", lost, reads=reads, amount=amount)
     promise = "clusters: every document with a near-duplicate is in one"
     yield _find(evidence, promise, prove_clusters.LEFT_OUT, reads=["met", "placed"], amount=amount)
-    promise = "clusters: those around leaders hold a kept one"
+    promise = "clusters: each around a leader contains a kept document"
     yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "kept_nodes"])
 
 
@@ -278,7 +278,7 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
     too_near = prove_keep.too_near(evidence.promised.rule)
     yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
-    promise = "keep: every removed has a preferred kept near-duplicate, and the best"
+    promise = "keep: every removed document has a preferred kept near-duplicate, the best one"
     yield _find(evidence, promise, prove_keep.BROKEN, reads=["best", "keeping", "probes"], amount=amount)
 
 

@@ -171,7 +171,7 @@ def _notes(evaluation: dict[str, Any]) -> list[str]:
         what = "pairs of a document with itself" if said["kind"] == "pairs" else "groups of one id"
         notes.append(f"{said['with_itself']:,} {what}, left out")
     if said["repeated"]:
-        notes.append(f"{said['repeated']:,} pairs came again, counted once")
+        notes.append(f"{said['repeated']:,} repeated pairs, counted once")
     if said["unknown_ids"]:
         rejected = f" ({said['rejected_ids']:,} of them rejects)" if said["rejected_ids"] else ""
         notes.append(

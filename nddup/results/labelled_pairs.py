@@ -107,7 +107,7 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
     own = f"{evaluation['measure']} of {evaluation['threshold']:g}"
     lines = [
         f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels",
-        f"in no pair, because an id is no document of the run: {labels['unknown']:,}",
+        f"left out, because an id is not a document of the run: {labels['unknown']:,}",
         f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {own}",
         "",
         f"  {evaluation['measure']:>11}  found  precision  recall    F1",

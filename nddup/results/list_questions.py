@@ -179,7 +179,7 @@ def kinds(memberships: str) -> str:
     """  # noqa: S608 - a question of this module
 
 
-# The pairs that one side alone has ------------------------------------------------------------------------------------
+# Pairs on one side only -----------------------------------------------------------------------------------------------
 
 
 def missed(most: int) -> str:
