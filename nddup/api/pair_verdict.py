@@ -38,7 +38,7 @@ LED = """
     JOIN wanted AS w ON m.doc_id = w.id WHERE c.coverage = 'documents'
 """
 TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.id"
-"""Stored texts of the documents in wanted(id). LED: clusters of these documents in components given by leaders."""
+"""Stored texts of the documents in wanted(id). LED: the components of these documents that are given by leaders."""
 
 
 CLOSE = 2

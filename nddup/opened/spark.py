@@ -54,7 +54,7 @@ class _SparkTables(FinishedRun):
         self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
-        """As `FinishedRun.rows`; the driver's memory holds one partition at a time and prefetches the next."""
+        """As `FinishedRun.rows`; the driver holds one partition in memory and prefetches the next."""
         answer = self.session.sql(text)
         table = answer if kernel is None else answer.mapInArrow(kernel, schema)
         yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))

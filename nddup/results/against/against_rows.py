@@ -31,7 +31,7 @@ EXCERPT = 300
 """Most characters of an excerpt."""
 
 MOST_CELLS = 1_000_000
-"""Most rows of a matrix with every part of B against every part of A; a larger one has only parts that share items."""
+"""Most rows of a matrix with every part of B against every part of A; a larger one omits pairs that share nothing."""
 
 
 def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
@@ -125,7 +125,7 @@ def _spell(known: Known, number: int) -> str:
 
 
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
-    """Return MATRIX: every part of B against every part of A; above `MOST_CELLS` rows, only those that share items."""
+    """Return MATRIX: every part of B against every part of A; above `MOST_CELLS` rows, without pairs sharing nothing."""
     parts_a, parts_b = a.parts, b.parts
     of_item = _parts_of(items, b)
     is_testable = judged.verdicts < SHORT
