@@ -164,7 +164,7 @@ class Run:
         pairs = self.settings.pairs
         name = "edit" if pairs.confirm == "edit" else pairs.measure
         if name == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
-            raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair tells it")
+            raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair shows it")
         size = "greatest(array_size(a.sketch), array_size(b.sketch))"
         values = {
             "edit": "p.edit",

@@ -125,7 +125,7 @@ def _spell(known: Known, number: int) -> str:
 
 
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
-    """Return MATRIX: every part of B against every part of A; above `MOST_CELLS` rows, without pairs sharing nothing."""
+    """Return MATRIX: each part of B against each part of A; above `MOST_CELLS` rows, only pairs that share shingles."""
     parts_a, parts_b = a.parts, b.parts
     of_item = _parts_of(items, b)
     is_testable = judged.verdicts < SHORT
