@@ -145,7 +145,7 @@ class Run:
         return explain_pair(self._ask, self.settings, first, second)
 
     def closest_calls(self, n: int = 20) -> RunTable:
-        """Return the pairs closest to the threshold, one for each two groups of equal sketches.
+        """Return the pairs that reach the threshold by the smallest margin, one for each two groups of equal sketches.
 
         Args:
             n: number of pairs.

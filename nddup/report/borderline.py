@@ -70,7 +70,7 @@ def measure_of(settings: Mapping[str, Any]) -> Measure | None:
 
 
 def find_closest(run: FinishedRun, measure: Measure, number: int) -> list[Close]:
-    """Return the pairs closest to the threshold, one for each two groups of equal sketches.
+    """Return the pairs that reach the threshold by the smallest margin, one for each two groups of equal sketches.
 
     At most `number` pairs, and fewer if the first `EACH * number` rows are of fewer pairs of groups. Cost: a pass over
     `pairs`.
