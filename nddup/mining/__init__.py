@@ -1,6 +1,6 @@
-"""From pairs to clusters and the keep-list. Pure: imports `nddup.arrays`, `nddup.errors` and `nddup.matching` only.
+"""Make clusters and the keep-list from pairs. Pure: imports `nddup.arrays`, `nddup.errors` and `nddup.matching` only.
 
-Start with `itemsets`, which mines one component by the search of `maximal_sets`; `cluster_modes` decides what is made
-of a component, `independent_set` which documents are kept. `family_pairs` finds the pairs where they may be too many.
-Only `fimi` touches a file, the one it is given.
+Start with `itemsets`, which mines one component with the search of `maximal_sets`. `cluster_modes` decides which sets
+are made of a component, and `independent_set` which documents are kept. `family_pairs` finds the pairs of sketches that
+may have too many. Only `fimi` reads a file, the one whose path it is given.
 """

@@ -1,6 +1,6 @@
 """Sets of small numbers as bits of uint64 words: bit i of a set is bit i mod 64 of word i // 64.
 
-Counts and slots are int64: NumPy makes int64 with uint64 a float.
+Counts and slots are int64 and are not mixed with uint64: NumPy makes a float of the two.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def count_all(bits: Bits) -> int:
 
 @compiled
 def count_common(left: Bits, right: Bits) -> int:
-    """Count left ∩ right."""
+    """Count the bits of left ∩ right."""
     count = 0
     for i in range(left.size):
         count += count_bits(left[i] & right[i])
@@ -50,7 +50,7 @@ def count_common(left: Bits, right: Bits) -> int:
 
 @compiled
 def count_outside(left: Bits, right: Bits) -> int:
-    """Count left minus right; 0 means that left lies inside right."""
+    """Count the bits of left minus right; 0 means that left lies inside right."""
     count = 0
     for i in range(left.size):
         count += count_bits(left[i] & ~right[i])
@@ -59,7 +59,7 @@ def count_outside(left: Bits, right: Bits) -> int:
 
 @compiled
 def copy_bits(target: Bits, source: Bits) -> None:
-    """Make target = source, as a plain loop: an array expression costs the compiler ten times as long."""
+    """Make target = source in a plain loop: an array expression takes ten times as long to compile."""
     for i in range(target.size):
         target[i] = source[i]
 
@@ -98,12 +98,12 @@ def remove_slot(bits: Bits, slot: int) -> None:
 
 @compiled
 def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
-    """Write the slots of a set, ascending, into `slots`; returns how many."""
+    """Write the slots of a set, ascending, into `slots`, and return their number."""
     count = 0
     for i in range(bits.size):
         word = bits[i]
         while word != 0:
-            # The ones below its lowest bit count its place; then that bit is cleared.
+            # The position of the lowest set bit is the number of bits below it; then that bit is cleared.
             slots[count] = (i << 6) + count_bits(~word & (word - ONE))
             count += 1
             word &= word - ONE

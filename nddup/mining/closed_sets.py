@@ -2,8 +2,8 @@
 
 The search is that of `maximal_sets` over a plain context: every bound is the least support. Each closed set is found
 once, at its first member d. A node has members S and their common transactions I. Its rejecters are the items before d
-and those already branched on. If a rejecter is in all of I, every closed set below the node holds it too, and was found
-before. If a candidate is in all of I, it belongs to S. With these candidates added, S is closed.
+and the items already branched on. If a rejecter is in all of I, every closed set below the node holds it too and has
+already been found. A candidate that is in all of I belongs to S; with all such candidates added, S is closed.
 
 Sources:
     Pasquier, Bastide, Taouil, Lakhal 1999, Discovering frequent closed itemsets for association rules.
@@ -23,15 +23,15 @@ from nddup.mining.search_tree import Node, Scratch, make_scratch, make_stack, no
 @compiled
 def mine_closed(component: Component, least: int, limits: SearchLimits) -> FoundSets:
     """
-    Find the closed sets of items with at least `least` common transactions, one item alone included.
+    Find the closed sets of items with at least `least` common transactions, single items included.
 
     Args:
         component: the items, each with all its transactions, and the pairs with `least` in common; all bounds `least`.
         least: at least 1.
-        limits: of sets and member rows; past one the search stops, and the counts tell.
+        limits: of sets and member rows; the search stops when it passes one, which the counts show.
 
     Returns:
-        The sets, by first member. Cost: for every closed set, and for every frequent one-item extension of it, the
+        The sets, by first member. Cost: for every closed set, and for every frequent extension of it by one item, the
         bitmaps of the neighbours left.
     """
     lookup = make_lookup(component)
@@ -50,7 +50,7 @@ def mine_closed(component: Component, least: int, limits: SearchLimits) -> Found
 def search_closed(
     neighbourhood: Neighbourhood, later: Bits, least: int, found: FoundSets, limits: SearchLimits
 ) -> FoundSets:
-    """Add every closed set whose first member is the pivot; stops soon after a limit is passed."""
+    """Add every closed set whose first member is the pivot; stop soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, least, scratch)
     found = close(neighbourhood, node_at(stack, 0), found, scratch)
@@ -65,16 +65,16 @@ def search_closed(
 
 @compiled
 def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: Scratch) -> FoundSets:
-    """Add the closure of a node, unless it was found before, and branch on all candidates that are left."""
+    """Add the closure of a node, unless it was found before, and branch on all remaining candidates."""
     support = count_all(node.common)
     keep_outside(node.branches, node.branches)
 
-    # A rejecter in all common transactions is in the closure, which was found there.
+    # A rejecter in all common transactions is in the closure, which was found at that rejecter.
     for i in range(list_slots(node.rejecters, scratch.slots)):
         if scratch.kept[scratch.slots[i]] == support:
             return found
 
-    # A candidate in all of them belongs to the closure; the others are branches.
+    # A candidate in all common transactions belongs to the closure; the others are branches.
     for i in range(list_slots(node.candidates, scratch.slots)):
         slot = scratch.slots[i]
         if scratch.kept[slot] == support:

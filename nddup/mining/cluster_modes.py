@@ -1,9 +1,9 @@
-"""What is made of one component of the pair graph, by `clusters.mode`.
+"""The sets made of one component of the pair graph, by `clusters.mode`.
 
-all          its maximal sets; past the budget a cover; past ten times that, or of too many pairs, sets around leaders
-cover        maximal sets that hold every pair, few of them
-partition    each kept sketch with those that are duplicates of it; disjoint
-components   the component as it is: near-duplicates of near-duplicates
+all          its maximal sets; past the budget a cover; past ten times that, or with too many pairs, sets around leaders
+cover        a few maximal sets that hold every pair
+partition    each kept sketch with its duplicates; disjoint
+components   the whole component: near-duplicates of near-duplicates
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ class LimitArguments(TypedDict):
 
 
 class Budget(NamedTuple):
-    """What the sets of one component may come to, before more is allowed for each of its sketches; and their support.
+    """The base budget of one component, to which each of its sketches adds, and the least support of its sets.
 
     Attributes:
         max_sets: sets; 4 more for each sketch.
         max_members: member rows; 400 more for each sketch.
-        max_nodes: work, as `mine_component` counts it; 100 more for each sketch.
-        min_support: least number of features common to a set, beyond what the threshold asks; 0: none.
+        max_nodes: work in search nodes, as `mine_component` counts it; 100 more for each sketch.
+        min_support: least number of features common to a set, where it is above the threshold's own; 0: none.
     """
 
     max_sets: int
@@ -46,7 +46,7 @@ class Budget(NamedTuple):
     min_support: int = 0
 
     def of(self, sketches: int, times: int = 1) -> LimitArguments:
-        """The limits of a component of so many sketches, or so many times these."""
+        """Return the limits of a component of `sketches` sketches, multiplied by `times`."""
         return {
             "max_sets": times * (self.max_sets + 4 * sketches),
             "max_members": times * (self.max_members + 400 * sketches),
@@ -62,9 +62,9 @@ class Problem:
         sketches: m rows of ascending ids, uint64.
         bounds: (m,), alpha of each.
         edges: (e, 2), int32, the near-duplicate pairs, the lower index first.
-        ranks: (m,), their places in the order of the keep policy.
+        ranks: (m,), the place of each in the order of the keep policy.
         leaders: (m,), the kept near-duplicate of each, itself where it is kept.
-        by_leaders: its pairs are those with a kept end, not all.
+        by_leaders: whether `edges` holds only the pairs with a kept end.
     """
 
     sketches: Ragged
@@ -83,14 +83,14 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         problem: the component.
         threshold: when two sketches are near-duplicates.
         mode: one of MODES.
-        budget: what the maximal sets may come to, and their least support.
+        budget: the limits of the maximal sets, and their least support.
 
     Returns:
         The sets. `coverage` is `all`, `pairs` or `documents` for maximal sets, covers and leaders, else the mode.
         In `partition` a kept sketch without duplicates is a set of one: it may stand for several documents.
 
     Example:
-        A chain of three, its middle first in the policy's order.
+        A chain of three sketches; the policy prefers the middle one.
 
         >>> ids, offsets = np.array([1, 2, 2, 3, 3, 4], np.uint64), np.array([0, 2, 4, 6])
         >>> edges, ranks, leaders = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
@@ -109,7 +109,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     if mode == "partition":
         return _groups(problem.sketches, problem.leaders, mode)
 
-    # Of a component given by leaders not all pairs are known, so its maximal sets cannot be found.
+    # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
     found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
     if found is not None:
         return found
@@ -124,13 +124,13 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
 
 
 def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:
-    """All maximal sets, or a cover; None where a cover would pass ten times the budget."""
+    """Return all maximal sets, or a cover; None where a cover would pass ten times the budget."""
     arrays = (problem.sketches.offsets, problem.sketches.values.view(np.int64), problem.bounds, problem.edges)
     if mode == "cover":
         limits = budget.of(len(problem.bounds), COVER_SHARE)
         return cover_component(*arrays, min_support=budget.min_support, **limits)
 
-    # `mine_component` adds its share for each sketch to the first two budgets by itself.
+    # `mine_component` itself adds the share of each sketch to the first two budgets.
     found = mine_component(
         *arrays,
         max_sets=budget.max_sets,
@@ -142,7 +142,7 @@ def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | Non
 
 
 def _groups(sketches: Ragged, labels: NDArray[np.int32], mode: str) -> Itemsets:
-    """The sets of equal labels, in order of their first members, with the features that all members have in common."""
+    """Return the sets of equal labels, in order of first members; the support counts the features common to a set."""
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.append(True, labels[order][1:] != labels[order][:-1]))
 
@@ -155,7 +155,7 @@ def _groups(sketches: Ragged, labels: NDArray[np.int32], mode: str) -> Itemsets:
 
 
 def _joint_support(sketches: Ragged, group: list[int]) -> int:
-    """The features common to all of a group: those that occur as often as it has members."""
+    """Count the features common to all of a group: those that occur as often as it has members."""
     ids = [sketches.values[sketches.offsets[row] : sketches.offsets[row + 1]] for row in group]
     _, counts = np.unique(np.concatenate(ids), return_counts=True)
     return int(np.count_nonzero(counts == len(group)))

@@ -1,7 +1,7 @@
 """Connected components of the pair graph: the independent mining problems.
 
 Every pair of a cluster is an edge, so a cluster lies inside one component and nothing outside can extend it. A
-component is not a cluster: its ends may have nothing in common.
+component is not a cluster: two of its documents may have nothing in common.
 
 Source:
     Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
@@ -17,11 +17,11 @@ from nddup.matching.connected_pairs import find_root
 
 
 class Components(NamedTuple):
-    """Where each of n nodes belongs. Components are numbered in the order of their first node."""
+    """The component of each of n nodes. Components are numbered in the order of their first node."""
 
     ordinals: NDArray[np.int32]  # (n,) the component
     positions: NDArray[np.int32]  # (n,) its place among the nodes of the component, ascending
-    sizes: NDArray[np.int32]  # (n,) how many nodes its component has
+    sizes: NDArray[np.int32]  # (n,) the number of nodes of its component
 
 
 def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
@@ -29,10 +29,10 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 
     Args:
         edges: (e, 2), int32, each edge once, in [0, nodes).
-        nodes: number of nodes, below 2^31; one without an edge is a component alone.
+        nodes: number of nodes, below 2^31; a node without an edge is a component by itself.
 
     Returns:
-        Components; empty arrays for no nodes. Cost: all but linear in nodes and edges, 20 bytes a node, none an edge.
+        Components; empty arrays for no nodes. Cost: almost linear in nodes and edges; memory: 20 bytes a node.
 
     Example:
         >>> label_components(np.array([[1, 3], [0, 2]], np.int32), nodes=4).ordinals.tolist()
@@ -43,12 +43,12 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 
 @compiled
 def join_edges(above: NDArray[np.int32], first: NDArray[np.integer], second: NDArray[np.integer]) -> None:
-    """Union-find: join the ends of each edge, (e,) and (e,).
+    """Join the components of the ends of each edge (union-find).
 
     Args:
-        above: (n,), of each node a smaller one of its component, or itself; changed in place.
-        first: one end of each edge.
-        second: the other end.
+        above: (n,), a smaller node of the component of each node, or the node itself; changed in place.
+        first: (e,), one end of each edge.
+        second: (e,), the other end.
     """
     for i in range(len(first)):
         a, b = find_root(above, first[i]), find_root(above, second[i])
@@ -57,7 +57,7 @@ def join_edges(above: NDArray[np.int32], first: NDArray[np.integer], second: NDA
 
 @compiled
 def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Each node lies under a smaller one, so the root of a tree is the first node of its component."""
+    """Return the arrays of `Components`. Each node lies under a smaller one: a root is the first of its component."""
     above = np.arange(nodes).astype(np.int32)
     join_edges(above, edges[:, 0], edges[:, 1])
 
@@ -65,7 +65,7 @@ def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDA
     sizes = np.zeros(nodes, np.int32)
     count = 0
     for node in range(nodes):
-        # The node above is smaller, so it was put directly under its root before.
+        # The node above is smaller, so it has already been put directly under its root.
         root = above[above[node]]
         above[node] = root
         if root == node:
@@ -81,14 +81,14 @@ def _label(edges: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int32], NDA
 
 
 def number_shares(leaders: NDArray[np.int32], sizes: NDArray[np.int32], share_nodes: int | None) -> NDArray[np.int64]:
-    """The share of each node, or -1 where its component is not cut.
+    """Return the share of each node, (n,), or -1 where its component is not cut.
 
-    A node goes along with its leader: a near-duplicate of both is most likely there too.
+    A node goes to the share of its leader, where their common near-duplicates are most likely to be.
 
     Args:
-        leaders: (n,), positions of the leaders in their components.
-        sizes: (n,), of the components.
-        share_nodes: about as many nodes as a share has; None: no component is cut.
+        leaders: (n,), the position of each node's leader in their component.
+        sizes: (n,), the size of each node's component.
+        share_nodes: about how many nodes a share has; None: no component is cut.
     """
     if share_nodes is None:
         return np.full(len(leaders), -1)

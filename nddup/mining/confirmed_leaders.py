@@ -1,7 +1,7 @@
-"""The kept documents of a family where texts confirm pairs: each comparison of a document with a kept one is confirmed.
+"""The kept documents of a family where texts confirm pairs.
 
-As in `leaders`, a document is kept unless it is a near-duplicate of one kept before it. Two sketches that fit the rule
-are candidates here, and a function of the caller says whether their texts confirm one of several candidates.
+As in `leaders`, a document is kept unless it is a near-duplicate of one kept before it. Here two sketches that satisfy
+the rule are only candidates, and a function of the caller tells whether the texts confirm one of several candidates.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from nddup.arrays import compiled
 from nddup.mining.leaders import Family, Index, compare, enter
 
 Confirm = Callable[[int, NDArray[np.int64]], bool]
-"""Whether the text of a document confirms it as a near-duplicate of one of several others."""
+"""Tells whether the text of a document confirms it as a near-duplicate of one of several others."""
 
 
 def among(confirm: Confirm, members: NDArray[np.int64]) -> Confirm:
-    """The same for some documents, by their places among these."""
+    """Return the same function for the documents `members`, which it names by their places in that array."""
     return lambda one, others: confirm(int(members[one]), members[others])
 
 
 def choose_confirmed(family: Family, by_policy: NDArray[np.int64], confirm: Confirm) -> tuple[NDArray[np.bool_], Index]:
     """
-    Keep every document that is no confirmed near-duplicate of one kept before it.
+    Keep every document that is not a confirmed near-duplicate of one kept before it.
 
     Args:
         family: the sketches, and when two of them are candidates.
@@ -31,10 +31,10 @@ def choose_confirmed(family: Family, by_policy: NDArray[np.int64], confirm: Conf
         confirm: compares texts.
 
     Returns:
-        Who is kept, (n,), and their index, as `leaders.choose_kept` gives them.
+        Whether each document is kept, (n,), and the index of the kept ones, as `leaders.choose_kept` does.
 
-    Cost: that of `choose_kept`, some 0.1 ms more a document, and the comparisons of texts: at worst one for each kept
-        candidate of a document.
+    Cost: that of `choose_kept`, some 0.1 ms more for each document, and the comparisons of texts: at worst one for
+        each kept candidate of a document.
     """
     n = by_policy.size
     heads, tails = np.full(family.prefixes.n_ranks, -1, np.int64), np.empty(family.prefixes.n_ranks, np.int64)
@@ -51,7 +51,7 @@ def choose_confirmed(family: Family, by_policy: NDArray[np.int64], confirm: Conf
 
 @compiled
 def _meet_kept(family: Family, index: Index, document: int, met: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The kept documents whose sketches fit the rule with this one, in the order in which they are met."""
+    """Return the kept documents whose sketches are candidates with this one, in the order in which they are met."""
     prefixes = family.prefixes
     found, count = np.empty(16, np.int64), 0
     for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):

@@ -1,13 +1,13 @@
 """Cover: few maximal sets that hold every near-duplicate pair, where all maximal sets would be too many.
 
-The sets are those of `maximal_sets`, built one at a time. Seeds d come in canonical order, and for each seed the pairs
-(d, e) that no set holds yet, e ascending. A set starts as {d, e} and takes every document it can: first the neighbours
-of d whose own pair with d is not covered yet, then all others, earlier ones too, each in canonical order. Both
-conditions of a valid set only break as documents are added, so one pass over each list leaves nothing that can be
-added: the set is maximal. Each set holds a pair that no set before it held, so no two are equal; as all are maximal,
-none lies inside another.
+The sets are maximal in the sense of `maximal_sets`, and are built one at a time. Seeds d are taken in canonical order,
+and for each seed the pairs (d, e) that no set holds yet, e ascending. A set starts as {d, e} and takes every document
+it can: first the neighbours of d whose pair with d is not covered yet, then all others, including earlier ones, each
+list in canonical order. Adding documents can only break the two conditions of a valid set, so after one pass over each
+list nothing can be added: the set is maximal. Each set holds a pair that no set before it held, so no two are equal;
+as all are maximal, none lies inside another.
 
-The order of extension decides the size: 21,991 sets become 619 on a family of 500 documents whose 100
+The order of extension decides the size of the cover: 21,991 sets become 619 for a family of 500 documents whose 100
 features are each kept with probability 0.97 (pairs at 50 common features).
 """
 
@@ -41,7 +41,7 @@ from nddup.mining.packed_component import Component
 
 
 class Cover(NamedTuple):
-    """A cover in the making."""
+    """The state of a cover while it is built."""
 
     component: Component
     uncovered: Bits  # the words of the pair graph with the pairs that no set holds yet
@@ -50,9 +50,9 @@ class Cover(NamedTuple):
 
 
 class GrowingSet(NamedTuple):
-    """A set that takes documents, beside the pivot: what it has, and what it allows."""
+    """A set while it is extended, as bitmaps of one neighbourhood."""
 
-    members: Bits
+    members: Bits  # without the pivot
     allowed: Bits  # near-duplicates of all members
     joint: Bits  # features common to all members
 
@@ -60,7 +60,7 @@ class GrowingSet(NamedTuple):
 @compiled
 def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: NDArray[np.int64]) -> int:
     """
-    Add to a set every slot of `order` that keeps it valid, ascending; `slots` is scratch.
+    Add to a set every slot of `order`, ascending, that leaves it valid; `slots` is scratch.
 
     Returns:
         tau of the set.
@@ -82,7 +82,7 @@ def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: Growing
 
 @compiled
 def begin(neighbourhood: Neighbourhood, growing: GrowingSet, second: int) -> None:
-    """Begin a set with the pivot and one neighbour."""
+    """Begin a set with the pivot and the neighbour `second`."""
     keep_outside(growing.members, growing.members)
     add_slot(growing.members, second)
     copy_bits(growing.allowed, neighbourhood.near[second])
@@ -91,7 +91,7 @@ def begin(neighbourhood: Neighbourhood, growing: GrowingSet, second: int) -> Non
 
 @compiled
 def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: FoundSets) -> FoundSets:
-    """Add sets until each pair of the pivot with one of `later`, a part of its row of the graph, lies in one."""
+    """Add sets until each pair of the pivot with a document of `later`, a part of its row of the graph, is in one."""
     component, n_words = cover.component, neighbourhood.neighbours.size
     first = component.word_offsets[neighbourhood.pivot]
     pivot_bound = max(cover.min_support, component.bounds[neighbourhood.pivot])
@@ -127,7 +127,7 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: F
 
 @compiled
 def mark_covered(component: Component, found: FoundSets, uncovered: Bits) -> None:
-    """Clear in `uncovered` all pairs inside the set found last."""
+    """Clear all pairs inside the set found last from `uncovered`."""
     last = found.counts[SETS] - 1
     start = found.ends[last - 1] if last > 0 else 0
     inside = np.zeros((component.bounds.size + 63) >> 6, np.uint64)
@@ -143,16 +143,17 @@ def mark_covered(component: Component, found: FoundSets, uncovered: Bits) -> Non
 @compiled
 def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: int, limits: SearchLimits) -> FoundSets:
     """
-    Cover every pair of a component whose first document is one of `pivots` and whose common features meet its own tau.
+    Cover every pair of a component whose first document is one of `pivots` and whose common features reach its tau.
 
     Args:
         component: sketches, bounds and pair graph.
-        pivots: shape (p,), ascending; all documents, for a cover of the component.
+        pivots: shape (p,), ascending; all documents for a cover of the whole component.
         min_support: least joint support, 0 for none.
-        limits: of sets, member rows and work; past one the search stops, the counts tell, and the sets are no cover.
+        limits: of sets, member rows and work. The search stops when it passes one: the counts show it, and the sets
+            are then not a cover.
 
     Returns:
-        The sets, by seed; empty without pairs. Costs the bitmaps of every neighbourhood, and for each set one
+        The sets, by seed; empty without pairs. Cost: the bitmaps of every neighbourhood, and for each set one
         pass over the neighbours of its seed and the rows of its members.
     """
     lookup = make_lookup(component)
@@ -165,7 +166,7 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
         if count_all(later) == 0:
             continue
 
-        # The work is counted before it is done: one neighbourhood may cost more than all before it.
+        # The work is counted before it is done: one neighbourhood may cost more than all earlier ones together.
         found.counts[WORK] += count_visit(component, pivot)
         if is_past(found.counts, limits):
             break

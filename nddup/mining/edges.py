@@ -1,11 +1,11 @@
 """The edges of a whole graph in one task, and how many of them fit into its memory.
 
 Edges come in batches, their ends named by 64-bit numbers. They are copied, so that a batch can be freed as soon as it
-was read, and their ends become positions in a list of nodes: 8 bytes an edge, and 8 for each value it has.
+has been read. Their ends become positions in a list of nodes: 8 bytes an edge, and 8 for each of its values.
 
     add        batches of edges       -> held in pieces
-    names      ends                   -> the nodes there are
-    take_ends  names                  -> places of the ends, (e, 2); the names are forgotten here
+    names      ends                   -> the distinct nodes
+    take_ends  names                  -> places of the ends, (e, 2); frees the pieces
 """
 
 from typing import NamedTuple
@@ -14,30 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 MERGED = 1 << 20
-"""Ends whose distinct names are taken at once."""
+"""Least number of ends to gather before their distinct names are taken."""
 
 WORKER_BYTES = 832 << 20
-"""Address space of a Python worker before it holds any edge: what it has loaded, and a batch."""
+"""Address space of a Python worker before it holds any edge: loaded code and data, and one batch."""
 
 
 class Cost(NamedTuple):
     """The memory that a task over a whole graph takes, in bytes."""
 
     edge: int  # for each edge
-    node: int  # for each node that has one
+    node: int  # for each node that has an edge
 
     def most_edges(self, memory: int, nodes: int) -> int:
-        """The edges of the largest graph that fits.
+        """Return the number of edges of the largest graph that fits.
 
-        Each node is in an edge, so e edges have 2 e nodes at most: what is asked is the greatest e with
+        Only nodes with an edge count, so e edges have at most 2 e nodes. The result is the greatest e with
         `WORKER_BYTES + edge * e + node * min(2 * e, nodes) <= memory`.
 
         Args:
             memory: of the process of one task, in bytes.
-            nodes: there are no more in the graph.
+            nodes: upper limit of the number of nodes.
 
         Returns:
-            0 where the memory is not enough for a worker itself.
+            The edges; 0 where the memory is not even enough for the worker itself.
 
         Example:
             >>> cost = Cost(edge=40, node=80)
@@ -57,11 +57,11 @@ class Edges:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many were added."""
+        """Return the number of edges added."""
         return self._count
 
     def add(self, first: NDArray[np.int64], second: NDArray[np.int64], *values: NDArray[np.float64]) -> None:
-        """Copy some more edges."""
+        """Copy a batch of edges: both ends, and one array for each of their values, all (b,)."""
         for pieces, column in zip(self._pieces, (first, second), strict=True):
             pieces.append(np.array(column, np.int64))
         for parts, column_ in zip(self._values, values, strict=True):
@@ -69,22 +69,22 @@ class Edges:
         self._count += len(first)
 
     def names(self) -> NDArray[np.int64]:
-        """The distinct ends, ascending."""
+        """Return the distinct ends, ascending."""
         found, held, waiting = np.empty(0, np.int64), 0, []
         for piece in (piece for pieces in self._pieces for piece in pieces):
             waiting.append(piece)
             held += len(piece)
-            # As many new ends as names at least, or the names would be sorted again for each batch.
+            # Wait for at least as many new ends as names, or each batch would sort all names again.
             if held >= max(MERGED, len(found)):
                 found, held, waiting = _distinct([found, *waiting]), 0, []
         return _distinct([found, *waiting])
 
     def take_ends(self, names: NDArray[np.int64], places: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-        """The ends of each edge as places, (e, 2); can be taken once.
+        """Return the ends of each edge as places, (e, 2); can be called only once.
 
         Args:
             names: of all nodes, ascending.
-            places: where each of them stands; None: in this order.
+            places: the place of each name; None: its index in `names`.
         """
         ends = np.empty((self._count, 2), np.int32)
         for column, pieces in enumerate(self._pieces):
@@ -97,7 +97,7 @@ class Edges:
         return ends
 
     def take_values(self) -> NDArray[np.float64]:
-        """The values, (values, e), in the order of the edges; can be taken once."""
+        """Return the values, (values, e), in the order of the edges; can be called only once."""
         values = np.empty((len(self._values), self._count), np.float64)
         for row, pieces in enumerate(self._values):
             at = 0
@@ -109,7 +109,7 @@ class Edges:
 
 
 def _distinct(pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The distinct values of all, ascending; sorted in place, for `np.unique` copies once more."""
+    """Return the distinct values of all pieces, ascending; sorts in place, since `np.unique` would copy once more."""
     values = np.concatenate(pieces)
     values.sort()
     is_first = np.append(np.ones(min(len(values), 1), np.bool_), values[1:] != values[:-1])

@@ -1,16 +1,16 @@
 """The pairs of a family of heavy sketches: all of them, or those of leaders in components that have too many.
 
-A family is a set of sketches that no near-duplicate pair leaves. Its sketches hold features that very many hold, so
-that comparing all with all may cost too much; and its true components, those of near-duplicate pairs, may be many. Here
-the sketches that meet in a feature are compared one by one. The pairs of each component are counted on the way:
+A family is a set of sketches that no near-duplicate pair leaves. Its sketches have features in common with very many
+others, so comparing all with all may cost too much, and the pairs may divide it into many components. Here the
+sketches that meet in a feature are compared one by one, and the pairs of each component are counted on the way:
 
-    at most `max_edges`   all its pairs are made
-    more                  it is large: it is given by leaders (`leaders`), and only the pairs with a kept end are made
+    at most `max_edges`   all its pairs are listed
+    more                  it is large: only the pairs with a kept end are listed, around leaders (`leaders`)
 
-So what a component is given by follows from its own sketches, whatever else is in the family. Two sketches that are
-known to be of one large component are not compared. Each list of holders begins with sketches of one large component,
-the settled ones, and a sketch of the same component passes them all at once. So a family of near-equal sketches costs
-little more than the first `max_edges` pairs.
+So how a component is listed depends on its own sketches only, not on the rest of the family. Two sketches known to be
+in one large component are not compared. Each list of holders begins with its settled entries, sketches of one large
+component, and another sketch of that component skips them all at once. So a family of near-equal sketches costs
+little more than its first `max_edges` pairs.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from nddup.mining.leaders import Family, Prefixes, choose_kept, compare, find_ke
 
 
 class FamilyPairs(NamedTuple):
-    """What is found among n sketches."""
+    """The pairs found among n sketches."""
 
     ends: NDArray[np.int32]
     """(p, 2), the pairs, each once."""
@@ -45,35 +45,35 @@ class FamilyPairs(NamedTuple):
     """(p,), of each pair."""
 
     by_leaders: NDArray[np.bool_]
-    """(n,), the sketches of large components; their pairs are those with a kept end."""
+    """(n,), whether each is in a large component, whose listed pairs are those with a kept end."""
 
     comparisons: int
-    """Comparisons of two sketches before it was known which components are large."""
+    """Comparisons of two sketches made to find out which components are large."""
 
     is_whole: bool
-    """False where `max_comparisons` did not suffice. Then nothing else is known."""
+    """False where the search passed `max_comparisons`: then there are no pairs, and `by_leaders` is all false."""
 
 
 class _Lists(NamedTuple):
-    """For each feature the sketches that hold it in their prefix, as far as they are entered."""
+    """For each feature, the sketches entered so far that hold it in their prefix."""
 
     starts: NDArray[np.int64]  # by feature, its first entry
     ends: NDArray[np.int64]  # by feature, the end of its entries
-    settled: NDArray[np.int64]  # by feature, the end of those that are known to be of one large component
-    holders: NDArray[np.int32]  # by entry
+    settled: NDArray[np.int64]  # by feature, the end of its settled entries, all of one large component
+    holders: NDArray[np.int32]  # by entry, the sketch
 
 
 class _Search(NamedTuple):
-    """What the search through a family works on."""
+    """The state of the search through a family."""
 
     family: Family
     lists: _Lists
     connected: ConnectedPairs
-    met: NDArray[np.int32]  # (n,), the last sketch that met each
+    met: NDArray[np.int32]  # (n,), the sketch that met each last, or -1
 
 
 class _Rows(NamedTuple):
-    """Rows of sketch, other, overlap and the two parts of the resemblance, and how many are filled."""
+    """Rows of two sketches, their overlap and the two parts of their resemblance, and how many rows are filled."""
 
     rows: NDArray[np.int32]  # (room, 5)
     filled: int
@@ -91,28 +91,28 @@ def pair_family(
     confirm: Confirm | None = None,
 ) -> FamilyPairs:
     """
-    Find the pairs of a family: all of a component that has at most `max_edges`, else those with a kept end.
+    Find the pairs of a family: all pairs of a component with at most `max_edges`, else those with a kept end.
 
     Args:
         sketches: the distinct sketches, n rows, ids ascending in each.
         bounds: (n,), alpha of each: `threshold.bounds` of the original sizes.
         by_policy: (n,), the sketches in the order the keep policy prefers them.
-        threshold: when two are near-duplicates; not of containment.
+        threshold: when two are near-duplicates; any measure but containment.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
-        keys: n rows, where only sketches with a common key are compared; None: all that can be near-duplicates are.
-            Around leaders, sketches without a common key are compared too.
-        confirm: compares texts, where these confirm pairs: then what is returned are candidates.
+        keys: n rows; only sketches with a common key are compared, except around leaders, where keys are not used.
+            None: all sketches that can be near-duplicates are compared.
+        confirm: compares texts, where texts confirm pairs; the pairs returned are then candidates.
 
     Returns:
-        The pairs, and who is given by leaders. For no sketches, no pairs.
+        The pairs, and which sketches are in large components. For no sketches, no pairs.
 
     Cost:
-        One comparison for two sketches that meet, as long as no component is large; then one for a sketch that joins a
-        large component, and one for each other that it meets. Memory: 20 bytes a pair, doubled while they grow, of at
-        most `max_edges` pairs a component; 60 bytes for every id of every sketch.
+        One comparison for every two sketches that meet while no component is large; from then on, one for each sketch
+        that joins a large component, and one for each sketch outside it that it meets. Memory: 20 bytes a pair, twice
+        that while the rows grow, for at most `max_edges` pairs a component; 60 bytes for every id of every sketch.
 
     Example:
-        Of 0, 1 and 2 every two share two features; 3 and 4 too. With at most two pairs, the three have a leader, 0.
+        Every two of 0, 1 and 2 share two features; so do 3 and 4. At most two pairs a component: 0 leads 1 and 2.
 
         >>> ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 5, 7, 8, 7, 8, 9], np.uint64)
         >>> sketches, bounds = Ragged(np.array([0, 3, 6, 9, 11, 14]), ids), np.full(5, 2, np.int32)
@@ -154,8 +154,8 @@ def lead(
     """
     Find the pairs of a component that is known to be large: those with a kept end.
 
-    Args and cost are those of `leaders.follow_leaders`, without its clusters. With `confirm` they are candidates, and
-    the kept documents those of the pairs that texts confirm.
+    Args and cost are those of `leaders.follow_leaders`, without its clusters. With `confirm`, the pairs returned are
+    candidates, and documents are kept by the pairs that texts confirm.
     """
     family = rank_features(sketches, bounds, threshold)
     order = np.ascontiguousarray(by_policy, np.int64)
@@ -165,7 +165,7 @@ def lead(
 
 
 def past_comparisons(sketches: int, max_comparisons: int) -> str:
-    """What to say of a family whose pairs took too many comparisons."""
+    """Return the error message for a family whose pairs took too many comparisons."""
     return (
         f"a family of {sketches:,} sketches with features that very many hold took more than pairs.max_comparisons"
         f" ({max_comparisons:,}) comparisons; raise it, or raise pairs.threshold, or leave out common shingles with"
@@ -182,11 +182,11 @@ def _as_pairs(rows: NDArray[np.int32], by_leaders: NDArray[np.bool_], comparison
 def _join_family(
     family: Family, max_edges: int, max_comparisons: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], int]:
-    """Compare the sketches that meet, until it is known which components are large.
+    """Compare the sketches that meet, except two of the same large component.
 
-    Returns the rows of pairs of all other components; of each sketch the first one of its component; whether a sketch
-    is the first one of a large component; and the comparisons, which are more than `max_comparisons` where that ended
-    the search.
+    Returns the rows of the pairs of all other components; the first sketch of each one's component, (n,); whether a
+    sketch is the first of a large component, (n,); and the number of comparisons, above `max_comparisons` where that
+    limit ended the search.
     """
     n = family.bounds.size
     search = _Search(family, _allot_lists(family.prefixes), begin_count(n, max_edges), np.full(n, -1, np.int32))
@@ -208,7 +208,7 @@ def _join_family(
 
 @compiled
 def _allot_lists(prefixes: Prefixes) -> _Lists:
-    """Empty lists, with room for all holders of each feature."""
+    """Make empty lists with room for all holders of each feature."""
     starts = np.zeros(prefixes.n_ranks + 1, np.int64)
     for rank in prefixes.ranks:
         starts[rank + 1] += 1
@@ -229,7 +229,7 @@ def _enter(search: _Search, i: int) -> None:
 
 @compiled
 def _meet(search: _Search, i: int, rank: int, found: _Rows) -> _Rows:
-    """Compare a sketch with those entered in one list, except within a large component; returns what is found now."""
+    """Compare a sketch with those entered in one list, except within a large component; return all rows so far."""
     lists, connected = search.lists, search.connected
     start, entry = lists.starts[rank], lists.starts[rank]
     while entry < lists.ends[rank]:
@@ -243,7 +243,7 @@ def _meet(search: _Search, i: int, rank: int, found: _Rows) -> _Rows:
             search.met[j] = i
             found = _compare(search, i, j, found)
 
-            # It may have joined the component of the settled ones just now: they are passed at once.
+            # The sketch may have just joined the component of the settled entries: then it skips them all.
             if found.has_large and entry < lists.settled[rank] and share_large(connected, i, lists.holders[start]):
                 entry = lists.settled[rank]
     return found
@@ -251,8 +251,9 @@ def _meet(search: _Search, i: int, rank: int, found: _Rows) -> _Rows:
 
 @compiled
 def _settle(lists: _Lists, connected: ConnectedPairs, rank: int, entry: int) -> int:
-    """Move an entry of a large component to the settled ones of its list, if these are of the same, or none; returns
-    the entry to look at next.
+    """Move an entry of a large component to the settled part of its list, if that is empty or of the same component.
+
+    Returns the entry to look at next.
     """
     start, settled = lists.starts[rank], lists.settled[rank]
     j = lists.holders[entry]
@@ -266,7 +267,7 @@ def _settle(lists: _Lists, connected: ConnectedPairs, rank: int, entry: int) -> 
 
 @compiled
 def _compare(search: _Search, i: int, j: int, found: _Rows) -> _Rows:
-    """Compare two sketches, and add the row of a pair; rows of large components make room for others."""
+    """Compare two sketches, and add a row if they are a pair; rows of large components are dropped to make room."""
     family, connected = search.family, search.connected
     offsets, bounds = family.sketches.offsets, family.bounds
     if min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]) < max(bounds[i], bounds[j]):
@@ -288,7 +289,7 @@ def _compare(search: _Search, i: int, j: int, found: _Rows) -> _Rows:
 
 @compiled
 def _drop_large(connected: ConnectedPairs, rows: NDArray[np.int32], count: int) -> int:
-    """Leave out the rows of large components, in place; returns how many are left."""
+    """Remove the rows of large components, in place; return the number of rows left."""
     left = 0
     for row in range(count):
         if connected.pairs[find_root(connected.above, rows[row, 0])] <= connected.max_edges:

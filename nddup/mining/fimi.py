@@ -1,11 +1,11 @@
-"""FIMI files, as frequent-itemset programs read and write them: a line is a transaction, its items between blanks.
+"""FIMI files, the format of frequent-itemset programs: each line is a transaction, its items separated by blanks.
 
-Items are any bytes without white space; two are the same iff they are spelled the same. Blank lines are no
-transactions, and an item repeated on its line counts once. Items are ordered by length, then by bytes, so that numbers
-come as numbers.
+An item is any run of bytes without white space; two items are equal iff their bytes are. Blank lines are not
+transactions, and an item repeated on a line counts once. Items are ordered by length, then by bytes, so that numbers
+are in numeric order.
 
-Items are numbered by a hash table of their spellings. Their hash, FNV-1a, starts from a random number, so that no file
-can be written whose items all meet in one slot; results do not depend on it.
+Items are numbered with a hash table of their spellings. The hash, FNV-1a, starts from a random number, so that no file
+can be made whose items all fall into one slot; the results do not depend on it.
 
 Sources:
     Frequent Itemset Mining Implementations repository, Goethals and Zaki 2003 (the format).
@@ -35,7 +35,7 @@ TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
 PRIME = np.uint64(0x100000001B3)
 """Multiplier of FNV-1a."""
 ITEMS, LINES, IN_LINE = 0, 1, 2
-"""What `ItemNames.counts` holds: distinct items; line feeds; items of the line that is not finished."""
+"""Positions in `ItemNames.counts`: distinct items; line feeds; items of the unfinished line."""
 
 
 class FimiContext(NamedTuple):
@@ -48,10 +48,10 @@ class FimiContext(NamedTuple):
 class ItemNames(NamedTuple):
     """The items seen so far, in arrays with room for one more block."""
 
-    table: NDArray[np.int32]  # open addressing: item numbers or -1, at most half of them taken
+    table: NDArray[np.int32]  # open addressing: item numbers or -1, at most half of the slots taken
     hashes: NDArray[np.uint64]  # by item
     ends: NDArray[np.int64]  # by item, where its name ends in `pool`
-    last_line: NDArray[np.int64]  # by item, the line that held it last
+    last_line: NDArray[np.int64]  # by item, the last line that held it
     pool: NDArray[np.uint8]  # the names, one after the other
     counts: NDArray[np.int64]  # shape (3,), see ITEMS
     seed: np.uint64  # of the hash of this file's items
@@ -69,8 +69,8 @@ def read_fimi(path: Path) -> FimiContext:
         ValueError: if an item is longer than `BLOCK`.
 
     Cost:
-        One pass. Memory: 4 bytes for every item of every line and 8 a line, twice while they are put together;
-        the names, some 100 bytes an item; and 50 MB.
+        One pass. Memory: 4 bytes for every item of every line and 8 a line, twice that while they are joined;
+        some 100 bytes for the name of each distinct item; and 50 MB.
     """
     lexicon = ItemNames(
         np.full(16, -1, np.int32),
@@ -88,7 +88,7 @@ def read_fimi(path: Path) -> FimiContext:
         held, finished = split_block(np.frombuffer(block, np.uint8), lexicon)
         items.append(held)
         lengths.append(finished)
-    if lexicon.counts[IN_LINE] > 0:  # the last line may lack its end
+    if lexicon.counts[IN_LINE] > 0:  # the last line may lack its line feed
         lengths.append(lexicon.counts[IN_LINE:])
 
     names, number = order_names(lexicon)
@@ -97,7 +97,7 @@ def read_fimi(path: Path) -> FimiContext:
 
 
 def cut_blocks(path: Path) -> Iterator[bytes]:
-    """Read a file in blocks that end with white space, the last one excepted: no item is cut."""
+    """Read a file in blocks that end with white space, except the last, so that no item is cut."""
     with path.open("rb") as plain:
         is_packed = plain.peek(2)[:2] == GZIP
         file = cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if is_packed else plain
@@ -110,7 +110,7 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
             if not data:
                 break
 
-            # What follows the last white space may be a part of an item: it waits for the next block.
+            # The bytes after the last white space may be part of an item: they wait for the next block.
             held = rest + data
             cut = len(held.rstrip(NOT_BLANK)) if held[-1:] not in BLANKS else len(held)
             if len(held) - cut > BLOCK:
@@ -121,12 +121,12 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
 
 
 def make_room(lexicon: ItemNames, size: int) -> ItemNames:
-    """Return the same items with room for those of one more block of `size` bytes."""
+    """Return the same items with room for the items of one more block of `size` bytes."""
     table, hashes, ends, last_line, pool, counts, seed = lexicon
     count = int(counts[ITEMS])
     used = int(ends[count - 1]) if count else 0
 
-    # An item takes two bytes at least, one of them white space.
+    # An item takes at least two bytes, one of them white space.
     most = count + size // 2 + 1
     if most > hashes.size:
         room = max(most, 2 * count)
@@ -143,7 +143,7 @@ def make_room(lexicon: ItemNames, size: int) -> ItemNames:
 
 @compiled
 def fill_table(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
-    """Enter all items, which are distinct, into an empty table."""
+    """Enter all items, which are distinct, into an empty table, by their hashes."""
     for item in range(hashes.size):
         slot = np.int64(hashes[item] & np.uint64(table.size - 1))
         while table[slot] >= 0:
@@ -153,7 +153,7 @@ def fill_table(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
 
 @compiled
 def number_item(data: NDArray[np.uint8], start: int, end: int, mixed: np.uint64, lexicon: ItemNames) -> int:
-    """Find the number of the item spelled `data[start:end]`; a new one gets the next."""
+    """Return the number of the item spelled `data[start:end]`, of hash `mixed`; a new item gets the next number."""
     table, hashes, ends, last_line, pool, counts, _ = lexicon
     slot = np.int64(mixed & np.uint64(table.size - 1))
     while table[slot] >= 0:
@@ -184,7 +184,7 @@ def split_block(data: NDArray[np.uint8], lexicon: ItemNames) -> tuple[NDArray[np
     Split a block of whole items.
 
     Returns:
-        The items, and how many of them each line has that was finished; lines without items are left out.
+        The items, and the number of items of each line finished in this block; lines without items are left out.
     """
     counts, last_line = lexicon.counts, lexicon.last_line
     items, n_items = np.empty(data.size // 2 + 1, np.int32), 0
@@ -208,7 +208,6 @@ def split_block(data: NDArray[np.uint8], lexicon: ItemNames) -> tuple[NDArray[np
             at += 1
         item = number_item(data, start, at, mixed ^ (mixed >> np.uint64(32)), lexicon)
 
-        # An item repeated on its line counts once.
         if last_line[item] != counts[LINES]:
             last_line[item] = counts[LINES]
             items[n_items] = item
@@ -218,7 +217,7 @@ def split_block(data: NDArray[np.uint8], lexicon: ItemNames) -> tuple[NDArray[np
 
 
 def order_names(lexicon: ItemNames) -> tuple[list[bytes], NDArray[np.int32]]:
-    """Order the items by the length of their names, then by bytes: the names so, and the new number of each item."""
+    """Order the items by the length of their names, then by bytes; return the names and each item's new number."""
     count = int(lexicon.counts[ITEMS])
     ends = lexicon.ends[:count].tolist()
     text = lexicon.pool[: ends[-1] if ends else 0].tobytes()
@@ -231,7 +230,7 @@ def order_names(lexicon: ItemNames) -> tuple[list[bytes], NDArray[np.int32]]:
 
 
 def format_sets(itemsets: Itemsets, names: list[bytes]) -> Iterator[bytes]:
-    """Write each set as a line: the names of its items, then its support, between blanks."""
+    """Yield each set as a line: the names of its items, then its support, separated by blanks."""
     members, offsets = itemsets.members.tolist(), itemsets.offsets.tolist()
     for start, end, support in zip(offsets, offsets[1:], itemsets.supports.tolist(), strict=False):
         yield b" ".join([*(names[item] for item in members[start:end]), b"%d\n" % support])

@@ -1,4 +1,4 @@
-"""The sets found so far, in arrays that grow, and the limits that a search may not pass."""
+"""The sets found so far, in arrays that grow, and the limits at which a search stops."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from nddup.mining.bitsets import Bits, list_slots
 from nddup.mining.neighbourhoods import Neighbourhood
 
 SETS, ROWS, WORK = 0, 1, 2
-"""What `FoundSets.counts` holds: sets, member rows, and the work of the search (`itemsets.mine_component`)."""
+"""Positions in `FoundSets.counts`: sets, member rows, and the work of the search (`itemsets.mine_component`)."""
 
 
 class FoundSets(NamedTuple):
@@ -32,13 +32,13 @@ class SearchLimits(NamedTuple):
 
 @compiled
 def empty_found() -> FoundSets:
-    """Start with nothing found and little room."""
+    """Return no sets, with a little room."""
     return FoundSets(np.empty(16, np.int64), np.empty(256, np.int32), np.empty(16, np.int32), np.zeros(3, np.int64))
 
 
 @compiled
 def make_room(found: FoundSets, size: int) -> FoundSets:
-    """Return the same sets with room for one more of `size` members, at least doubled when full."""
+    """Return the same sets with room for one more of `size` members; full arrays are at least doubled."""
     ends, members, supports, counts = found
     if counts[SETS] == ends.size:
         ends = np.empty(2 * found.ends.size, np.int64)
@@ -58,12 +58,12 @@ def make_room(found: FoundSets, size: int) -> FoundSets:
 def add_found(
     found: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]
 ) -> FoundSets:
-    """Add the pivot and `members` as one set, ascending; the sets may move to more room. `slots` is scratch."""
+    """Add the pivot and `members` as one set, ascending; return the sets, maybe in new arrays. `slots` is scratch."""
     size = list_slots(members, slots)
     found = make_room(found, size + 1)
     ends, rows, supports, counts = found
 
-    # Slots ascend by document; the pivot, which has none, comes before the first document after it.
+    # Slots ascend by document; the pivot, which has no slot, goes before the first greater document.
     at = counts[ROWS]
     pivot_written = False
     for i in range(size):
@@ -87,5 +87,5 @@ def add_found(
 
 @compiled
 def is_past(counts: NDArray[np.int64], limits: SearchLimits) -> bool:
-    """Tell whether sets, member rows or work are past their limit."""
+    """Tell whether the sets, the member rows or the work are past their limit."""
     return bool(counts[SETS] > limits.sets or counts[ROWS] > limits.rows or counts[WORK] > limits.work)

@@ -1,7 +1,7 @@
-"""All maximal, or all closed, frequent itemsets of a plain context: a count is the only condition.
+"""All maximal, or all closed, frequent itemsets of a plain context: the only condition is a least support.
 
-Items are documents and transactions their shingles, so an item's transactions are its sketch, every bound is the
-count, and two items are near-duplicates if they have that many transactions in common.
+Items are documents and transactions their shingles. So an item's transactions are its sketch, every bound is the
+least support, and two items are near-duplicates if they have that many transactions in common.
 
 Source:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
@@ -23,7 +23,7 @@ from nddup.mining.transactions import Context, ItemRows, number_rows, take_rows,
 
 @dataclass(frozen=True)
 class Mined:
-    """Sets of items, and whether they are all there are."""
+    """Sets of items, and whether the search found them all."""
 
     itemsets: Itemsets
     is_complete: bool
@@ -33,26 +33,27 @@ def mine_context(
     context: Context, support: int, *, closed: bool = False, min_size: int = 1, max_sets: int | None = None
 ) -> Mined:
     """
-    Find the maximal, or the closed, sets of items that at least `support` transactions hold together.
+    Find the maximal, or the closed, sets of items that are together in at least `support` transactions.
 
     Args:
         context: the transactions.
         support: least number of transactions, at least 1.
-        closed: all sets that no further item joins without a loss of transactions; not only the maximal ones. The
-            items that every transaction holds, the closure of no item at all, are no set of their own unless maximal.
-        min_size: smaller sets are left out at the end. With 1, a frequent item that is in no larger set is one.
-        max_sets: stop when there are more sets, of any size; None never stops.
+        closed: find all sets to which no item can be added without losing a transaction, not only the maximal ones.
+            The items that every transaction holds, the closure of the empty set, are left out unless maximal.
+        min_size: smaller sets are left out at the end. With 1, a frequent item in no larger set is a set.
+        max_sets: the search stops when there are more sets, of any size; None: it never stops.
 
     Returns:
         The sets in ascending order, each ascending; their `coverage` is `all`. Where the search stopped, `max_sets` of
-        them, each maximal (or closed), and `is_complete` is false. Same context, same sets.
+        them, each maximal (or closed), and `is_complete` is false. The same context gives the same sets.
 
     Raises:
         ValueError: if `support` is less than 1.
 
     Cost:
-        As `find_pairs`, then as `maximal_sets` or `closed_sets`. Memory, beside the context and the sets: 12 bytes for
-        every frequent item of every transaction, 24 for every pair of items with enough in common, one neighbourhood.
+        That of `find_pairs`, then that of `maximal_sets` or `closed_sets`. Memory, beside the context and the sets: 12
+        bytes for every frequent item of every transaction, 24 for every pair of items with enough in common, and one
+        neighbourhood.
 
     Example:
         >>> context = Context(np.array([0, 2, 5, 7, 8]), np.array([0, 1, 0, 1, 2, 1, 2, 3], np.int32), 4)
@@ -65,11 +66,11 @@ def mine_context(
     """
     if support < 1:
         raise ValueError(f"a support is at least 1, got {support}")
-    support = min(support, context.offsets.size)  # more than all transactions is out of reach, however much more
+    support = min(support, context.offsets.size)  # any support above the number of transactions gives no sets
     counts = np.bincount(context.items, minlength=context.n_items)
     limit = NO_LIMIT if max_sets is None else max_sets
 
-    # Items with equal rows are in the same sets: the search sees one of them, and the sets get them all back.
+    # Items with equal rows are in the same sets: one of them is searched, and replaced by all of them in the sets.
     rows = list_rows(context, counts >= support, support, shortest=1 if closed else 2)
     groups, n_groups = number_rows(rows.offsets, rows.transactions)
     component = relate_rows(take_rows(rows, np.unique(groups, return_index=True)[1]), support)
@@ -86,10 +87,10 @@ def mine_context(
 
 
 def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *, shortest: int) -> ItemRows:
-    """The transactions of each frequent item that still has enough of them, rare items first.
+    """Return the transactions of each frequent item that still has at least `support` of them, rare items first.
 
-    Transactions of fewer than `shortest` frequent items are left out before. The search looks at the neighbours after
-    an item; rare items have few, so they come first.
+    Transactions of fewer than `shortest` frequent items are left out beforehand. The search looks at the neighbours
+    after an item; rare items have few neighbours, so they come first.
     """
     rows = transpose_context(context, is_frequent, shortest=shortest)
     rows = take_rows(rows, np.flatnonzero(np.diff(rows.offsets) >= support))
@@ -97,14 +98,14 @@ def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *,
 
 
 def relate_rows(rows: ItemRows, least: int) -> Component:
-    """Make the problem of the miners: the rows as sketches, all bounds `least`, the pairs with as many in common."""
+    """Make the component to mine: the rows are its sketches, all bounds are `least`, pairs have `least` in common."""
     m = rows.items.size
     edges = find_pairs(rows.offsets, rows.transactions, rows.n_transactions, least)
     return make_component(rows.offsets, rows.transactions, rows.n_transactions, np.full(m, least, np.int32), edges)
 
 
 def add_lone_rows(found: FoundSets, component: Component) -> FoundSets:
-    """Add the rows without a neighbour to the maximal sets: each stands for one item, or for several equal ones."""
+    """Add the rows without a neighbour to the maximal sets; each stands for one item, or for several equal ones."""
     n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     lone = np.flatnonzero(np.diff(component.word_offsets) == 0)
     supports = np.diff(component.feature_offsets)[lone]
@@ -118,7 +119,7 @@ def add_lone_rows(found: FoundSets, component: Component) -> FoundSets:
 
 def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np.int32]) -> FoundSets:
     """
-    Replace every member by the items whose rows equal its own.
+    Replace every member, a group of equal rows, by the items of the group.
 
     Args:
         found: sets of group numbers.
@@ -126,7 +127,7 @@ def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np
         items: shape (n,), the items.
 
     Returns:
-        The same sets, in the same order, of items, ascending.
+        The same sets of items, in the same order, each ascending.
     """
     n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
     members, ends = found.members[:n_rows], found.ends[:n_sets]
@@ -144,9 +145,9 @@ def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np
 
 
 def drop_root(found: FoundSets, n_transactions: int) -> FoundSets:
-    """Leave out the set of the items that every transaction holds, unless it is the only one found.
+    """Remove the set of the items that every transaction holds, unless it is the only set found.
 
-    It is the closure of no item at all, and all other closed sets contain it.
+    It is the closure of the empty set, and all other closed sets contain it.
     """
     n_sets = int(found.counts[SETS])
     sizes = np.diff(found.ends, prepend=0)
@@ -159,13 +160,13 @@ def drop_root(found: FoundSets, n_transactions: int) -> FoundSets:
 def choose_sets(
     found: FoundSets, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
 ) -> Mined:
-    """Add the frequent items that are in no pair, leave out what is past the limit or too small, and order the rest."""
+    """Add the frequent items that are in no pair, drop the sets that are past the limit or too small, sort the rest."""
     sizes = np.append(np.diff(found.ends, prepend=0), np.ones(unpaired.size, np.int64))
     members = np.append(found.members, unpaired)
     supports = np.append(found.supports, counts[unpaired]).astype(np.int32)
 
     first = np.cumsum(sizes) - sizes
-    # The row of an item alone lacks the transactions that no other frequent item is in.
+    # The row of a single item may lack the transactions that hold no other frequent item.
     supports[sizes == 1] = counts[members[first[sizes == 1]]]
 
     is_chosen = (sizes >= min_size) & (np.arange(sizes.size) < limit)

@@ -1,7 +1,7 @@
-"""Which documents stay: the lexicographically first maximal independent set of the pair graph, in policy order.
+"""The documents to keep: the lexicographically first maximal independent set of the pair graph, in policy order.
 
-A node is kept iff no neighbour before it was kept. So every removed node has a kept neighbour that the policy prefers
-to it, no two kept nodes are neighbours, and the set does not depend on how the work was divided.
+A node is kept iff no neighbour before it is kept. So every removed node has a kept neighbour that the policy prefers
+to it, no two kept nodes are neighbours, and the set does not depend on how the work is divided.
 
 Source:
     Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on average.
@@ -20,7 +20,7 @@ class Kept(NamedTuple):
 
     kept: NDArray[np.bool_]  # (n,)
     duplicate_of: NDArray[np.int32]  # (n,) the kept neighbour of highest likeness, ties by policy; -1 iff kept
-    resemblance: NDArray[np.float64]  # (n,) with it; 1 for kept nodes
+    resemblance: NDArray[np.float64]  # (n,) that likeness; 1 for kept nodes
 
 
 def keep_first(
@@ -33,13 +33,14 @@ def keep_first(
 
     Args:
         edges: (e, 2), int32, each pair of near-duplicates once, in [0, n).
-        resemblance: (e,), of each pair; or (2, e), how much of the first end the second contains, and the other way.
-        ranks: (n,), int32, a permutation of 0..n-1: the policy's order, 0 first.
-        least: a node is removed by an earlier one, and is a duplicate of one, only at this likeness or more.
+        resemblance: (e,), of each pair; or (2, e), the part of the first end that the second contains, then of the
+            second that the first contains.
+        ranks: (n,), int32, a permutation of 0..n-1: the place of each in the policy's order.
+        least: least likeness at which an earlier node removes a later one, and at which a node duplicates a kept one.
 
     Returns:
-        Kept; empty for no nodes. Cost: linear in nodes and edges, after sorting the ranks; 4 bytes an edge and some 40
-        a node, beside the arguments.
+        Kept; empty for no nodes. Cost: linear in nodes and edges, after a sort of the ranks; memory: 4 bytes an edge
+        and some 40 a node, beside the arguments.
 
     Raises:
         ValueError: for 2^31 edges or more.
@@ -62,17 +63,17 @@ def keep_first(
 
 
 class _Graph(NamedTuple):
-    """The pair graph as kernels take it."""
+    """The pair graph as the kernels read it."""
 
     edges: NDArray[np.int32]  # (e, 2)
-    likeness: NDArray[np.float64]  # (1, e), or (2, e): row i for how much of end i the other end contains
+    likeness: NDArray[np.float64]  # (1, e), or (2, e): row i is the part of end i that the other end contains
     ranks: NDArray[np.int32]  # (n,)
     least: float
 
 
 @compiled
 def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Keep each node in turn that no kept one before it removed, and remove its later neighbours; (n,)."""
+    """Keep, in policy order, each node that is not removed yet, and remove its later neighbours; return (n,)."""
     edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     offsets, listed = _list_by_first(edges, graph.ranks)
     kept = np.ones(len(graph.ranks), np.bool_)
@@ -82,7 +83,7 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 
         for i in listed[offsets[node] : offsets[node + 1]]:
             end = 0 if edges[i, 1] == node else 1
-            # Both directions have the same likeness where there is one row of it.
+            # With one row, both directions have the same likeness.
             if likeness[end % rows, i] >= least:
                 kept[edges[i, end]] = False
     return kept
@@ -90,7 +91,7 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 @compiled
 def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The kept neighbour of highest likeness of each removed node, (n,), and that likeness, (n,)."""
+    """Return the kept neighbour of highest likeness of each removed node, (n,), and that likeness, (n,)."""
     edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     ranks = graph.ranks
     duplicate_of = np.full(len(ranks), -1, np.int32)
@@ -111,7 +112,7 @@ def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np
 
 @compiled
 def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The edges of each node to later ones, as offsets (n + 1,) and places in `edges`, (e,)."""
+    """List the edges of each node to later nodes, as offsets (n + 1,) and places in `edges`, (e,)."""
     nodes = len(ranks)
     offsets, listed = np.zeros(nodes + 2, np.int64), np.empty(len(edges), np.int32)
     for i in range(len(edges)):
@@ -120,7 +121,7 @@ def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[
     for node in range(nodes):
         offsets[node + 2] += offsets[node + 1]
 
-    # Filling moves the start of each node to its end, which is where the next one starts.
+    # Filling moves the start of each node to its end, where the next node starts.
     for i in range(len(edges)):
         first = edges[i, 0] if ranks[edges[i, 0]] < ranks[edges[i, 1]] else edges[i, 1]
         listed[offsets[first + 1]] = i

@@ -8,8 +8,8 @@ Shingles are transactions, documents are items: a cluster is an *intent* (a set 
 
 Every two documents of a cluster are a pair, so nothing outside the component can be added to it.
 
-    mine_component   all maximal sets (`maximal_sets`); past a budget a cover; past ten times the budget neither
-    mine_share       the maximal sets with given first members: a component spread over tasks
+    mine_component   all maximal sets (`maximal_sets`); past a budget a cover; past ten times the budget, no sets
+    mine_share       the maximal sets with given first members, where a component is spread over tasks
     cover_component  some maximal sets that hold every pair (`cover`)
 
 Source:
@@ -41,7 +41,8 @@ class Itemsets:
         members: int32, indices within the component, ascending in each set; sets ascend lexicographically.
         supports: shape (k,), int32, the features common to all members of each set.
         coverage: `all` (every maximal set), `pairs` (maximal sets that hold every pair), or `documents`: no sets,
-            because even a cover would pass ten times the budget. `leaders` then makes clusters of the component.
+            because even a cover would pass ten times the budget. `leaders` then makes the clusters, of the same
+            coverage.
     """
 
     offsets: NDArray[np.int64]
@@ -69,17 +70,17 @@ def mine_component(
         features: the feature ids of all sketches, distinct within each. Sketches come in canonical order.
         bounds: shape (m,), alpha of each sketch.
         edges: shape (e, 2), every near-duplicate pair once, the lower index first.
-        max_sets: budget; 4 more are allowed for each sketch of the component.
+        max_sets: budget of sets; 4 more are allowed for each sketch of the component.
         max_members: budget of member rows; 400 more are allowed for each sketch.
         min_support: least number of features common to a set; 0 leaves it to the bounds.
         max_nodes: budget of work: the nodes of the search, each counted once for every 64 documents that its
-            neighbourhood spans, and one for every 512 features and words read while it is built. None is 2,000,000
-            and 100 for each sketch: some seconds.
+            neighbourhood spans, and one for every 512 features and words read to build a neighbourhood. None is
+            2,000,000 and 100 for each sketch: some seconds.
 
     Returns:
-        All maximal sets of at least two documents; past any budget those of `cover_component`, within ten times each
-        budget; past that, no sets and the coverage `documents`. A pair that does not meet `min_support` lies in
-        no set. Without edges, no sets and the coverage `all`. Same input, same sets.
+        All maximal sets of at least two documents; past any budget the cover of `cover_component`, within ten times
+        each budget; past that, no sets and the coverage `documents`. A pair that does not reach `min_support` is in
+        no set. Without edges, no sets and the coverage `all`. The same input gives the same sets.
 
     Raises:
         ValueError: if lengths do not fit each other, or a pair is not two indices, the lower first.
@@ -89,7 +90,7 @@ def mine_component(
         families of 50 documents, 14-30 us for 500. Memory: `neighbourhoods.bound_memory`, and the sets.
 
     Example:
-        Three sketches; 0 and 2 have one feature in common, and both demand two.
+        Three sketches; 0 and 2 have only one feature in common, and both need two.
 
         >>> features = np.array([1, 2, 3, 1, 2, 3, 4, 5, 3, 4, 5])
         >>> offsets, bounds = np.array([0, 3, 8, 11]), np.array([2, 2, 2])
@@ -135,26 +136,26 @@ def mine_share(
     """
     Find the maximal sets of a component whose first member is one of `pivots`.
 
-    Every maximal set has one first member, so the shares of any partition of 0 ... m-1 together are all maximal sets,
+    Every maximal set has one first member, so the shares of any partition of 0 ... m-1 together give all maximal sets,
     each once. Early pivots have more neighbours after them: `np.arange(i, m, n)` makes n shares of about equal work.
 
     Args:
-        feature_offsets: as of `mine_component`, like the next three.
+        feature_offsets: as in `mine_component`, like the next three.
         features: as above.
         bounds: as above.
         edges: as above, of the whole component: earlier neighbours decide what is maximal.
         pivots: the indices of the share, in any order.
         min_support: as above.
-        max_sets: budget of the share, exactly; like the next two.
+        max_sets: exact budget of the share; like the next two.
         max_members: as above.
         max_nodes: as above.
 
     Returns:
-        The sets, their `coverage` being `all`; None where a budget was passed. The cover is then made of the whole
-        component, in one task.
+        The sets, of coverage `all`; None where the share passed a budget. The caller then covers the whole component
+        in one task.
 
     Raises:
-        ValueError: as `mine_component`.
+        ValueError: as in `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     limits = SearchLimits(max_sets, max_members, max_nodes)
@@ -178,22 +179,22 @@ def cover_component(
     Cover the pairs of a component with maximal sets, as `cover` describes.
 
     Args:
-        feature_offsets: as of `mine_component`, like the next four.
+        feature_offsets: as in `mine_component`, like the next three.
         features: as above.
         bounds: as above.
         edges: as above.
         pivots: cover only the pairs whose first document is one of these; None for all pairs. The covers of the parts
-            of any partition of 0 ... m-1 are together a cover of the component, in which a set may come twice.
-        min_support: as above; pairs that do not meet it are not covered.
-        max_sets: the most sets the cover may have, exactly.
-        max_members: the most member rows, exactly.
-        max_nodes: the most work, as of `mine_component`.
+            of any partition of 0 ... m-1 together cover the component, but may repeat a set.
+        min_support: as in `mine_component`; pairs that do not reach it are not covered.
+        max_sets: exact limit of the sets.
+        max_members: exact limit of the member rows.
+        max_nodes: exact limit of the work, counted as in `mine_component`.
 
     Returns:
-        The cover, its `coverage` being `pairs`; None where it would pass a limit. Without edges, no sets.
+        The cover, of coverage `pairs`; None where it would pass a limit. Without edges, no sets.
 
     Raises:
-        ValueError: as `mine_component`.
+        ValueError: as in `mine_component`.
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     limits = SearchLimits(max_sets, max_members, max_nodes)

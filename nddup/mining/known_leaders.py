@@ -1,8 +1,8 @@
-"""Clusters around kept documents where a list of pairs, not the sketches, says who are near-duplicates.
+"""Clusters around kept documents where a list of pairs, not the sketches, decides which are near-duplicates.
 
-Texts confirm pairs (`Threshold.by_text`), so of two sketches only the list tells whether they are a pair. The kept
-documents are known too: `independent_set` chose them from the same list. Of a component all of whose pairs are known,
-this is what `leaders` would give; the clusters are divided in the same way (`leader_clusters`).
+Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair. The kept
+documents are known too: `independent_set` chose them from the same list. Where all pairs of a component are known, the
+result is that of `leaders`; the clusters are divided in the same way (`leader_clusters`).
 """
 
 import numpy as np
@@ -25,21 +25,22 @@ def follow_known(
     Args:
         sketches: m rows of ascending ids, uint64.
         bounds: (m,), alpha of each.
-        known: the pairs, and who follows whom.
+        known: the pairs, and the leader of each document.
         rule: when two sketches are candidates.
         min_support: least joint support; 0 leaves it to the bounds.
 
     Returns:
-        Sets as of `leader_clusters.divide_followers`; every pair of a set is in the list.
+        Sets as from `leader_clusters.divide_followers`; every pair of a set is in the list.
 
-    Cost: the pairs, and for each follower up to 64 open clusters of at most 64 documents, a search in its pairs each.
+    Cost: linear in the pairs, and for each follower one search in its pairs for each document of up to 64 open
+        clusters of at most 64 documents.
     """
     edges = np.ascontiguousarray(known.edges, np.int32)
     ends = np.concatenate([edges, edges[:, ::-1]])
     is_kept = known.leaders == np.arange(len(bounds))
     ends = ends[~is_kept[ends[:, 0]] & is_kept[ends[:, 1]]]
 
-    # The leader of a document comes first, then the other kept ones in the order of the policy.
+    # The leader of a document comes first, then its other kept near-duplicates in the order of the policy.
     order = np.lexsort((known.ranks[ends[:, 1]], known.leaders[ends[:, 0]] != ends[:, 1], ends[:, 0]))
     ends = np.ascontiguousarray(ends[order])
     overlap = _count_common(sketches, ends)
@@ -51,7 +52,7 @@ def follow_known(
 
 @compiled
 def _count_common(sketches: Ragged, ends: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The overlap of each pair, (p,)."""
+    """Count the features common to each pair, (p,)."""
     offsets, ids = sketches
     counts = np.empty(len(ends), np.int32)
     for i in range(len(ends)):

@@ -1,13 +1,13 @@
-"""Clusters around leaders: the documents that follow one kept document, their leader, divided into clusters with it.
+"""Clusters around leaders: the followers of each kept document, their leader, divided into clusters that include it.
 
-Every follower of a leader is a bitmap of the leader's sketch. The documents are ordered by these bitmaps, so that those
-that lack the same features come together. Each goes into the first of the last `OPEN` clusters that it can join, else
-begins a new one (first fit). A cluster is valid at every step: its joint features number at least tau, and every pair
-in it is a near-duplicate. For counts and shares the first implies the second. For a resemblance t it does so where the
-joint features are at least (1 + t) / 2 of the largest sketch, for then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is
+Every follower of a leader is a bitmap of the leader's sketch. The followers are ordered by these bitmaps, so that those
+that lack the same features come together. Each joins the first of the last `OPEN` clusters that it fits, else begins a
+new one (first fit). A cluster is valid at every step: its joint features number at least tau, and every pair in it is a
+near-duplicate. For counts and shares the first implies the second. For a resemblance t it does so where the joint
+features are at least (1 + t) / 2 of the largest sketch, because then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is
 compared, while the cluster has at most `CHECKED` documents.
 
-A document is in one cluster of one leader, so no cluster lies inside another.
+A follower is in one cluster of one leader, so no cluster lies inside another.
 """
 
 from typing import NamedTuple
@@ -25,19 +25,19 @@ from nddup.mining.itemsets import Itemsets, sort_canonically
 OPEN = 64
 """Clusters of one leader that a document may still join."""
 CHECKED = 64
-"""Documents of a cluster that a further one is compared with, where the joint features do not say enough."""
+"""Most documents of a cluster that a new one is compared with, where the joint features do not suffice."""
 
 
 class Followers(NamedTuple):
     """The pairs of a document that was not kept with a kept one."""
 
-    pairs: NDArray[np.int32]  # shape (p, 2), (document, kept one), by document, the kept one it resembles most first
+    pairs: NDArray[np.int32]  # shape (p, 2), (document, kept one), by document, its leader first
     overlap: NDArray[np.int32]  # shape (p,), of each pair
     ranks: NDArray[np.int64]  # shape (n,), each document's place in the order of the policy
 
 
 class Known(NamedTuple):
-    """The near-duplicate pairs of m documents, where a list says which they are."""
+    """The near-duplicate pairs of m documents, where they are given as a list."""
 
     edges: NDArray[np.int32]  # shape (e, 2), the lower index first
     ranks: NDArray[np.int32]  # shape (m,), each document's place in the order of the policy
@@ -51,17 +51,17 @@ class Sketches(NamedTuple):
     bounds: NDArray[np.int32]  # shape (n,), alpha of each
     min_support: int
     rule: Rule
-    pairs: Ragged  # the neighbours of each, ascending, where a list says who are near-duplicates; else no rows
+    pairs: Ragged  # the neighbours of each, ascending, where the pairs are given as a list; else no rows
 
 
 class Clusters(NamedTuple):
-    """The open clusters of one leader; cluster c stands at c modulo OPEN."""
+    """The open clusters of one leader; cluster c is at index c modulo OPEN."""
 
-    joint: Bits  # shape (OPEN, words)
-    tau: NDArray[np.int64]
-    largest: NDArray[np.int64]  # the size of the largest sketch
+    joint: Bits  # shape (OPEN, words), the joint features
+    tau: NDArray[np.int64]  # shape (OPEN,)
+    largest: NDArray[np.int64]  # shape (OPEN,), the size of the largest sketch
     members: NDArray[np.int64]  # shape (OPEN, CHECKED), the first documents, as positions among the followers
-    counts: NDArray[np.int64]  # documents, the leader not among them
+    counts: NDArray[np.int64]  # shape (OPEN,), documents without the leader
 
 
 class Fitted(NamedTuple):
@@ -84,18 +84,18 @@ def divide_followers(
         followers: the documents, and the kept ones they are near-duplicates of.
         rule: when two sketches are near-duplicates.
         min_support: least joint support.
-        pairs: the near-duplicates of each, ascending, where a list says who they are; None: the rule says it.
+        pairs: the near-duplicates of each, ascending, where the pairs are given as a list; None: the rule decides.
 
     Returns:
-        The clusters; coverage `documents`. Each document that has a pair of enough overlap is in one, and so is each
-        kept one: if none follows it, with the first of its pairs in the order of the policy.
+        The clusters, of coverage `documents`. Each document with a pair of enough overlap is in a cluster. A kept
+        document without followers is in one with the document of its pairs that the policy prefers.
 
     Cost: for each document its sketch and the sketch of its leader, one sort, and up to OPEN bitmaps.
     """
     enough = followers.overlap >= min_support
     with_kept, overlap = followers.pairs[enough], followers.overlap[enough]
 
-    # A document follows the first kept one it is listed with: runs of equal leaders.
+    # A document follows the kept one of its first pair. The followers of a leader become one run.
     first = np.flatnonzero(np.append(True, with_kept[1:, 0] != with_kept[:-1, 0])[: len(with_kept)])
     by_leader = first[np.lexsort((with_kept[first, 0], with_kept[first, 1]))]
     documents, leaders = with_kept[by_leader].astype(np.int64).T.copy()
@@ -104,7 +104,7 @@ def divide_followers(
     heads = np.empty(fitted.supports.size, np.int64)
     heads[fitted.numbers] = leaders
 
-    # A kept document that none follows makes a set with the first of its pairs.
+    # A kept document without followers makes a set with the preferred document of its pairs.
     lone = pick_lone(with_kept, leaders, followers.ranks)
     extra = heads.size + np.arange(lone.size)
 
@@ -117,7 +117,7 @@ def divide_followers(
 
 
 def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each kept document that leads none, the position of the pair whose document the policy prefers."""
+    """Return, for each kept document without followers, the position of the pair whose document the policy prefers."""
     lone = np.flatnonzero(~np.isin(pairs[:, 1], leaders))
     lone = lone[np.lexsort((ranks[pairs[lone, 0]], pairs[lone, 1]))]
     is_first = np.append(True, pairs[lone[1:], 1] != pairs[lone[:-1], 1])[: lone.size]
@@ -127,7 +127,7 @@ def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArr
 
 @compiled
 def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[np.int64]) -> Fitted:
-    """Divide the followers of every leader, a run of equal `leaders`; reorders the `documents` within each."""
+    """Divide the followers of every leader, a run of equal `leaders`; reorders `documents` within each run."""
     fitted = Fitted(np.empty(documents.size, np.int64), np.empty(documents.size, np.int32))
     n_clusters = low = 0
     while low < documents.size:
@@ -143,7 +143,7 @@ def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[n
 
 @compiled
 def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]) -> Bits:
-    """Draw every follower as a bitmap of its leader's sketch, and order `documents` by them, then by name."""
+    """Return every follower as a bitmap of its leader's sketch, and sort `documents` by bitmap, then by name."""
     offsets, ids = sketches.rows
     start, end = offsets[leader], offsets[leader + 1]
     bits = np.zeros((documents.size, (end - start + 63) >> 6), np.uint64)
@@ -156,7 +156,7 @@ def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]
             a += x <= y
             b += y <= x
 
-    # Stable sorts from the last word to the first order the rows as one long number.
+    # Stable sorts by each word, from the last to the first, order the rows as long numbers.
     order = np.arange(documents.size)
     for word in range(bits.shape[1] - 1, -1, -1):
         order = order[np.argsort(bits[order, word], kind="mergesort")]
@@ -168,9 +168,9 @@ def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]
 def fit_followers(
     sketches: Sketches, leader: int, documents: NDArray[np.int64], fitted: Fitted, n_clusters: int
 ) -> int:
-    """Put each follower, which are reordered, into a cluster; returns how many clusters there are now.
+    """Put each follower into a cluster, reordering `documents`; return the number of all clusters so far.
 
-    `fitted.numbers` is of these documents, `fitted.supports` of all clusters.
+    `fitted.numbers` covers these documents, `fitted.supports` all clusters.
     """
     bits = draw_followers(sketches, leader, documents)
     clusters = make_clusters(bits.shape[1])
@@ -221,7 +221,7 @@ def begin(sketches: Sketches, clusters: Clusters, at: int, leader: int) -> None:
 
 @compiled
 def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, documents: NDArray[np.int64], i: int) -> bool:
-    """Tell whether a cluster stays valid with one more document, the i-th follower."""
+    """Tell whether a cluster stays valid when the i-th follower is added."""
     joint = count_common(clusters.joint[at], bits[i])
     if joint < max(clusters.tau[at], sketches.bounds[documents[i]]):
         return False
@@ -244,7 +244,7 @@ def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, docume
 
 @compiled
 def is_listed_with_all(pairs: Ragged, clusters: Clusters, at: int, documents: NDArray[np.int64], i: int) -> bool:
-    """Tell whether the i-th follower is listed as a near-duplicate of every follower in a cluster."""
+    """Tell whether the list has the i-th follower as a near-duplicate of every follower in a cluster."""
     if clusters.counts[at] > CHECKED:
         return False
     own = pairs.values[pairs.offsets[documents[i]] : pairs.offsets[documents[i] + 1]]
@@ -271,13 +271,13 @@ def join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, documents:
 
 @compiled
 def is_surely_near(rule: Rule, common: int, largest: int) -> bool:
-    """Tell whether so many common features make two sketches of at most `largest` resemble each other enough."""
+    """Tell whether `common` features are enough to make any two sketches of at most `largest` near-duplicates."""
     return bool(2 * rule.denominator * common >= (rule.denominator + rule.numerator) * largest)
 
 
 @compiled
 def is_near(sketches: Sketches, bits: Bits, documents: NDArray[np.int64], i: int, j: int) -> bool:
-    """Tell whether two followers resemble each other enough; that their overlap is enough is known."""
+    """Tell whether two followers resemble each other enough; their overlap is known to be enough."""
     a, b, rule = documents[i], documents[j], sketches.rule
     common = count_common(bits[i], bits[j])
     if is_surely_near(rule, common, max(size_of(sketches, a), size_of(sketches, b))):

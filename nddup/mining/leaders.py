@@ -3,14 +3,14 @@
 A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here each document is compared with kept ones only:
 
 1. In the order of the keep policy, a document is kept, as a leader, unless it is a near-duplicate of one kept before
-   it. These are the documents that `independent_set` keeps of the whole pair graph, found without that graph.
+   it. These are the documents that `independent_set` keeps from the whole pair graph, found without that graph.
 2. A second pass finds all kept near-duplicates, earlier and later, of each document that was not kept.
 3. Each document that was not kept follows the kept one it resembles most; the followers of each leader are divided
    into clusters around it (`leader_clusters`).
 
-Guarantees: `pairs` are all near-duplicate pairs with a kept end. Every document that has a near-duplicate is in a set;
-every set holds a kept document, all its pairs are near-duplicates, its joint support is met, and none lies inside
-another. Sets need not be maximal, and pairs of two documents that were not kept need not be in one.
+Guarantees: `pairs` holds all near-duplicate pairs with a kept end. Every document that has a near-duplicate is in a
+set. Every set holds a kept document, all its pairs are near-duplicates, its joint support is enough, and it does not
+lie inside another. Sets need not be maximal, and a pair of two documents that were not kept need not be in a set.
 
 Sources:
     Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
@@ -32,7 +32,7 @@ from nddup.mining.leader_clusters import Followers, divide_followers
 
 @dataclass(frozen=True)
 class ByLeaders:
-    """What is found around leaders among n documents.
+    """The kept documents, pairs and clusters found around leaders among n documents.
 
     Attributes:
         kept: shape (n,), bool.
@@ -52,7 +52,7 @@ class ByLeaders:
 
 
 class Prefixes(NamedTuple):
-    """The prefix of each document, features as their ranks in the total order, rarest first."""
+    """The prefix of each document: its features as ranks in the total order, rarest first."""
 
     offsets: NDArray[np.int64]  # shape (n+1,)
     ranks: NDArray[np.int32]  # 0 ... n_ranks-1, ascending in a prefix
@@ -60,7 +60,7 @@ class Prefixes(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The n documents as kernels take them, and when two of them are near-duplicates."""
+    """The n documents as the kernels read them, and when two of them are near-duplicates."""
 
     sketches: Ragged
     prefixes: Prefixes
@@ -77,12 +77,12 @@ class Pairs(NamedTuple):
 
 
 class Index(NamedTuple):
-    """The prefixes of the kept documents: for each feature a linked list of its holders, as they were kept."""
+    """The prefixes of the kept documents: for each feature a linked list of its holders, in the order of keeping."""
 
     heads: NDArray[np.int64]  # by rank of the feature, the first entry of its list, or -1
     tails: NDArray[np.int64]  # by rank, the last entry
-    following: NDArray[np.int64]  # by entry, the next of its list, or -1
-    holders: NDArray[np.int32]  # by entry
+    following: NDArray[np.int64]  # by entry, the next entry of its list, or -1
+    holders: NDArray[np.int32]  # by entry, the document
 
 
 def follow_leaders(
@@ -96,21 +96,21 @@ def follow_leaders(
         sketches: the distinct sketches, n rows, ids ascending in each.
         bounds: shape (n,), alpha of each: `threshold.bounds` of the original sizes.
         by_policy: shape (n,), the documents in the order the keep policy prefers them.
-        threshold: when two are near-duplicates; not of containment.
-        min_support: least joint support of a cluster; 0 leaves it to the bounds. A document whose pairs with kept ones
-            all have less is in no set.
+        threshold: when two are near-duplicates; any measure but containment.
+        min_support: least joint support of a cluster; 0 leaves it to the bounds. A document is in no set if all its
+            pairs with kept ones have less.
 
     Returns:
-        The kept documents, their pairs and the clusters. All of them are kept where no two are near-duplicates.
+        The kept documents, their pairs and the clusters. All documents are kept where no two are near-duplicates.
 
     Cost:
-        n sorts of a sketch, and for each document the lists of its prefix in the index of kept documents, twice;
-        one comparison of sketches for every kept document met there. Near-linear while kept documents are few, and
-        at worst n times their number. Memory: 60 bytes for every id of every sketch, 24 for every pair, and the bitmaps
-        of the followers of one leader.
+        n sorts of a sketch; for each document, twice, a walk along the lists of its prefix in the index of kept
+        documents, and one comparison of sketches for every kept document met there. Near-linear while few documents
+        are kept, and at worst n times their number. Memory: 60 bytes for every id of every sketch, 24 for every pair,
+        and the bitmaps of the followers of one leader.
 
     Example:
-        Documents 0, 1 and 2 share two features or more, 3 none. Kept first, 1 leads 0 and 2.
+        Documents 0, 1 and 2 share at least two features, 3 shares none. The policy prefers 1, which leads 0 and 2.
 
         >>> ids = np.array([1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 8, 9], np.uint64)
         >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=4)
@@ -156,7 +156,7 @@ def rank_features(sketches: Ragged, bounds: NDArray[np.int32], threshold: Thresh
     ranks = np.empty(count, np.int32)
     ranks[np.argsort(holders, kind="stable")] = np.arange(count, dtype=np.int32)
 
-    # Features that one document holds alone have the lowest ranks.
+    # Features held by only one document have the lowest ranks.
     n_alone = int(np.count_nonzero(holders == 1))
     offsets, prefixes = cut_prefixes(sketches.offsets, ranks[numbers], n_alone, bounds)
     return Family(sketches, Prefixes(offsets, prefixes, count), bounds, threshold.rule)
@@ -167,15 +167,15 @@ def cut_prefixes(
     offsets: NDArray[np.int64], ranks: NDArray[np.int32], n_alone: int, bounds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """
-    Cut the first (features left) - alpha + 1 features of each document; what one document holds alone is dropped first.
+    Cut the prefixes: the first (features left) - alpha + 1 features, once those of a single document are dropped.
 
-    Two documents with max(alpha) features in common share one of both prefixes. A document with fewer than alpha left
-    is in no pair, and its prefix is empty.
+    Two documents with max(alpha) features in common have a feature common to both prefixes. A document with fewer than
+    alpha features left is in no pair, and its prefix is empty.
 
     Args:
         offsets: shape (n+1,), rows of `ranks`.
         ranks: of the features of each document, in any order.
-        n_alone: ranks below it are of features that one document holds alone.
+        n_alone: ranks below this belong to features that only one document holds.
         bounds: shape (n,), alpha of each document.
 
     Returns:
@@ -196,14 +196,14 @@ def cut_prefixes(
 
 @compiled
 def compare(family: Family, a: int, b: int) -> tuple[int, int, int]:
-    """Return overlap and the parts of the resemblance of two near-duplicates; -1 first where they are none."""
+    """Return the overlap and the two parts of the resemblance of two documents; -1 first if not near-duplicates."""
     need = max(family.bounds[a], family.bounds[b])
     return compare_sketches(family.sketches, a, b, need, family.rule)
 
 
 @compiled
 def enter(prefixes: Prefixes, index: Index, document: int, count: int) -> tuple[Index, int]:
-    """Enter the prefix of a kept document into the index, which holds `count` entries; the index may move."""
+    """Enter the prefix of a kept document into the index; return the index, maybe in new arrays, and its entries."""
     first, end = prefixes.offsets[document], prefixes.offsets[document + 1]
     index = make_room(index, count, end - first)
     for at in range(first, end):
@@ -222,7 +222,7 @@ def enter(prefixes: Prefixes, index: Index, document: int, count: int) -> tuple[
 
 @compiled
 def make_room(index: Index, count: int, more: int) -> Index:
-    """Return the same index with room for more than `count` entries, at least doubled when full."""
+    """Return the same index with room for `more` entries after the first `count`; full arrays are at least doubled."""
     if count + more <= index.following.size:
         return index
     following, holders = np.empty(2 * (count + more), np.int64), np.empty(2 * (count + more), np.int32)
@@ -233,7 +233,7 @@ def make_room(index: Index, count: int, more: int) -> Index:
 
 @compiled
 def find_first(family: Family, index: Index, document: int, met: NDArray[np.int32]) -> bool:
-    """Tell whether a document has a near-duplicate in the index; `met` remembers what it was compared with."""
+    """Tell whether a document has a near-duplicate in the index; `met` marks those it has been compared with."""
     prefixes = family.prefixes
     for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
         entry = index.heads[prefixes.ranks[at]]
@@ -249,7 +249,7 @@ def find_first(family: Family, index: Index, document: int, met: NDArray[np.int3
 
 @compiled
 def choose_kept(family: Family, by_policy: NDArray[np.int64]) -> tuple[NDArray[np.bool_], Index]:
-    """Keep every document without a near-duplicate among those kept before it; shape (n,), and their index."""
+    """Keep every document without a near-duplicate kept before it; return whether each is kept, (n,), and the index."""
     n = by_policy.size
     heads, tails = np.full(family.prefixes.n_ranks, -1, np.int64), np.empty(family.prefixes.n_ranks, np.int64)
     index, count = Index(heads, tails, np.empty(1024, np.int64), np.empty(1024, np.int32)), 0
@@ -281,7 +281,7 @@ def compare_with_kept(family: Family, kept: NDArray[np.bool_], index: Index) -> 
             while entry >= 0:
                 other = index.holders[entry]
                 entry = index.following[entry]
-                # Both may hold several prefix features in common: they are compared once.
+                # The two may have several prefix features in common, but are compared once.
                 if met[other] == document:
                     continue
                 met[other] = document

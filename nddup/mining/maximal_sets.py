@@ -1,7 +1,7 @@
 """The pivot miner: every maximal set of a component, each found once, at its first member.
 
-A set S is valid iff every two of its documents are near-duplicates and their common features number at
-least tau(S) = max(min_support, max of alpha_d over S). Both conditions only break as documents are added, so
+A set S is valid iff every two of its documents are near-duplicates and the features common to all number at
+least tau(S) = max(min_support, max of alpha_d over S). Adding a document can only break these conditions, so
 a valid set is maximal iff no single document can be added.
 
 For each document d as first member the miner searches sets of neighbours after d. A node of the search
@@ -10,13 +10,13 @@ holds members S, their common features I within the sketch of d, candidates P (a
 ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). So S is maximal iff P and X are empty.
 Three theorems prune below a node:
 
-    Dominance.  Let u in P ∪ X be with I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree breaks
-                only pairs, so every maximal one holds u itself or a candidate that is no near-duplicate of u.
-                With nothing to branch on, u in X stops the search and u in P is absorbed.
+    Dominance.  Let u in P ∪ X have I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree can break only
+                the pair condition, so every maximal set there holds u itself or a candidate that is not a
+                near-duplicate of u. If there is no such candidate, u in X stops the search and u in P is absorbed.
     Acceptance. Let S ∪ Q be a valid set, Q ⊆ P, to which no candidate can be added. It is maximal iff no
                 rejecter can be added, and every other maximal set of the subtree holds a candidate outside Q.
-    Order.      Branched on c1, c2, ... in turn, each joining X afterwards, every maximal set that holds one
-                of them is met once, at the first it holds.
+    Order.      If c1, c2, ... are branched on in turn, each joining X afterwards, every maximal set that holds
+                one of them is found once, at the first one it holds.
 
 Each node uses dominance or acceptance, whichever leaves fewer branches. The pair graph is given, never
 derived from counts: for shares and resemblance, enough common features do not make a pair.
@@ -24,8 +24,8 @@ derived from counts: for shares and resemblance, enough common features do not m
 Sources:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the sets).
     Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the
-    dominant document is its pivot, of documents instead of vertices.
-    Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing what keeps the support, accepting a whole tail.
+    dominant document plays the part of its pivot, with documents for vertices.
+    Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing an item that keeps the support, accepting a whole tail.
 """
 
 import numpy as np
@@ -61,11 +61,11 @@ from nddup.mining.search_tree import Node, Scratch, make_scratch, make_stack, no
 @compiled
 def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
     """
-    Absorb what dominates its node, and find the document that leaves fewest branches by dominance.
+    Absorb candidates by dominance, and find the document that leaves the fewest branches by dominance.
 
     Returns:
-        How many branches are left, and writes them into `branches`: 0 stops the search, 1 + the number of
-        candidates says that no document has I ⊆ b_u and alpha_u <= tau.
+        The number of branches left, which are written into `branches`. 0 stops the search; 1 + the number of
+        candidates means that no document has I ⊆ b_u and alpha_u <= tau, and nothing is written.
     """
     support = count_all(node.common)
     fewest, dominant = count_all(node.candidates) + 1, -1
@@ -75,7 +75,7 @@ def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: 
         if scratch.kept[slot] == support and neighbourhood.bounds[slot] <= tau:
             outside = count_outside(node.candidates, neighbourhood.near[slot])
             if outside == 1:
-                # Near every other candidate: what is counted as outside of others does not change by it.
+                # It is near every other candidate, so its removal does not change the count for the others.
                 add_slot(node.members, slot)
                 remove_slot(node.candidates, slot)
                 keep_common(node.rejecters, neighbourhood.near[slot])
@@ -89,7 +89,7 @@ def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: 
             if outside < fewest:
                 fewest, dominant = outside, slot
 
-    # By the theorem of dominance only candidates that are not near the dominant document need a branch.
+    # By dominance, only candidates that are not near the dominant document need a branch.
     if dominant >= 0:
         copy_bits(branches, node.candidates)
         keep_outside(branches, neighbourhood.near[dominant])
@@ -98,10 +98,10 @@ def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: 
 
 @compiled
 def rank_candidates(node: Node, scratch: Scratch) -> int:
-    """Rank the candidates in `scratch.ranked`, most features kept first, then by slot; returns how many."""
+    """Rank the candidates in `scratch.ranked`, most features in I first, then by slot; return their number."""
     count = list_slots(node.candidates, scratch.slots)
 
-    # A counting sort: features kept are small numbers.
+    # A counting sort: the numbers of features kept are small.
     starts = np.zeros((node.common.size << 6) + 1, np.int64)
     for i in range(count):
         starts[scratch.kept[scratch.slots[i]]] += 1
@@ -118,7 +118,7 @@ def rank_candidates(node: Node, scratch: Scratch) -> int:
 @compiled
 def accept_greedily(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
     """
-    Choose Q by most common features first; writes S ∪ Q, its joint features and P minus Q.
+    Choose Q greedily, candidates with most common features first; write S ∪ Q, its joint features and P minus Q.
 
     Returns:
         tau(S ∪ Q).
@@ -145,11 +145,11 @@ def accept_greedily(neighbourhood: Neighbourhood, node: Node, tau: int, branches
 
 @compiled
 def is_rejected(neighbourhood: Neighbourhood, node: Node, tau: int, scratch: Scratch) -> bool:
-    """Tell whether some rejecter can be added to S ∪ Q; it is near all of S by the invariant."""
+    """Tell whether some rejecter can be added to S ∪ Q; by the invariant it is near all of S."""
     for i in range(list_slots(node.rejecters, scratch.slots)):
         slot = scratch.slots[i]
         enough = count_common(scratch.joint, neighbourhood.shared[slot]) >= max(tau, neighbourhood.bounds[slot])
-        # Of S itself nothing is asked again: a bit of S in `accepted` is near the rejecter by the invariant.
+        # By the invariant the members of S in `accepted` are near the rejecter, so only those of Q can be outside.
         if enough and count_outside(scratch.accepted, neighbourhood.near[slot]) == 0:
             return True
     return False
@@ -162,7 +162,7 @@ def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: FoundSets,
     if fewest == 0:
         return found
 
-    # Acceptance leaves the candidates outside Q as branches. Where dominance leaves no more, its branches stay.
+    # Acceptance leaves the candidates outside Q as branches. Where dominance leaves no more than that, it is used.
     tau = accept_greedily(neighbourhood, node, tau, scratch.left_out, scratch)
     if fewest <= count_all(scratch.left_out):
         return found
@@ -177,7 +177,7 @@ def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: FoundSets,
 def search_pivot(
     neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, found: FoundSets, limits: SearchLimits
 ) -> FoundSets:
-    """Add every maximal set whose first member is the pivot; stops soon after a limit is passed."""
+    """Add every maximal set whose first member is the pivot; stop soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, pivot_bound, scratch)
     found = expand(neighbourhood, node_at(stack, 0), pivot_bound, found, scratch)
@@ -193,7 +193,7 @@ def search_pivot(
 
 @compiled
 def note_largest(found: FoundSets, first: int, largest: NDArray[np.int64]) -> None:
-    """Write into `largest`, for every member of a set found since `first`, the largest set that holds it."""
+    """Update `largest`, the number of the largest set that holds each document, with the sets from `first` on."""
     for i in range(first, found.counts[SETS]):
         start = found.ends[i - 1] if i > 0 else 0
         for j in range(start, found.ends[i]):
@@ -209,11 +209,11 @@ def note_largest(found: FoundSets, first: int, largest: NDArray[np.int64]) -> No
 def is_inside(
     component: Component, pivot: int, later: Bits, found: FoundSets, which: int, seen: NDArray[np.int64]
 ) -> bool:
-    """Tell whether a set found holds all neighbours after the pivot; `seen` holds m numbers below the pivot."""
+    """Tell whether set `which`, -1 for none, holds all neighbours after the pivot; `seen` marks documents by pivot."""
     if which < 0:
         return False
 
-    # Mark the members of that set by the pivot, so that no mark has to be cleared.
+    # The mark is the pivot, so no mark has to be cleared.
     for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
         seen[found.members[j]] = pivot
 
@@ -229,17 +229,17 @@ def is_inside(
 @compiled
 def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: int, limits: SearchLimits) -> FoundSets:
     """
-    Search some pivots; the counts tell whether a limit was passed.
+    Find the maximal sets whose first member is one of `pivots`.
 
-    Each maximal set is found by its first member only, so pivots are independent: the sets of all pivots are those of
-    the parts of any partition of them. A pivot whose later neighbours all lie in one set already found, with it, is
-    first in no other maximal set, and is not searched.
+    Each maximal set is found from its first member only, so pivots are independent: any partition of the pivots gives
+    the same sets. A pivot that lies, with all its later neighbours, in one set already found is first in no other
+    maximal set, and is not searched.
 
     Args:
         component: sketches, bounds and pair graph.
         pivots: shape (p,), ascending.
         min_support: least joint support, 0 for none.
-        limits: of sets, member rows and work.
+        limits: of sets, member rows and work; the search stops when it passes one, which the counts show.
 
     Returns:
         The sets, by first member. Cost: `count_visit` for every pivot searched, and for every node of its search the
@@ -254,7 +254,7 @@ def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: in
         if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
             continue
 
-        # The work is counted before it is done: one neighbourhood may cost more than all before it.
+        # The work is counted before it is done: one neighbourhood may cost more than all earlier ones together.
         found.counts[WORK] += count_visit(component, pivot)
         if is_past(found.counts, limits):
             break

@@ -1,9 +1,9 @@
-"""From the list of all frequent sets of a small component to its clusters.
+"""Select the clusters of a small component from the list of all its frequent sets.
 
 FP-Growth lists every set of documents that share enough features. A cluster needs more: its joint support reaches the
-bound of each member, and every pair of members is a near-duplicate. Both only break as documents are added, so the
-sets that meet them are closed under subsets, and one of them is maximal iff it is no immediate subset of another.
-Taking maxima first, and testing the conditions afterwards, loses clusters.
+bound of each member, and every pair of members is a near-duplicate. Adding documents can only break these conditions,
+so the sets that meet them are closed under subsets, and one is maximal iff no other is it plus one document. Taking
+maximal sets first and testing the conditions afterwards would lose clusters.
 
 Sources:
     Han, Pei, Yin 2000, Mining frequent patterns without candidate generation (FP-Growth).
@@ -22,16 +22,16 @@ def keep_maximal(
     bounds: NDArray[np.int32],
     neighbours: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Which of the listed sets are clusters.
+    """Return whether each listed set is a cluster.
 
     Args:
         masks: (k,), int64, each set of a component of m documents as bits; all frequent sets of at least two.
-        supports: (k,), int32, features that the members of each share.
+        supports: (k,), int32, number of features common to each set.
         bounds: (m,), int32, alpha_d.
         neighbours: (m,), int64, the near-duplicates of each document as bits.
 
     Returns:
-        (k,), bool. Cost: k times m, and 2^m bytes.
+        (k,), bool. Cost: O(k m), and 2^m bytes.
 
     Example:
         >>> masks, all_near = np.array([0b011, 0b101, 0b110, 0b111]), np.array([0b110, 0b101, 0b011])
@@ -44,7 +44,7 @@ def keep_maximal(
         without = (masks & bit) == 0
         is_valid &= without | ((supports >= bound) & ((masks & ~bit & ~neighbours[member]) == 0))
 
-    # A valid set is maximal iff no valid set comes of it by one more member.
+    # A valid set is maximal iff adding any one member makes no valid set.
     listed = np.zeros(1 << len(bounds), np.bool_)
     listed[masks[is_valid]] = True
     is_maximal = is_valid.copy()
@@ -55,9 +55,9 @@ def keep_maximal(
 
 
 def fits_budget(nodes: int, *, max_sets: int, max_members: int) -> bool:
-    """Whether a component of this many documents cannot pass its budget, whatever its sets are.
+    """Return whether a component of `nodes` documents cannot pass its budget, whatever its sets are.
 
-    No antichain of m documents has more sets than C(m, m/2) (Sperner 1928), nor more member rows than m of each.
+    An antichain of m documents has at most C(m, m/2) sets (Sperner 1928), each of at most m members.
     """
     sets = math.comb(nodes, nodes // 2)
     return sets <= max_sets + 4 * nodes and sets * nodes <= max_members + 400 * nodes

@@ -1,15 +1,15 @@
-"""Bitmaps: what the miner and the cover know of a component and of one document's neighbourhood.
+"""Bitmaps of the neighbourhood of one document, as the miner and the cover read it.
 
 A component of the pair graph has m distinct sketches, named by their index 0 ... m-1, which is their
-canonical order. Around one of them, the *pivot* d with sketch U, every neighbour e is two bitmaps:
+canonical order. Around one of them, the *pivot* d with sketch U, every neighbour e has two bitmaps:
 
     shared[e]   U ∩ sketch(e), bit i for the i-th feature of U
     near[e]     the neighbours of d that are near-duplicates of e
 
-A neighbour is called by its *slot*, its bit in a set of neighbours; ascending slots are ascending documents. Where the
-words of d's own row of the graph are at least a quarter full, its slots are the bits of these words, and other rows are
-copied word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents
-has at most 4n + 63 slots.
+A neighbour is named by its *slot*, its bit in a set of neighbours; slots ascend as documents do. Where the words of
+d's own row of the graph are at least a quarter full, the slots are the bits of these words, and other rows are copied
+word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents has
+at most 4n + 63 slots.
 """
 
 from typing import NamedTuple
@@ -22,11 +22,11 @@ from nddup.mining.bitsets import FULL, ONE, Bits, add_slot, copy_bits, count_bit
 from nddup.mining.packed_component import Component
 
 SPARSE = 4
-"""Slots that may be allotted for each neighbour before they are numbered without gaps."""
+"""Most slots allotted for each neighbour; past this, neighbours are numbered without gaps."""
 
 
 class Neighbourhood(NamedTuple):
-    """The neighbours of one pivot, by slot. What stands at the slots of other documents has no meaning."""
+    """The neighbours of one pivot, by slot. Values at slots that are not taken have no meaning."""
 
     pivot: int
     documents: NDArray[np.int64]  # shape (slots,), the document at each slot
@@ -41,11 +41,11 @@ class Neighbourhood(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """Arrays as long as the component, to look up what belongs to the pivot; all -1 between two pivots."""
+    """Arrays over the whole component to look up positions within one pivot's arrays; all -1 between two pivots."""
 
-    positions: NDArray[np.int32]  # shape (f,), where a feature stands in the pivot's sketch
+    positions: NDArray[np.int32]  # shape (f,), the position of a feature in the pivot's sketch
     slots: NDArray[np.int32]  # shape (m,), the slot of each document
-    local_words: NDArray[np.int64]  # shape (ceil(m / 64),), where a word of the graph stands in the pivot's row
+    local_words: NDArray[np.int64]  # shape (ceil(m / 64),), the position of a word of the graph in the pivot's row
 
 
 @compiled
@@ -58,7 +58,7 @@ def make_lookup(component: Component) -> Lookup:
 
 @compiled
 def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target: Bits) -> None:
-    """Write one word of a row of the graph, `local` in the pivot's row, as slots into `target`, which held none."""
+    """Write one word of a row of the graph, number `local` of the pivot's row, as slots into the zeroed `target`."""
     taken = neighbourhood.row[local]
     bits &= taken
     if not neighbourhood.is_compact:
@@ -74,7 +74,7 @@ def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target
 
 @compiled
 def write_row(neighbourhood: Neighbourhood, bits: Bits, target: Bits) -> None:
-    """Write a part of the pivot's own row as slots into `target`."""
+    """Write a part of the pivot's own row, as slots, over `target`."""
     for i in range(target.size):
         target[i] = 0
     for i in range(bits.size):
@@ -85,7 +85,7 @@ def write_row(neighbourhood: Neighbourhood, bits: Bits, target: Bits) -> None:
 def share_by_neighbour(
     component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup
 ) -> None:
-    """Fill `neighbourhood.shared`, which is empty, from the sketches of the neighbours."""
+    """Fill the zeroed `neighbourhood.shared` from the sketches of the neighbours."""
     first = component.feature_offsets[neighbourhood.pivot]
     size = component.feature_offsets[neighbourhood.pivot + 1] - first
     for i in range(size):
@@ -95,7 +95,7 @@ def share_by_neighbour(
         document = neighbourhood.documents[slot]
         row = neighbourhood.shared[slot]
         for i in range(component.feature_offsets[document], component.feature_offsets[document + 1]):
-            # Without a branch, which would be guessed wrong half the time: of -1, bit 0 is left as it is.
+            # No branch, which would be mispredicted half the time: for -1 it sets nothing in bit 0.
             position = lookup.positions[component.features[i]]
             at = max(position, 0)
             row[at >> 6] |= np.uint64(position >= 0) << np.uint64(at & 63)
@@ -108,7 +108,7 @@ def share_by_neighbour(
 def share_by_feature(
     component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup
 ) -> None:
-    """Fill `neighbourhood.shared`, which is empty, from the holders of the pivot's features."""
+    """Fill the zeroed `neighbourhood.shared` from the holders of the pivot's features."""
     first = component.feature_offsets[neighbourhood.pivot]
     for slot in slots:
         lookup.slots[neighbourhood.documents[slot]] = slot
@@ -127,7 +127,7 @@ def share_by_feature(
 def fill_shared(component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup) -> None:
     """Fill `neighbourhood.shared` from the sketches of the neighbours, or from the holders of the pivot's features.
 
-    Whichever is shorter is read.
+    The shorter of the two is read.
     """
     in_sketches = in_holders = 0
     for slot in slots:
@@ -148,7 +148,7 @@ def fill_shared(component: Component, neighbourhood: Neighbourhood, slots: NDArr
 
 @compiled
 def fill_near(component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup) -> None:
-    """Fill `neighbourhood.near`."""
+    """Fill `neighbourhood.near` from the rows of the graph."""
     first = component.word_offsets[neighbourhood.pivot]
     for i in range(neighbourhood.row.size):
         lookup.local_words[component.words[first + i]] = i
@@ -169,7 +169,7 @@ def fill_near(component: Component, neighbourhood: Neighbourhood, slots: NDArray
 
 @compiled
 def allot_slots(component: Component, pivot: int) -> Neighbourhood:
-    """Give every neighbour of a pivot its slot, its document and its bound; the bitmaps are not filled yet."""
+    """Allot the slots of a pivot's neighbours, with their documents and bounds; `shared` and `near` are not filled."""
     first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
     row, bases = component.word_bits[first:last], np.empty(last - first, np.int64)
     count = 0
@@ -217,7 +217,7 @@ def visit_neighbourhood(component: Component, pivot: int, lookup: Lookup) -> Nei
         lookup: the arrays of the component.
 
     Returns:
-        The neighbourhood. Costs the sketches of the neighbours and their rows of the graph, each read once.
+        The neighbourhood. Cost: the sketches of the neighbours and their rows of the graph, each read once.
     """
     neighbourhood = allot_slots(component, pivot)
     scratch = np.empty(neighbourhood.documents.size, np.int64)
@@ -229,7 +229,7 @@ def visit_neighbourhood(component: Component, pivot: int, lookup: Lookup) -> Nei
 
 @compiled
 def count_visit(component: Component, pivot: int) -> int:
-    """Say how much work it is to build a neighbourhood, in nodes of the search: one for 512 reads, at least one."""
+    """Return the work of building a neighbourhood, in nodes of the search: 1, and one for every 512 reads."""
     first, last = component.word_offsets[pivot], component.word_offsets[pivot + 1]
     size = component.feature_offsets[pivot + 1] - component.feature_offsets[pivot]
     degree = 0
@@ -249,14 +249,14 @@ def find_later(component: Component, pivot: int) -> Bits:
         if start + 63 <= pivot:
             later[i] = 0
         elif start <= pivot:
-            # The bits above the pivot's own; shifting by 64 is undefined, hence in two steps.
+            # The bits above the pivot's own; shifting by 64 is undefined, hence two shifts.
             later[i] &= (FULL << np.uint64(pivot - start)) << ONE
     return later
 
 
 def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -> int:
     """
-    Bound the memory that mining or covering a component takes, beside its arguments and the sets it returns.
+    Bound the memory of mining or covering a component, beside its arguments and the sets returned.
 
     Args:
         feature_offsets: shape (m+1,), rows of features of the sketches.
@@ -265,10 +265,10 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
     Returns:
         Bytes: the numbered features, the packed graph while it is made, and the largest neighbourhood with
         the stack of its search. n neighbours have at most 4n + 63 slots, of two bitmaps and five numbers each; the
-        search is at most n deep, and its stack up to three times that while it grows. Cost O(m + e).
+        search is at most n deep, and its stack up to three times that while it grows. Cost: O(m + e).
 
     Example:
-        A family of 5,000 documents of 100 features, all of them near-duplicates:
+        A family of 5,000 documents of 100 features, every two of them near-duplicates:
 
         >>> a, b = np.triu_indices(5000, 1)
         >>> bound_memory(np.arange(5001) * 100, np.stack([a, b], axis=1)) // 10**6
@@ -284,7 +284,7 @@ def bound_memory(feature_offsets: NDArray[np.int64], edges: NDArray[np.int32]) -
     row_words = np.minimum(degrees, all_words)
     feature_words = (sizes + 63) // 64
 
-    # Of each document as pivot: words of a set of neighbours, then bytes of its slots and of its stack.
+    # For each document as pivot: words of a set of neighbours, then bytes of its slots and of its stack.
     width = np.minimum((SPARSE * degrees + 126) // 64, all_words)
     slots = 64 * width * 8 * (feature_words + width + 5)
     stack = 3 * (degrees + 8) * 8 * (feature_words + 4 * width + 1)

@@ -1,7 +1,7 @@
 """A component as the kernels read it: its features numbered, their holders listed, its pair graph packed into words.
 
 A component of the pair graph has m distinct sketches, named by their index 0 ... m-1, which is their canonical order.
-A row of the graph is stored as its nonzero 64-bit words only, so no m x m matrix exists.
+Only the nonzero 64-bit words of a row of the graph are stored, so there is no m x m matrix.
 """
 
 from typing import NamedTuple
@@ -22,8 +22,8 @@ class Component(NamedTuple):
     holders: NDArray[np.int32]  # the documents that hold each feature
     bounds: NDArray[np.int32]  # shape (m,), the least overlap each sketch needs
     word_offsets: NDArray[np.int64]  # shape (m+1,), the words of each row of the graph
-    words: NDArray[np.int64]  # which 64 documents a word speaks of, ascending in a row
-    word_bits: Bits  # and which of them are near-duplicates
+    words: NDArray[np.int64]  # w for the word of documents 64w ... 64w + 63, ascending in a row
+    word_bits: Bits  # which of those 64 are near-duplicates
 
 
 @compiled
@@ -61,7 +61,7 @@ def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray
         unsorted[ends[a]] = b
         ends[a] += 1
 
-    # Sent back from ascending ends, the neighbours of every document arrive ascending.
+    # Entering each document b, ascending, with its neighbours a makes the neighbours of every a ascending.
     for b in range(n_documents):
         for i in range(offsets[b], offsets[b + 1]):
             a = unsorted[i]
@@ -80,11 +80,11 @@ def pack_graph(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.i
         edges: shape (e, 2), each pair once, in any order.
 
     Returns:
-        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost O(m + e), 16 bytes a pair.
+        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost: O(m + e), 16 bytes a pair.
     """
     starts, neighbours = list_neighbours(n_documents, edges)
 
-    # Neighbours ascend, so a word begins where their number divided by 64 changes.
+    # Neighbours ascend, so a word begins where the neighbour divided by 64 changes.
     offsets = np.zeros(n_documents + 1, np.int64)
     for a in range(n_documents):
         offsets[a + 1] = offsets[a]
@@ -110,7 +110,7 @@ def make_component(
     bounds: NDArray[np.int32],
     edges: NDArray[np.int32],
 ) -> Component:
-    """Make a component of numbered features and of its pairs, shape (e, 2)."""
+    """Make a component from numbered features and pairs, shape (e, 2), each pair once."""
     offsets = np.ascontiguousarray(feature_offsets, np.int64)
     holder_offsets, holders = list_holders(offsets, features, n_features)
     word_offsets, words, word_bits = pack_graph(bounds.size, np.ascontiguousarray(edges, np.int32))

@@ -1,9 +1,9 @@
-"""The frame of a search through the sets of one neighbourhood: nodes on a stack of its own, no recursion.
+"""The frame of a search through the sets of one neighbourhood: nodes on an explicit stack, no recursion.
 
 A node holds members S, their common features I within the sketch of the pivot, candidates P and rejecters X, with the
-invariant that every e in P ∪ X is a near-duplicate of ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). Below a node the
-branches are taken in ascending order; each becomes a rejecter when it has been searched. What to branch on, and which
-sets to keep, is decided by `maximal_sets` and by `closed_sets`.
+invariant that every e in P ∪ X is a near-duplicate of ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). The branches of a
+node are taken in ascending order; each becomes a rejecter once it has been searched. `maximal_sets` and `closed_sets`
+decide what to branch on and which sets to keep.
 
 Source:
     Bron, Kerbosch 1973, Algorithm 457: finding all cliques of an undirected graph (candidates and rejecters).
@@ -32,9 +32,9 @@ from nddup.mining.neighbourhoods import Neighbourhood
 
 
 class Stack(NamedTuple):
-    """The nodes from the root to the one in hand, by depth."""
+    """The nodes from the root to the current one, by depth."""
 
-    rows: Bits  # shape (room, n_features + 4 * width), a node each
+    rows: Bits  # shape (room, n_features + 4 * width), one node each
     taus: NDArray[np.int64]  # shape (room,), tau(S) of each
     n_features: int  # words of a set of the pivot's features
     width: int  # words of a set of neighbours
@@ -51,7 +51,7 @@ class Node(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one neighbourhood, used within a node only."""
+    """Working memory for one neighbourhood; all but `stopper` is used within a node only."""
 
     slots: NDArray[np.int64]
     ranked: NDArray[np.int64]
@@ -65,7 +65,7 @@ class Scratch(NamedTuple):
 
 @compiled
 def make_scratch(neighbourhood: Neighbourhood) -> Scratch:
-    """Make room for one neighbourhood."""
+    """Allot the working memory for one neighbourhood."""
     width, n_slots = neighbourhood.neighbours.size, neighbourhood.documents.size
     return Scratch(
         np.empty(n_slots, np.int64),
@@ -113,9 +113,9 @@ def node_at(stack: Stack, depth: int) -> Node:
 
 @compiled
 def step(neighbourhood: Neighbourhood, stack: Stack, depth: int, scratch: Scratch) -> tuple[Stack, int]:
-    """Go one node down, to the next branch, or stay where a rejecter stops it; one node up where none is left.
+    """Go down to the next branch, or stay where a rejecter stops it, or go up where no branch is left.
 
-    Returns the stack, which may have moved to more room, and the depth of the node in hand; -1 ends the search.
+    Returns the stack, maybe in new arrays, and the depth of the current node; -1 ends the search.
     """
     node = node_at(stack, depth)
     slot = first_slot(node.branches)
@@ -129,7 +129,7 @@ def step(neighbourhood: Neighbourhood, stack: Stack, depth: int, scratch: Scratc
     tau = max(stack.taus[depth], neighbourhood.bounds[slot])
     stack.taus[depth + 1] = tau
 
-    # The branch is no candidate below itself, and a rejecter of all branches after it.
+    # The branch is not a candidate below itself, and is a rejecter for all branches after it.
     remove_slot(node.branches, slot)
     remove_slot(node.candidates, slot)
     is_open = descend(neighbourhood, node, child, slot, tau, scratch)
@@ -148,7 +148,7 @@ def first_slot(bits: Bits) -> int:
 
 @compiled
 def deepen(stack: Stack) -> Stack:
-    """Return the same nodes in a stack with twice the room."""
+    """Return the same nodes in a stack of twice the depth."""
     rows = np.empty((2 * stack.taus.size, stack.rows.shape[1]), np.uint64)
     taus = np.empty(2 * stack.taus.size, np.int64)
     for depth in range(stack.taus.size):
@@ -160,11 +160,11 @@ def deepen(stack: Stack) -> Stack:
 @compiled
 def descend(neighbourhood: Neighbourhood, node: Node, child: Node, slot: int, tau: int, scratch: Scratch) -> bool:
     """
-    Make the child that adds `slot` to a node, whose bounds now demand `tau`.
+    Make the child that adds `slot` to a node; `tau` is that of the child.
 
     Returns:
-        False, and the child is not finished, if a rejecter stops it: that rejecter can be added to every maximal set
-        of the subtree. Most children end this way, and most by the rejecter that stopped the one before.
+        False, with the child unfinished, if a rejecter stops it: that rejecter could be added to every set of the
+        subtree. Most children end this way, and most of them by the rejecter that stopped the previous one.
     """
     copy_bits(child.common, node.common)
     copy_bits(child.candidates, node.candidates)
@@ -177,7 +177,7 @@ def descend(neighbourhood: Neighbourhood, node: Node, child: Node, slot: int, ta
     if stopper >= 0 and has_slot(child.rejecters, stopper) and stops(neighbourhood, child, stopper, tau):
         return False
 
-    # Restore the invariant for the rejecters, looking for one that stops the child on the way.
+    # Restore the invariant for the rejecters, and look for one that stops the child.
     for i in range(list_slots(child.rejecters, scratch.slots)):
         rejecter = scratch.slots[i]
         kept = count_common(child.common, neighbourhood.shared[rejecter])
@@ -207,7 +207,7 @@ def filter_slots(neighbourhood: Neighbourhood, slots: Bits, common: Bits, tau: i
 
 @compiled
 def stops(neighbourhood: Neighbourhood, node: Node, slot: int, tau: int) -> bool:
-    """Tell whether a rejecter holds all of I, demands no more than tau, and is near every candidate."""
+    """Tell whether a rejecter holds all of I, needs no more than tau, and is near every candidate."""
     return bool(
         neighbourhood.bounds[slot] <= tau
         and count_outside(node.common, neighbourhood.shared[slot]) == 0

@@ -1,7 +1,7 @@
-"""Components and the keep-list of a graph whose edges stream past: no edge is held.
+"""Components and the keep-list of a graph whose edges are streamed: no edge is held.
 
 The n nodes are numbered 0..n-1 in the order of the keep policy. The edges come in batches, sorted by their later end.
-So all edges to earlier nodes have been seen, and these are decided, when an edge asks whether its earlier end is kept.
+So when an edge is read, all edges to its earlier end have been read, and whether that end is kept is decided.
 
     StreamedComponents   4 bytes a node      union-find; the edges in any order
     StreamedChoice       1 bit a node        the greedy choice; the edges by their later end
@@ -21,26 +21,26 @@ from nddup.mining.components import join_edges
 from nddup.mining.edges import WORKER_BYTES
 
 GRAPH_BITS, CHOICE_BITS = 33, 1
-"""Memory for a node, in bits: of both together, and of the choice alone."""
+"""Memory for each node in bits: of components and choice together, and of the choice alone."""
 
 BATCHES_BYTES = 64 << 20
-"""Address space beside that of an idle worker: the batches that come and go, and what their allocator reserves."""
+"""Address space beyond that of an idle worker: the current batches, and what their allocator reserves."""
 
 MOST_NODES = 2**31
-"""Nodes are numbered with 31 bits."""
+"""Most nodes of a graph: they are numbered with 31 bits."""
 
 Ends = NDArray[np.int64]  # (e,), nodes
 
 
 def most_nodes(memory: int, bits: int) -> int:
-    """The nodes of the largest graph whose edges stream through a task: `bits` each beside what the worker takes.
+    """Return the number of nodes of the largest graph whose edges can stream through a task.
 
     Args:
         memory: of the process of one task, in bytes.
-        bits: `GRAPH_BITS` or `CHOICE_BITS`.
+        bits: for each node, `GRAPH_BITS` or `CHOICE_BITS`.
 
     Returns:
-        0 where the memory is not enough for a worker itself; never more than `MOST_NODES`.
+        The nodes, at most `MOST_NODES`; 0 where the memory is not even enough for the worker itself.
 
     Example:
         >>> most_nodes(WORKER_BYTES + BATCHES_BYTES + 33_000, GRAPH_BITS)
@@ -50,7 +50,7 @@ def most_nodes(memory: int, bits: int) -> int:
 
 
 class StreamedComponents:
-    """The components of a graph, from its edges in any order.
+    """The components of a graph, found from its edges in any order.
 
     Example:
         >>> components = StreamedComponents(4)
@@ -65,18 +65,18 @@ class StreamedComponents:
         self._above = np.arange(nodes, dtype=np.int32)
 
     def feed(self, first: Ends, second: Ends) -> None:
-        """Join the ends of some edges, in [0, n). Cost: all but linear."""
+        """Join the ends of some edges, in [0, n). Cost: almost linear."""
         join_edges(self._above, first, second)
 
     def finish(self) -> Self:
-        """Make labels of what the edges left; after it none can be fed. Cost: linear in the nodes, no memory."""
+        """Make the labels; no edge can be fed afterwards. Cost: linear in the nodes, no memory."""
         _flatten(self._above)
         return self
 
     def label(self, low: int, high: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Of the nodes `low` to `high`, when finished: the first node of their component, and its size; (high - low,).
+        """Return the first node of the component of each node in [low, high), and its size; both (high - low,).
 
-        A node without an edge is a component alone.
+        Call `finish` first. A node without an edge is a component by itself.
         """
         above = self._above[low:high]
         first = np.where(above < 0, np.arange(low, high, dtype=np.int32), above)
@@ -84,7 +84,7 @@ class StreamedComponents:
 
 
 class StreamedChoice:
-    """Which nodes are kept: the lexicographically first maximal independent set.
+    """The kept nodes of a graph: the lexicographically first maximal independent set.
 
     Example:
         >>> choice = StreamedChoice(3)
@@ -102,8 +102,8 @@ class StreamedChoice:
 
         Args:
             first: (e,), the earlier end of each edge, in [0, n).
-            second: (e,), the later end, ascending over all batches. For a likeness with a direction only the edges in
-                which the earlier end may replace the later one are given.
+            second: (e,), the later end, ascending over all batches. For a directed likeness, give only the edges
+                whose earlier end may replace the later one.
 
         Raises:
             ValueError: if the edges do not come in that order.
@@ -113,21 +113,21 @@ class StreamedChoice:
             raise ValueError("expected edges from an earlier to a later node, sorted by the later one")
 
     def kept(self, low: int, high: int) -> NDArray[np.bool_]:
-        """Whether each of the nodes `low` to `high` is kept, as far as edges were fed; `low` is a multiple of 8."""
+        """Return whether each node in [low, high) is kept, by the edges fed so far; `low` is a multiple of 8."""
         bits = np.unpackbits(self._removed[low // 8 : -(-high // 8)], count=high - low, bitorder="little")
         return np.asarray(bits == 0)
 
 
 @compiled
 def _flatten(above: NDArray[np.int32]) -> None:
-    """Put each node directly under the first node of its component, and there the size, negative."""
+    """Put each node directly under the first node of its component, which gets minus the component's size."""
     for node in range(len(above)):
         up = above[node]
         if up == node:
             above[node] = -1
             continue
 
-        # The node above is smaller, so it was put under its first node before, unless it is that one.
+        # The node above is smaller, so it is already directly under the first node, unless it is the first node.
         root = up if above[up] < 0 else above[up]
         above[node] = root
         above[root] -= 1
@@ -135,7 +135,7 @@ def _flatten(above: NDArray[np.int32]) -> None:
 
 @compiled
 def _remove(removed: NDArray[np.uint8], first: Ends, second: Ends, last: int) -> int:
-    """Set the bits of the nodes that are removed; the last node, or -1 where the edges are out of order."""
+    """Set the bits of the removed nodes; return the last later end, or -1 where the edges are out of order."""
     for i in range(len(second)):
         earlier, later = first[i], second[i]
         if later < last or earlier >= later:

@@ -1,10 +1,10 @@
-"""Plain contexts: transactions of items, nothing else given.
+"""Plain contexts: transactions of items, and nothing else.
 
 In nddup's orientation shingles are transactions and documents are items, so an item's transactions are its sketch.
 
     Context            transactions as rows of item numbers
-    transpose_context  its items as rows of transactions, without what cannot matter
-    number_rows        which rows are equal: such items are in the same sets, and one of them is searched
+    transpose_context  its items as rows of transactions, without rows and entries that cannot matter
+    number_rows        which rows are equal: their items are in the same sets, so one of them is searched
 
 Source:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
@@ -27,7 +27,7 @@ class Context(NamedTuple):
 
 
 class ItemRows(NamedTuple):
-    """Items by their transactions: row i is of item `items[i]`."""
+    """The transactions of each item: row i is that of item `items[i]`."""
 
     items: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -37,15 +37,16 @@ class ItemRows(NamedTuple):
 
 def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> ItemRows:
     """
-    Turn transactions into rows by item, without infrequent items and what they leave too short.
+    Turn transactions into rows by item, without infrequent items and the transactions that are too short without them.
 
     Args:
         context: t transactions.
         is_frequent: shape (n_items,), bool.
-        shortest: transactions of fewer frequent items are left out. Those of one matter to the items alone only.
+        shortest: transactions of fewer frequent items are left out. One of a single frequent item matters only to the
+            set of that item alone.
 
     Returns:
-        The rows of the frequent items, ascending; the transactions left are numbered anew, in their order.
+        The rows of the frequent items, ascending; the remaining transactions are renumbered in their order.
     """
     items = np.flatnonzero(is_frequent).astype(np.int32)
     number = np.full(context.n_items, -1, np.int32)
@@ -71,9 +72,9 @@ def count_left(offsets: NDArray[np.int64], items: NDArray[np.int32], number: NDA
 def scatter_transactions(
     offsets: NDArray[np.int64], items: NDArray[np.int32], number: NDArray[np.int32], n_rows: int, shortest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    """Count the transactions of each row, then write them; returns offsets of the rows, rows, and transactions left.
+    """Write the transactions of each row; return the offsets of the rows, the rows, and the number of transactions.
 
-    `number` is the row of each item, -1 of one without. Transactions of fewer than `shortest` such items are left out.
+    `number` is the row of each item, or -1. Transactions of fewer than `shortest` items with a row are left out.
     """
     t = offsets.size - 1
     left = count_left(offsets, items, number)
@@ -119,8 +120,8 @@ def number_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[
         values: the rows, compared value by value.
 
     Returns:
-        The number of each row, shape (n,), and how many there are. Cost: linear in the values, as long as few hashes
-        collide; these are unseeded, so rows made for the purpose can make it quadratic in n.
+        The number of each row, shape (n,), and the number of distinct rows. Cost: linear in the values, as long as few
+        hashes collide; hashes are unseeded, so rows made for the purpose can make it quadratic in n.
     """
     n = offsets.size - 1
     bits = 4
@@ -147,7 +148,7 @@ def number_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[
 
 @compiled
 def hash_row(values: NDArray[np.int32]) -> np.uint64:
-    """Hash the values of a row and their number."""
+    """Hash the values of a row and its length."""
     mixed = np.uint64(values.size)
     for i in range(values.size):
         mixed = (mixed ^ np.uint64(values[i]) ^ (mixed >> np.uint64(29))) * HASH_MULTIPLIER
@@ -156,7 +157,7 @@ def hash_row(values: NDArray[np.int32]) -> np.uint64:
 
 @compiled
 def is_same_row(offsets: NDArray[np.int64], values: NDArray[np.int32], a: int, b: int) -> bool:
-    """Compare two rows value by value."""
+    """Tell whether two rows are equal, value by value."""
     size = offsets[a + 1] - offsets[a]
     if offsets[b + 1] - offsets[b] != size:
         return False
