@@ -1,6 +1,6 @@
-"""The model of `metrics.json`: what a run counted and measured. Other programs read that file too.
+"""The model of `metrics.json`: the counts and measurements of a run. Other programs read that file too.
 
-Every count has a field, and the fields stand in the order of the file's keys. Rows, records and sets are the same
+Every count has a field, and the fields are in the order of the file's keys. Rows, records and sets are the same
 wherever and however often a run is made; seconds, bytes, settings, versions and `ENGINES_OWN` are not.
 """
 
@@ -15,38 +15,42 @@ from nddup.errors import OutputError
 ENGINES_OWN = frozenset(
     {"seconds", "shuffle_bytes", "resumed", "candidates", "crowd", "pruned_to", "fpgrowth_components", "fpgrowth_fits"}
 )
-"""What differs between the engines: what was measured, and what each met on its own way to the same tables."""
+"""Keys whose values differ between the engines: measurements, and counts of each engine's own intermediate steps."""
 
 
 def _is_missing(value: object) -> bool:
-    """Whether a key is left out of the file: what a run does not have is not written as null."""
+    """Return whether a key is left out of the file: a value that a run does not have is not written as null."""
     return value is None
 
 
 class _Model(BaseModel):
-    # A misspelled count is an error where metrics are made. `RunMetrics.read` is more tolerant.
+    # A misspelled count is an error where metrics are made; `RunMetrics.read` ignores unknown keys.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - of any field
-        """A value by its key, as in the JSON: `metrics["rows"]` is `metrics.rows`."""
+        """Return a value by its key, as in the JSON: `metrics["rows"]` is `metrics.rows`.
+
+        Raises:
+            KeyError: for a key that is no field.
+        """
         if key not in type(self).model_fields:
             raise KeyError(key)
         return getattr(self, key)
 
     def __contains__(self, key: object) -> bool:
-        """Whether `dump` has this key."""
+        """Return whether `dump` has this key."""
         field = type(self).model_fields.get(str(key))
         return field is not None and not (field.exclude_if is _is_missing and getattr(self, str(key)) is None)
 
 
 class StageMetrics(_Model):
-    """What is measured of every stage."""
+    """The measurements of every stage."""
 
     rows_in: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage reads")
     rows_out: dict[str, int] = Field(default_factory=dict, description="rows of the tables that the stage writes")
     seconds: float = 0.0
     shuffle_bytes: int = Field(0, description="bytes written to shuffles")
-    resumed: list[str] = Field(default_factory=list, description="tables taken from an earlier attempt")
+    resumed: list[str] = Field(default_factory=list, description="tables reused from an earlier attempt")
 
 
 class SkippedFile(_Model):
@@ -57,12 +61,12 @@ class SkippedFile(_Model):
 
 
 class LexiconMetrics(_Model):
-    """What was counted for the lexicon of a run."""
+    """The counts of the lexicon of a run."""
 
     terms: int = Field(description="terms in the lexicon")
     counted: int = Field(description="distinct terms of the collection")
-    occurrences: int = Field(description="occurrences of all of them")
-    commonest: int = Field(description="occurrences of the most frequent one")
+    occurrences: int = Field(description="occurrences of all terms of the collection")
+    commonest: int = Field(description="occurrences of the most frequent term")
 
 
 class SketchMetrics(StageMetrics):
@@ -72,15 +76,15 @@ class SketchMetrics(StageMetrics):
     files: int = 0
     skipped_files: list[SkippedFile] = Field(default_factory=list)
     unread_files: list[SkippedFile] = Field(
-        default_factory=list, description="files of no format that is read, the first 100: a reject each"
+        default_factory=list, description="the first 100 files of no readable format, each of them a reject"
     )
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
-    made_up_ids: int = Field(0, description="documents without an id of their own: file#record")
-    left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency")
-    undecodable_places: int = Field(0, description="places of these records that became U+FFFD")
-    lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words")
+    made_up_ids: int = Field(0, description="documents whose record has no id, so that file#record is their id")
+    left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency, which were left out")
+    undecodable_places: int = Field(0, description="places in the undecodable records that became U+FFFD")
+    lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words only")
 
 
 class EditMetrics(_Model):
@@ -88,7 +92,7 @@ class EditMetrics(_Model):
 
     compared: int = Field(description="pairs of distinct texts that were compared")
     confirmed: int = Field(description="of these, pairs that reach pairs.edit_threshold")
-    bounded: int = Field(description="pairs beyond the bound of work of one pair: a lower bound was compared")
+    bounded: int = Field(description="pairs above the limit of work for one pair: a lower bound was compared")
     bounded_unconfirmed: int = Field(description="of these, pairs that were not confirmed: some may be near-duplicates")
 
 
@@ -96,12 +100,12 @@ class PairsMetrics(StageMetrics):
     """Finding the near-duplicates."""
 
     pruned_to: list[int] = Field(
-        default_factory=list, description="postings after each round of pruning; none on Spark"
+        default_factory=list, description="postings after each round of pruning; empty on Spark"
     )
     distinct_sketches: int = 0
     postings: int = Field(0, description="(feature, sketch) rows before pruning")
-    candidates: int = Field(0, description="pairs of sketches that met, those within heavy families apart")
-    crowd: int = Field(0, description="heavy sketches: a prefix feature of theirs has more than pairs.max_postings")
+    candidates: int = Field(0, description="pairs of sketches that met, except within heavy families")
+    crowd: int = Field(0, description="heavy sketches: more than pairs.max_postings have one of their prefix features")
     edits: EditMetrics | None = Field(None, exclude_if=_is_missing, description="where texts confirm pairs")
 
 
@@ -109,18 +113,18 @@ class ClustersMetrics(StageMetrics):
     """Components and their clusters."""
 
     components: int = 0
-    largest_component: int = Field(0, description="distinct sketches of the largest")
+    largest_component: int = Field(0, description="distinct sketches of the largest component")
     fpgrowth_components: int = Field(0, description="components mined by FP-Growth")
     fpgrowth_fits: int = 0
     covered_components: int = Field(0, description="components past their budget, given by a cover")
     covered_clusters: int = 0
-    led_components: int = Field(0, description="components of more pairs than pairs.max_edges, given by leaders")
+    led_components: int = Field(0, description="components of more than pairs.max_edges pairs, given by leaders")
     led_clusters: int = Field(0, description="clusters made around kept documents")
     invented_pairs: int = Field(0, description="pairs that connected components would invent")
-    most_invented: int = Field(0, description="of these, pairs in one component")
-    bounded_components: int = Field(0, description="components for which the number is an upper bound")
+    most_invented: int = Field(0, description="the most of them in one component")
+    bounded_components: int = Field(0, description="components whose number of invented pairs is an upper bound")
     spread_components: int = Field(0, description="components mined in several tasks")
-    shares: int = Field(0, description="parts that these were cut into")
+    shares: int = Field(0, description="parts that the spread components were cut into")
     pairs_below_support: int = Field(0, description="pairs with fewer common features than clusters.support")
 
 
@@ -129,8 +133,8 @@ class KeepMetrics(StageMetrics):
 
     kept: int = 0
     removed: int = 0
-    without_value: dict[str, int] = Field({}, description="documents without a value of a column of keep.policy")
-    unparsable: dict[str, int] = Field({}, description="documents whose value of a column is not of its type")
+    without_value: dict[str, int] = Field({}, description="by column of keep.policy, documents without a value")
+    unparsable: dict[str, int] = Field({}, description="by column, documents whose value is not of the column's type")
 
 
 class TextsMetrics(StageMetrics):
@@ -141,7 +145,7 @@ class TextsMetrics(StageMetrics):
 
 
 class Stages(_Model):
-    """What was counted and measured, by stage in the order of the run."""
+    """The counts and measurements, by stage in the order of the run."""
 
     sketch: SketchMetrics
     pairs: PairsMetrics
@@ -152,7 +156,7 @@ class Stages(_Model):
     )
 
     def by_name(self) -> dict[str, StageMetrics]:
-        """The stages that the run had, in its order."""
+        """Return the stages that the run had, by name, in its order."""
         stages = {"sketch": self.sketch, "pairs": self.pairs, "clusters": self.clusters, "keep": self.keep}
         return stages if self.texts is None else stages | {"texts": self.texts}
 
@@ -163,25 +167,25 @@ class RunMetrics(_Model):
     records: int = Field(description="documents and rejects together")
     rows: dict[str, int] = Field(description="rows of each table of the run")
     empty_sketches: int = Field(description="documents with an empty sketch: kept, in no pair")
-    below_count: int = Field(description="documents with fewer features than the count asks for: kept, in no pair")
+    below_count: int = Field(description="documents with fewer features than a count as threshold: kept, in no pair")
     equal_sketches: int = Field(description="documents whose sketch another document has too")
     stages: Stages
-    settings: dict[str, Any] = Field(description="of the run, by section, without secrets")
+    settings: dict[str, Any] = Field(description="settings of the run, by section, without secrets")
     recipe: str | None = Field(
-        None, exclude_if=_is_missing, description="what the sketches depend on; sketches of other recipes differ"
+        None, exclude_if=_is_missing, description="all that the sketches depend on; only equal recipes are comparable"
     )
     versions: dict[str, str]
 
     @classmethod
     def read(cls, source: str | Mapping[str, Any], *, origin: str = "metrics.json") -> Self:
-        """The metrics that a file holds, also one written by an earlier version.
+        """Read the metrics of a file, which an earlier version may have written.
 
         Args:
             source: the text of the file, or its JSON value.
-            origin: what to call it in messages.
+            origin: the name of the file in messages.
 
         Returns:
-            The metrics. A count that the file does not have is 0, a key that this version does not know is left out.
+            The metrics. A count that the file does not have is 0; a key that this version does not know is ignored.
 
         Raises:
             OutputError: if the text is not JSON, a key that every version wrote is missing, or a value is of another
@@ -200,7 +204,7 @@ class RunMetrics(_Model):
             raise OutputError(f"{origin}: {place}: {first['msg']}") from error
 
     def dump(self) -> dict[str, Any]:
-        """The JSON value of `metrics.json`: its keys and their order."""
+        """Return the JSON value of `metrics.json`, its keys in order."""
         return self.model_dump()
 
     @property

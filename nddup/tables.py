@@ -1,6 +1,6 @@
-"""The tables of a finished run, declared once: name, columns, types and meanings. They are other programs' contract.
+"""The tables of a finished run, declared once: name, columns, types and meanings. Other programs rely on them.
 
-There is no unsigned integer in Spark: a feature id is stored as the `long` of the same 64 bits, and `sketch` is
+Spark has no unsigned integers: a feature id is stored as the `long` of the same 64 bits, and `sketch` is
 ascending as UNSIGNED numbers. The working tables are in `nddup.working_tables`.
 """
 
@@ -11,7 +11,7 @@ from nddup.working_tables import WORKING
 
 DOCUMENTS = Table(
     "documents",
-    "One row a document, in collection order.",
+    "One row for each document, in collection order.",
     doing="number the documents and collapse equal sketches",
     columns=(
         Column(
@@ -19,63 +19,63 @@ DOCUMENTS = Table(
             "long",
             "rank of the record in the collection, in the order (source, record), from 0; rejects leave gaps",
         ),
-        Column("doc_id", "string", "the id in the record; where it has none `source#record`"),
+        Column("doc_id", "string", "the id in the record; `source#record` where the record has none"),
         Column("url", "string", "the address in the record, or null"),
         Column(
             "source",
             "string",
-            "path of the file relative to its INPUT, lengthened by parent folders where two would be equal",
+            "path of the file relative to its INPUT, extended by parent folders where two would be equal",
         ),
         Column("record", "long", "ordinal of the record in its file, from 1"),
-        Column("n_tokens", "int", "tokens of the text"),
-        Column("n_features", "int", "distinct shingles, before any is selected"),
+        Column("n_tokens", "int", "number of tokens of the text"),
+        Column("n_features", "int", "number of distinct shingles, before any are selected"),
         Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
         Column(
             "token_fingerprint",
             "binary",
             "BLAKE2b-128 of the token hashes of the text, in order; null without `pairs.confirm`",
         ),
-        Column("group", "string", "smallest id of the documents with the same sketch; with `pairs.confirm` and text"),
+        Column("group", "string", "smallest id of the documents with the same sketch; with `pairs.confirm`, and text"),
         Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
         Column(
             "policy",
             "array<string>",
-            "the values of the columns of `keep.policy` that are read from the record, in their order; else null",
+            "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
         ),
     ),
 )
 
 REJECTS = Table(
     "rejects",
-    "One row a record, or a file, that became no document.",
+    "One row for each record, or file, that did not become a document.",
     doing="gather the records that became no document",
     columns=(
         Column("source", "string", "as in `documents`"),
-        Column("record", "long", "as in `documents`; of a whole file 1"),
-        Column("doc_id", "string", "the id, where it could be read"),
+        Column("record", "long", "as in `documents`; 1 for a whole file"),
+        Column("doc_id", "string", "the id, where it could be read; else null"),
         Column(
             "reason",
             "string",
             "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`, …",
         ),
-        Column("detail", "string", "what exactly was wrong"),
+        Column("detail", "string", "what was wrong"),
         Column("excerpt", "string", "the first characters of the record"),
     ),
 )
 
 PAIRS = Table(
     "pairs",
-    "One row a pair of near-duplicate documents.",
+    "One row for each pair of near-duplicate documents.",
     doing="expand the matches to pairs of documents",
     columns=(
         Column("doc_a", "string", "the smaller id, compared as bytes"),
         Column("doc_b", "string", "the larger id"),
-        Column("overlap", "int", "features common to both sketches"),
+        Column("overlap", "int", "number of features common to both sketches"),
         Column(
             "resemblance",
             "double",
-            "estimate of the share of common shingles in all of both; null where the kind gives none",
+            "estimate of the common shingles as a share of all shingles of both; null where the kind gives none",
         ),
         Column("containment_a", "double", "estimate of the share of a that is in b; null where the kind gives none"),
         Column("containment_b", "double", "estimate of the share of b that is in a; null where the kind gives none"),
@@ -95,16 +95,16 @@ PAIRS = Table(
 
 CLUSTERS = Table(
     "clusters",
-    "One row a maximal set of near-duplicates.",
+    "One row for each cluster: a maximal set of near-duplicates, or what `clusters.mode` makes instead.",
     doing="name the clusters by their members",
     columns=(
         Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
-        Column("support", "int", "features common to all members; may be 0 in the modes `partition` and `components`"),
-        Column("size", "int", "members, at least 2"),
+        Column("support", "int", "number of features common to all members; may be 0 in `partition` and `components`"),
+        Column("size", "int", "number of members, at least 2"),
         Column(
             "members",
             "array<string>",
-            "their ids, sorted, at most `clusters.max_listed`: where `size` is more, the table `members` has the rest",
+            "their ids, sorted, at most `clusters.max_listed`; where `size` is more, the table `members` has them all",
         ),
         Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
         Column(
@@ -118,7 +118,7 @@ CLUSTERS = Table(
 
 MEMBERS = Table(
     "members",
-    "One row a member of a cluster.",
+    "One row for each member of each cluster.",
     doing="list the members of the clusters",
     columns=(
         Column("cluster_id", "string", "as in `clusters`"),
@@ -126,7 +126,7 @@ MEMBERS = Table(
         Column(
             "representative",
             "boolean",
-            "whether the keep policy prefers it to the other members; in `partition` the kept document",
+            "whether the keep policy prefers it to all other members; in `partition`, whether it is the kept document",
         ),
     ),
 )
@@ -137,25 +137,27 @@ KEEP = Table(
     doing="choose the documents that stay",
     columns=(
         Column("doc_id", "string", "every document, once"),
-        Column("kept", "boolean", "whether it stays"),
-        Column("duplicate_of", "string", "the kept near-duplicate of highest resemblance; null where it stays"),
-        Column("reason", "string", "`exact`: the same content; `equal`: the same sketch; `near`; null where it stays"),
+        Column("kept", "boolean", "whether it is kept"),
+        Column("duplicate_of", "string", "the kept near-duplicate of highest resemblance; null where it is kept"),
+        Column(
+            "reason", "string", "`exact`: the same content; `equal`: the same sketch; `near`; null where it is kept"
+        ),
     ),
 )
 
 FALSE_COMPONENTS = Table(
     "false_components",
-    "Connected components of the pairs that are not one family.",
+    "One row for each connected component of the pairs in which not every two documents are near-duplicates.",
     doing="list the components that are no cluster",
     columns=(
-        Column("component", "string", "smallest id of a connected component that is not one family"),
-        Column("size", "long", "its documents"),
-        Column("pairs", "long", "pairs of them that are near-duplicates"),
-        Column("invented", "long", "pairs of them that are not: what transitive closure would add"),
+        Column("component", "string", "smallest id of the component"),
+        Column("size", "long", "number of its documents"),
+        Column("pairs", "long", "number of their pairs that are near-duplicates"),
+        Column("invented", "long", "number of their pairs that are not: transitive closure would add them"),
         Column(
             "exact",
             "boolean",
-            "false where bands or runs find pairs, or the component is given by leaders: `invented` is an upper bound",
+            "false where `invented` is an upper bound: bands or runs find the pairs, or leaders give the component",
         ),
     ),
 )
@@ -177,7 +179,7 @@ RESULTS = {
 
 
 def table_called(name: str) -> Table:
-    """The declaration of a table that a run keeps, also of one made in rounds (`removed-3`).
+    """Return the declaration of a table that a run keeps, or of one made in rounds (`removed-3`).
 
     Raises:
         KeyError: for a name that is not declared.

@@ -5,25 +5,25 @@ from nddup.table_types import working
 CHUNKS = working(
     "chunks",
     "value binary, source string, split long, ends_open boolean",
-    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. In a"
-    " split that `ends_open` the last chunk is the last of its file, with no separator behind it.",
+    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. Where"
+    " `ends_open`, the last chunk of the split is the last of its file, with no separator after it.",
 )
 FILES = working(
     "files",
     "path string, source string, compression string, most long, size long, task int, content binary",
-    "Files that are read from their start, each by one task. `most` is how many bytes it may expand to, `size` how many"
-    " it has as stored. `content` is null where the worker is to open the file; else the rows of a file, in order, hold"
-    " its bytes between line ends.",
+    "Files that are read from their start, each by one task. `most` is the number of bytes that a file may expand to,"
+    " `size` its stored size. `content` is null where the worker opens the file itself; else the rows of a file, in"
+    " order, hold its bytes, cut at line ends.",
 )
 CONTENTS = working(
     "contents",
     "source string, split long, seq long, content string, line string",
-    "The content of a record as text, its markup kept; `line` is the line of JSON lines it came in.",
+    "The content of a record as text, its markup kept; `line` is the line of JSON lines that held it.",
 )
 SHOWN = working(
     "shown",
     "turn int, cluster_id string, size int, place int, doc_id string, source string, content_fingerprint binary",
-    "A document of a cluster that the report may show: clusters of a lower turn come first, `place` is from 1.",
+    "A document of a cluster that the report may show: clusters of a lower `turn` come first, `place` counts from 1.",
 )
 FOUND_TEXTS = working(
     "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
@@ -31,7 +31,7 @@ FOUND_TEXTS = working(
 TOKENS = working(
     "tokens",
     "token_fingerprint binary, tokens array<long>",
-    "The token hashes of a text in order, 64 bits each, read again; several records may have the same.",
+    "The token hashes of a text in order, 64 bits each, read again; several records may have the same text.",
 )
 TEXTS = working(
     "given_texts",
@@ -43,52 +43,52 @@ RECORDS = working(
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
     " n_replaced int, content_fingerprint binary, token_fingerprint binary, sketch_fingerprint binary,"
     " sketch array<long>, signature array<long>, policy array<string>, reason string, detail string, excerpt string",
-    "One row a record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
-    " `n_replaced` the undecodable places of its text. `token_fingerprint` is null where texts confirm no pairs;"
-    " else `sketch_fingerprint` is the same: documents collapse by it.",
+    "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
+    " `n_replaced` the undecodable places of the text. Documents collapse by `sketch_fingerprint`; where texts confirm"
+    " pairs, it is equal to `token_fingerprint`, which else is null.",
     "read, parse, strip and sketch every record",
 )
 OFFSETS = working(
     "offsets",
     "source string, split long, before_in_file long, before long",
-    "How many records stand before each split, in its file and in the collection.",
+    "The number of records before each split, in its file and in the collection.",
     "count the records before each part of a file",
 )
 PARTS = working(
     "parts",
     "source string, split long, before long",
-    "How many records of the collection stand before each part of a file that the embedded engine read.",
+    "The number of records of the collection before each part of a file that the embedded engine read.",
 )
 VERDICTS = working(
     "verdicts",
     "source string, record long, nddup_kept boolean, nddup_duplicate_of string, nddup_cluster string,"
     " nddup_copies long, reason string",
-    "What becomes of each record where the inputs are written again: the tags of a document, the reason of a reject.",
+    "The result for each record where the inputs are written again: the tags of a document, the reason of a reject.",
 )
 REWRITTEN = working(
     "rewritten",
     "source string, records long, problem string",
-    "A file that was written again: the records that stay, or the problem that kept it from being written.",
+    "A file that was written again: the number of its records that stay, or the problem that prevented the writing.",
 )
 NODES = working(
     "nodes",
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
     " content_fingerprint binary, n long",
-    "One narrow row a document. `node` is the `doc_key` of its `group` document: the name of its distinct sketch."
-    " `weight` is the size of the sketch times what one id stands for: who can contain whom. `n` documents"
-    " have the sketch.",
+    "One narrow row for each document. `node`, the name of its distinct sketch, is the `doc_key` of its `group`"
+    " document. `weight` is the size of the sketch times the number of shingles that one id stands for: the heavier of"
+    " two may contain the other. `n` documents have the sketch.",
     "order the documents by the keep policy",
 )
 TERMS = working(
     "terms",
     "term string, feature long, occurrences long, documents long",
-    "The terms of a collection: id, how often each occurs, and in how many documents.",
+    "The terms of a collection: id, number of occurrences, and number of documents.",
     "count the terms of the collection",
 )
 LEXICON = working(
     "lexicon",
     "term string, feature long, occurrences long, documents long",
-    "The terms whose frequency lies in the interval; saved with the run, for other runs to take.",
+    "The terms whose frequency lies in the interval; saved with the run, for other runs to use.",
     "choose the terms that describe documents",
 )
 SKETCHES = working("sketches", "node long, sketch array<long>", "The distinct, non-empty sketches.")
@@ -96,7 +96,7 @@ COMPARED = working(
     "compared",
     "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
     " containment_b double, candidates long, stopped long",
-    "All that one pass over the candidates leaves. `what` says what a row is. `pair`: a row of MATCHES. `link`: two"
+    "All results of one pass over the candidates. `what` is the kind of row. `pair`: a row of MATCHES. `link`: two"
     " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
     " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",
     "compare sketches that share a rare feature",
@@ -104,88 +104,90 @@ COMPARED = working(
 MATCHES = working(
     "matches",
     "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double",
-    "Near-duplicate distinct sketches, node_a < node_b. The containments, of each in the other, are null where the kind"
+    "Near-duplicate distinct sketches, node_a < node_b. The containments of each in the other are null where the kind"
     " shows none.",
-    "join what was found in passing with the families that were searched on their own",
+    "join the pairs found first with those of the families searched separately",
 )
 CONFIRMED = working(
     "confirmed",
     "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double,"
     " edit double, is_bounded boolean, is_lost boolean",
-    "A row of MATCHES whose texts were compared: `edit` is null where they do not confirm it. `is_bounded`: it was"
-    " beyond the bound of work of a pair. `is_lost`: a text was not found again.",
+    "A row of MATCHES whose texts were compared: `edit` is null where they do not confirm it. `is_bounded`: the pair"
+    " was beyond the limit of work for one pair. `is_lost`: a text was not found again.",
     "compare the texts of the pairs",
 )
 CONNECTIONS = working(
     "connections",
     "node_a long, node_b long, is_link boolean",
-    "What joins sketches to families: matches, and links between heavy sketches.",
+    "The edges that join sketches to families: matches, and links between heavy sketches.",
 )
 FAMILIES = working(
     "families",
     "node long, family long, is_large boolean",
-    "The sketches of the families whose pairs are made anew: those with a heavy sketch, and (`is_large`) components of"
-    " more than `pairs.max_edges` pairs. No near-duplicate pair leaves a family.",
+    "The sketches of the families whose pairs are searched again: families with a heavy sketch, and (`is_large`)"
+    " components of more than `pairs.max_edges` pairs. No near-duplicate pair leaves a family.",
     "connect the heavy sketches to families",
 )
 SETTLED = working(
     "settled",
     "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
     " containment_b double",
-    "What is found in FAMILIES. `what` says what a row is. `pair`: a row of MATCHES. `leaders`: a sketch, node_a, whose"
-    " component has more than `pairs.max_edges` pairs; only those with a kept end are here. `stopped`: a family of"
-    " node_b sketches that took more than `pairs.max_comparisons` comparisons. Columns that a kind of row does not have"
-    " are null.",
-    "search the families of heavy sketches, and those of too many pairs",
+    "The results of the search in FAMILIES. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
+    " node_a, whose component has more than `pairs.max_edges` pairs, of which only those with a kept end are here."
+    " `stopped`: a family of node_b sketches that took more than `pairs.max_comparisons` comparisons. Columns that a"
+    " kind of row does not have are null.",
+    "search the families of heavy sketches, and those with too many pairs",
 )
 GRAPH = working(
     "graph",
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
     " duplicate_of long, resemblance double, leader int, rank int, by_leaders boolean, share int",
-    "One row a node that has a neighbour. `position` is its place in its component (by `group`), `ordinal` numbers the"
-    " components, `batch` is its FP-Growth fit (null: the pivot miner's), `rank` its place in the order of the policy,"
-    " `leader` the position of its `duplicate_of`, or its own. `by_leaders`: its component has too many pairs, so it is"
-    " clustered around leaders. `share`: of another with many nodes, the part whose task has it as a pivot.",
-    "components of the pair graph, and who is kept",
+    "One row for each node that has a neighbour. `position` is its place in its component (by `group`), `ordinal`"
+    " numbers the components, `batch` is its FP-Growth fit (null: the pivot miner's), `rank` its place in the order of"
+    " the policy, `leader` the position of its `duplicate_of`, or its own. `by_leaders`: the component has too many"
+    " pairs, so it is clustered around leaders. `share`: the part of a component with many nodes whose task has the"
+    " node as a pivot.",
+    "find the components of the pair graph and the kept documents",
 )
 ORDERED = working(
     "ordered",
     "part int, row long, node long, group string, by_leaders boolean",
-    "Of a graph that is not gathered in one task: its nodes in the order of the keep policy, which is that of `part`,"
-    " and within a part that of `row`, from 0. `by_leaders` as in GRAPH.",
+    "The nodes of a graph that is not gathered in one task, in the order of the keep policy: by `part`, and within a"
+    " part by `row`, from 0. `by_leaders` as in GRAPH.",
     "order the nodes of the pair graph by the policy",
 )
 PAIR_EDGES = working(
     "edges",
     "first long, second long, resemblance double, of_first double",
-    "Its edges. The ends are places in the order of the policy, first < second. For containment `resemblance` is how"
-    " much of the second end the first one contains, and `of_first` the other way; else it is null.",
+    "The edges of that graph. The ends are places in the order of the policy, first < second. For containment,"
+    " `resemblance` is the part of the second end that the first contains, and `of_first` the part of the first that"
+    " the second contains; else `of_first` is null.",
     "number the edges of the pair graph",
 )
 SOLVED = working(
     "solved",
     "order_key long, ordinal long, fit int, kept boolean",
-    "What is known of its nodes once the edges were read: `ordinal` is the first node of the component by policy, `fit`"
-    " its FP-Growth fit, only at that node (null: the pivot miner's).",
-    "components and keep-list, from edges in order",
+    "The results for the nodes of that graph: `ordinal` is the first node of the component by policy, `fit` the"
+    " component's FP-Growth fit, given only at that node (null: the pivot miner's).",
+    "make components and keep-list from the edges in order",
 )
 STARS = working(
     "stars",
     "first long, second long",
     "A graph contracted in rounds until each component is a star: its least node is the first end of each edge.",
 )
-REMOVED = working("removed", "order_key long", "Nodes removed in a round of the keep-list.")
+REMOVED = working("removed", "order_key long", "Nodes removed in one round of the keep-list.")
 SETS = working(
     "sets",
     "ordinal long, positions array<int>, support int, coverage string",
-    "A cluster as positions of nodes in component `ordinal`.",
+    "A cluster, as positions of nodes in component `ordinal`.",
     "mine maximal sets of each component",
 )
 NAMED = working(
     "named",
     "what string, set_id binary, doc_id string, cluster_id string, first_id string, support int, size int,"
     " members array<string>, component string, coverage string",
-    "All that one pass over the members in order leaves. `what` says what a row is. `member`: a document `doc_id` of"
+    "All results of one pass over the members in order. `what` is the kind of row. `member`: a document `doc_id` of"
     " the set. `cluster`: a row of CLUSTERS, with the document that the policy prefers as `first_id`. A set of one"
     " document has no cluster. Columns that a kind of row does not have are null.",
     "name the clusters by their members",
@@ -216,4 +218,4 @@ WORKING = {
     "terms": TERMS,
     "undecided": PAIR_EDGES,
 }
-"""The working tables that a run keeps, by name; of tables made in rounds, the name before the number of the round."""
+"""The working tables that a run keeps, by name; for tables made in rounds, the name before the number of the round."""

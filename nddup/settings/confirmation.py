@@ -1,4 +1,4 @@
-"""What the settings say of texts that confirm pairs (`pairs.confirm`)."""
+"""The settings of the confirmation of pairs by their texts (`pairs.confirm`)."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ from nddup.settings.schema import Config
 
 
 def edit_rule_of(config: Config) -> EditRule | None:
-    """When the texts of a pair of sketches confirm it; None where the sketches decide."""
+    """Return the rule by which the texts of a pair of sketches confirm it; None where the sketches decide."""
     if config.pairs.confirm == "none":
         return None
     share = Fraction(repr(config.pairs.edit_threshold))
@@ -15,7 +15,7 @@ def edit_rule_of(config: Config) -> EditRule | None:
 
 
 def conflicts_of_texts(config: Config) -> list[str]:
-    """What the confirmation of pairs by their texts cannot be combined with: one text each, which names the key."""
+    """Return the settings that confirmation by texts cannot be combined with: one message each, which names the key."""
     pairs = config.pairs
     if pairs.confirm == "none":
         is_changed = pairs.edit_threshold != type(pairs).model_fields["edit_threshold"].get_default()

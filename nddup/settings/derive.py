@@ -1,4 +1,4 @@
-"""What the settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
+"""What several settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
 
 A setting that the chosen kind does not use is refused, so that nobody believes it has an effect.
 """
@@ -16,7 +16,7 @@ from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.lsh_bands import Bands, choose_bands
 
-if TYPE_CHECKING:  # kernels take long to load: a command that only reads a run needs none, a run starts workers first
+if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs none, and a run starts workers first
     from nddup.matching.connected_pairs import Limits
     from nddup.sketching.lsh_keys import Finder
     from nddup.sketching.recipe import Recipe
@@ -26,29 +26,29 @@ if TYPE_CHECKING:  # kernels take long to load: a command that only reads a run 
 RABIN_BITS: Final = 40
 MODULUS: Final = 25
 RUN: Final = 8
-"""Ids of a super-shingle: two sketches of 200 ids share some 33 of them at resemblance 0.8, and one at 0.5."""
+"""Ids of a super-shingle: two sketches of 200 ids share some 33 super-shingles at resemblance 0.8, and one at 0.5."""
 
 WEIGHT_OF_MISSED: Final = 0.95
-"""For the choice of bands: candidates are verified, so false ones cost only time."""
+"""Weight of missed pairs in the choice of bands: candidates are verified, so false ones cost only time."""
 
 EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
-"""For a kind whose pairs are found by keys, the kind that makes the same sketches and finds every pair."""
+"""For each kind whose pairs are found by keys, the kind that makes the same sketches and finds every pair."""
 
 SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
 """Keys of the section `sketch` that concern shingles."""
 
 DIVIDING: Final = ("partition", "components", "none")
-"""Modes of clusters that do not mine maximal sets."""
+"""Cluster modes that do not mine maximal sets."""
 
 
 def kind_of(sketch: SketchConfig) -> Kind:
-    """The chosen kind; untagged minima are compared as sets."""
+    """Return the chosen kind; untagged minima are compared as sets."""
     kind = KINDS[sketch.kind]
     return kind if sketch.tagged else replace(kind, estimate="whole")
 
 
 def recipe_of(config: Config) -> "Recipe":
-    """How a text becomes a sketch."""
+    """Return the recipe by which a text becomes a sketch."""
     from nddup.sketching.recipe import Recipe  # noqa: PLC0415
 
     sketch, shingle = config.sketch, config.shingle
@@ -70,7 +70,7 @@ def recipe_of(config: Config) -> "Recipe":
 
 
 def words_of(config: Config) -> "WordRule | None":
-    """How texts become sketches of words; None for a kind of shingles."""
+    """Return the rule by which texts become sketches of words; None for a kind of shingles."""
     if not KINDS[config.sketch.kind].is_of_words:
         return None
 
@@ -84,7 +84,7 @@ def words_of(config: Config) -> "WordRule | None":
 
 
 def threshold_of(config: Config) -> Threshold:
-    """When two sketches are near-duplicates."""
+    """Return the threshold at which two sketches are near-duplicates."""
     pairs, sketch = config.pairs, config.sketch
     kind = kind_of(sketch)
     sample = kind.sample(sketch.size)
@@ -103,10 +103,10 @@ def threshold_of(config: Config) -> Threshold:
 
 
 def limits_of(config: Config) -> "Limits | None":
-    """What a component and a family of heavy sketches may come to.
+    """Return the limits of a component's pairs and of the comparisons within a family of heavy sketches.
 
-    None where there are no leaders: where one sketch contains another, where candidates are pairs unseen, and where the
-    pairs do not make clusters. Sketches with a common feature are all compared there, however many they are.
+    None where there are no leaders: for containment, for candidates that count as pairs unverified, and for kinds whose
+    pairs do not make clusters. There all sketches with a common feature are compared, however many they are.
     """
     from nddup.matching.connected_pairs import Limits  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ def limits_of(config: Config) -> "Limits | None":
 
 
 def bands_of(config: Config) -> Bands:
-    """Bands and rows of LSH: as set, or chosen for the threshold so that few pairs are missed.
+    """Return the bands and rows of LSH: as set, or chosen for the threshold so that few pairs are missed.
 
     Raises:
         ValueError: if bands x rows is not the size of the signature.
@@ -135,14 +135,14 @@ def bands_of(config: Config) -> Bands:
 
 
 def most_ids_of(config: Config) -> int:
-    """Ids of the largest sketch there may be."""
+    """Return the number of ids of the largest possible sketch; 2^31 where the size has no limit."""
     sketch = config.sketch
     is_fixed = kind_of(sketch).estimate in {"smallest", "slots"} and sketch.growth == "fixed"
     return sketch.size if is_fixed else 1 << 31
 
 
 def finder_of(config: Config) -> "Finder | None":
-    """How the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
+    """Return how the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
     from nddup.sketching.lsh_keys import Finder  # noqa: PLC0415
 
     finder = KINDS[config.sketch.kind].finder
@@ -152,7 +152,7 @@ def finder_of(config: Config) -> "Finder | None":
 
 
 def found_exactly(sketch: SketchConfig) -> SketchConfig:
-    """The settings that make the same sketches and find every pair exactly, without bands and unverified candidates."""
+    """Return settings that make the same sketches and find every pair, without bands and unverified candidates."""
     exact = EXACT.get(sketch.kind, sketch.kind)
     permutation = sketch.permutation if exact == sketch.kind else None
     return sketch.model_copy(
@@ -161,7 +161,7 @@ def found_exactly(sketch: SketchConfig) -> SketchConfig:
 
 
 def find_conflicts(config: Config) -> list[str]:
-    """The contradictions in a configuration whose single settings are valid: one text each, which names the key."""
+    """Return the contradictions among settings that are valid by themselves: one message each, which names the key."""
     return [
         *_about_sketches(config.sketch),
         *_about_words(config),
@@ -177,7 +177,7 @@ def _permutation(sketch: SketchConfig) -> str:
 
 
 def _about_sketches(sketch: SketchConfig) -> list[str]:
-    """Keys of the section `sketch` that the kind does not use, or cannot combine."""
+    """Return messages on keys of the section `sketch` that the kind does not use, or cannot combine."""
     given = {
         "modulus": sketch.modulus is not None,
         "bands": sketch.bands is not None,
@@ -198,22 +198,22 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
     if sketch.kind == "min-s" and sketch.modulus is not None and sketch.growth != "linear":
         found.append(f"sketch.modulus: kind min-s takes it only with growth linear, got {sketch.growth}")
     if sketch.bits is not None and sketch.fingerprint != "rabin":
-        found.append(f"sketch.bits: of Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
+        found.append(f"sketch.bits: only for Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
     if _permutation(sketch) == "datasketch":
         from nddup.sketching.minhash import DATASKETCH_SEEDS  # noqa: PLC0415
 
         if sketch.kind != "minhash":
-            found.append(f"sketch.permutation: datasketch is of kind minhash, got kind {sketch.kind}")
+            found.append(f"sketch.permutation: datasketch needs kind minhash, got kind {sketch.kind}")
         elif sketch.seed >= DATASKETCH_SEEDS:
             found.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
     return found
 
 
 def _about_words(config: Config) -> list[str]:
-    """Settings of shingles for a kind of words, and settings of words for a kind of shingles."""
+    """Return messages on settings of shingles for a kind of words, and of words for a kind of shingles."""
     kind, lexicon = KINDS[config.sketch.kind], config.lexicon
 
-    # The kinds that use a key of `lexicon`; a key that is not listed is used by every kind of words.
+    # The kinds that use each key of `lexicon`; every kind of words uses the keys that are not listed.
     able = {"letters": ["keywords"], "copies": ["i-match"], "left_out": ["i-match"]}
     able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
     of_words = [name for name, other in KINDS.items() if other.is_of_words]
@@ -235,7 +235,7 @@ def _about_words(config: Config) -> list[str]:
 
 
 def _about_whole(config: Config) -> list[str]:
-    """Settings of samples and degrees for the kind that knows equal texts only."""
+    """Return messages on settings of samples and thresholds for the kind that finds only equal texts."""
     if config.sketch.kind != "whole":
         return []
     keys = [f"shingle.{key}" for key in _changed(config.shingle) if key != "unit"]
@@ -245,12 +245,12 @@ def _about_whole(config: Config) -> list[str]:
 
 
 def processes_of(config: Config) -> int:
-    """Worker processes and threads of the embedded engine: as given, else the cores this process may use."""
+    """Return the number of worker processes and threads: as set, else the cores this process may use."""
     return config.local.processes or len(os.sched_getaffinity(0))
 
 
 def _changed(section: BaseModel) -> list[str]:
-    """The keys of a section that differ from their defaults."""
+    """Return the keys of a section whose values differ from their defaults."""
     fields = type(section).model_fields
     return [key for key in fields if getattr(section, key) != fields[key].get_default()]
 
@@ -260,7 +260,7 @@ def _kinds_with(option: str) -> str:
 
 
 def _about_pairs(config: Config) -> list[str]:
-    """Measures and modes of clusters that the kind cannot support."""
+    """Return messages on measures and cluster modes that the kind does not support."""
     sketch, measure = config.sketch, config.pairs.measure
     kind = kind_of(sketch)
 
@@ -269,7 +269,7 @@ def _about_pairs(config: Config) -> list[str]:
         able = " or ".join(name for name, other in KINDS.items() if measure not in other.refused)
         found.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
     if config.pairs.max_document_frequency is not None and not kind.is_of_shingles:
-        found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch is of no one shingle to leave out")
+        found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch stands for no single shingle")
     if sketch.growth != "fixed" and measure == "resemblance":
         found.append(
             f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
@@ -296,5 +296,5 @@ def _about_bands(config: Config) -> list[str]:
 
 
 def levels_of(config: Config) -> int:
-    """s, where the modulus of a sketch follows the document's length; else 0."""
+    """Return `sketch.size` where the modulus of a sketch follows the document's length; else 0."""
     return config.sketch.size if kind_of(config.sketch).estimate == "levels" else 0

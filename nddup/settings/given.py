@@ -1,6 +1,6 @@
-"""Settings as a Python program gives them: typed dictionaries, so that an editor completes and checks their keys.
+"""Settings as a Python program passes them: typed dictionaries, so that an editor completes and checks their keys.
 
-Each dictionary has the keys of a section of `nddup.settings.schema`; a test compares the two.
+Each dictionary has the keys of one section of `nddup.settings.schema`; a test compares the two.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class InputSettings(TypedDict, total=False):
 
 
 class ShingleSettings(TypedDict, total=False):
-    """What a feature is. Longer shingles coincide less often by accident, and each edit changes more of them."""
+    """What a feature is. Longer shingles match less often by chance, but each edit changes more of them."""
 
     length: int
     offset: int
@@ -58,7 +58,7 @@ class ShingleSettings(TypedDict, total=False):
 
 
 class SketchSettings(TypedDict, total=False):
-    """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
+    """How documents are sketched. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
 
     kind: Literal[
         "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
@@ -77,7 +77,7 @@ class SketchSettings(TypedDict, total=False):
 
 
 class LexiconSettings(TypedDict, total=False):
-    """The kinds `lexicon`, `i-match` and `keywords`: what a word stands for, and which words describe a document."""
+    """The kinds `lexicon`, `i-match` and `keywords`: how words are normalised, and which words describe a document."""
 
     languages: list[str]
     stems: bool
@@ -105,7 +105,7 @@ class PairsSettings(TypedDict, total=False):
 
 
 class ClustersSettings(TypedDict, total=False):
-    """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
+    """How clusters are mined. If a component is too costly to mine, only enough sets to hold every pair are listed."""
 
     mode: Literal["all", "cover", "partition", "components", "none"]
     miner: Literal["auto", "fpgrowth", "pivot"]
@@ -118,7 +118,7 @@ class ClustersSettings(TypedDict, total=False):
 
 
 class KeepSettings(TypedDict, total=False):
-    """Which of several near-duplicates stays."""
+    """Which of several near-duplicates is kept."""
 
     policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str]
     prefer: list[str] | None
@@ -136,10 +136,10 @@ def _keys_of(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, 
 
 
 def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
-    """Keys with a point as sections, `{"pairs.threshold": 0.9}` as `{"pairs": {"threshold": 0.9}}`.
+    """Turn dotted keys into sections: `{"pairs.threshold": 0.9}` becomes `{"pairs": {"threshold": 0.9}}`.
 
     Args:
-        settings: sections, and keys with a point.
+        settings: sections and dotted keys.
         origin: the function that was called, for messages.
 
     Raises:

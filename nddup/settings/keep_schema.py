@@ -1,4 +1,4 @@
-"""The section that says which of several near-duplicates stays."""
+"""The section `keep`: which of several near-duplicates is kept."""
 
 import reprlib
 from typing import Literal
@@ -12,21 +12,21 @@ WORDS = ("longest", "first-id", "first", "shortest-url")
 
 
 class KeepConfig(Section):
-    """Which of several near-duplicates stays."""
+    """Which of several near-duplicates is kept."""
 
     policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str] = Field(
         "longest",
-        description="which document is preferred; or columns in order, `-` for the greater first, `:number` or `:text`:"
-        " `[-score:number, date, -length]`",
+        description="which document is preferred: one of these orders, or a list of columns to sort by, `-` for"
+        " descending, `:number` or `:text` for the type: `[-score:number, date, -length]`",
     )
     prefer: list[str] | None = Field(
-        None, description="globs of `source` in order: a document of an earlier one comes before any of a later one"
+        None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
     )
 
     @field_validator("policy", mode="before")
     @classmethod
     def _is_word_or_columns(cls, value: object) -> object:
-        """One message in place of one for each form."""
+        """Refuse other values with one message instead of one for each form."""
         if value in WORDS or (isinstance(value, list) and all(isinstance(column, str) for column in value)):
             return value
         expected = f"expected {', '.join(WORDS)}, or columns such as [-score:number, date]"
@@ -48,5 +48,5 @@ class KeepConfig(Section):
 
     @property
     def order(self) -> Order:
-        """Which document comes first."""
+        """The order in which documents are preferred."""
         return read_order(self.policy, self.prefer)

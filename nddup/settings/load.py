@@ -1,7 +1,7 @@
 """Load the configuration from YAML files and assignments, and check it against `nddup.settings.schema`.
 
-A YAML file holds only values that differ from the defaults; `--set section.key=value` overrides it. Unknown keys and
-wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
+A YAML file holds only the values that differ from the defaults; `--set section.key=value` overrides it. Unknown keys
+and wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
 unchanged, under Spark's own names.
 """
 
@@ -21,21 +21,21 @@ from nddup.settings.derive import find_conflicts
 from nddup.settings.schema import Config
 
 LONGEST = 1_000
-"""Most characters of what a message says of one key: a value may have any length."""
+"""Most characters of a message about one key: a value may have any length."""
 
 _VALUES = reprlib.Repr()
 _VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100
 _VALUES.maxlist = _VALUES.maxdict = 10
 
 _UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
-"""What the YAML reader raises; for values that look like dates and numbers, Python's own errors."""
+"""Errors of the YAML reader, and Python's own for values that look like dates and numbers."""
 
 
 def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
     """Load a YAML file, or the defaults, and apply `section.key=value` assignments; later ones override earlier ones.
 
     Raises:
-        ConfigError: one line naming the file or `--set`, the key, what was expected and what came.
+        ConfigError: one line that names the file or `--set`, the key, what was expected and the value.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -54,7 +54,7 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     """Check a nested mapping of settings against the schema.
 
     Raises:
-        ConfigError: one line naming `origin`, each wrong key, what was expected and what came.
+        ConfigError: one line that names `origin`, each wrong key, what was expected and the value.
     """
     prepared = dict(values)
     if isinstance(prepared.get("spark"), Mapping):
@@ -64,7 +64,7 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     try:
         config = Config.model_validate(prepared)
     except ValidationError as error:
-        lines = {_name(item): _explain(item) for item in error.errors()}  # of several errors of one key, the last
+        lines = {_name(item): _explain(item) for item in error.errors()}  # the last of several errors of a key
         raise _refusal(origin, lines.values()) from error
 
     conflicts = find_conflicts(config)
@@ -87,7 +87,7 @@ def _read_yaml(path: str) -> dict[str, Any]:
 
 
 def yaml_reason(error: Exception) -> str:
-    """Why and where a text is not YAML, without quoting it: it may hold a secret."""
+    """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return type(error).__name__
     said = ", ".join(part for part in (error.context, error.problem) if part)
@@ -96,7 +96,7 @@ def yaml_reason(error: Exception) -> str:
 
 
 def _read_value(text: str) -> object:
-    """A value as YAML reads it; text if YAML cannot read it, such as the path `@id` or the date 2001-13-45."""
+    """Read a value as YAML; return the text itself if it is not YAML, such as the path `@id` or the date 2001-13-45."""
     try:
         return yaml.safe_load(text)
     except _UNREADABLE:
@@ -128,21 +128,21 @@ def _spark_text(value: object, key: object, origin: str) -> str:
 
 
 def _refusal(origin: str, said: Iterable[str]) -> ConfigError:
-    """The error: one line that names the origin and says what is wrong with each key."""
+    """Return the error: one line that names the origin and says what is wrong with each key."""
     return ConfigError(f"{_line(origin)}: " + "; ".join(map(_line, said)))
 
 
 def _line(text: str) -> str:
-    """A text on one line, cut after LONGEST characters."""
+    """Return a text as one line, cut after LONGEST characters."""
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in short)
 
 
 def _shown(value: object) -> str:
-    """A value as Python writes it, without the middle of a long one: YAML aliases can make a value of any length."""
+    """Return the repr of a value, shortened in the middle: YAML aliases can make a value of any length."""
     try:
         return _VALUES.repr(value)
-    except ValueError:  # a number of more digits than Python writes
+    except ValueError:  # a number with more digits than Python writes
         return type(value).__name__
 
 
@@ -169,7 +169,7 @@ def _explain(item: Any) -> str:  # noqa: ANN401
 
 
 def _number_meant(value: object) -> str:
-    """How a number is written that came with a per cent sign or a decimal comma; empty for anything else."""
+    """Say how to write a number that was given with a per cent sign or a decimal comma; "" for anything else."""
     meant = re.fullmatch(r"\s*(\d{1,9})(?:[.,](\d{1,9}))?\s*(%?)\s*", value) if isinstance(value, str) else None
     if meant is None or not (meant[2] or meant[3]):
         return ""

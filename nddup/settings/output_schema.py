@@ -1,4 +1,4 @@
-"""The sections that do not decide what is found: what is written beside the tables, what an engine may take."""
+"""The sections that do not affect what is found: what is written besides the tables, and what an engine may use."""
 
 from typing import Literal
 
@@ -13,21 +13,21 @@ class OutputConfig(Section):
 
     kept: Literal["none", "as-input", "jsonl", "parquet", "xml"] = Field(
         "none",
-        description="write the kept documents themselves: `as-input`, as they came, in files of the same names; or in"
-        " this form",
+        description="write the kept documents themselves: unchanged, in files of the same names (`as-input`), or in the"
+        " format named",
     )
     tagged: Literal["none", "as-input"] = Field(
-        "none", description="write the inputs again, every document with what became of it"
+        "none", description="write the inputs again, with the result added to every document"
     )
     context: bool = Field(
-        default=False, description="write context.fimi: a feature a line, as the doc_keys of the documents that hold it"
+        default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"
     )
-    report: bool = Field(default=True, description="write report/index.html, the run as a page")
+    report: bool = Field(default=True, description="write report/index.html, a page that shows the run")
     texts: int = Field(
-        2_000, ge=0, description="how many documents' texts are stored for the report, 20,000 characters each"
+        2_000, ge=0, description="most documents whose texts are stored for the report, 20,000 characters each"
     )
     texts_read: int | str = Field(
-        4 << 30, description="stored bytes of the files that may be read again for these texts"
+        4 << 30, description="most stored bytes of the input files that are read again for these texts"
     )
 
     @field_validator("texts_read")
@@ -41,11 +41,11 @@ class LocalConfig(Section):
 
     memory: int | str | None = Field(
         None,
-        description="what a run may take; by default three quarters of the machine's memory. A collection that needs"
+        description="memory that a run may use; by default three quarters of the machine's. A collection that needs"
         " more is left to Spark",
     )
     processes: int | None = Field(
-        None, ge=1, le=1024, description="worker processes and threads; by default the cores there are"
+        None, ge=1, le=1024, description="worker processes and threads; by default the available cores"
     )
 
     @field_validator("memory")

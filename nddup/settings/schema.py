@@ -16,7 +16,7 @@ LANGUAGES = (
     "hungarian", "indonesian", "italian", "norwegian", "persian", "polish", "portuguese", "romanian", "russian",
     "spanish", "swedish", "turkish",
 )  # fmt: skip
-"""The languages of `nddup.sketching.words.stemming`, repeated here because that module loads the libraries."""
+"""The languages of `nddup.sketching.words.stemming`, repeated here because that module loads the stemming libraries."""
 
 
 class InputConfig(Section):
@@ -32,33 +32,37 @@ class InputConfig(Section):
     record: str | None = Field(None, description="local name of the record element")
     id: str | None = Field(
         None,
-        description="path of the id: local names (a/b), attribute (@id), JSON keys (a.b); a|b: the first not empty",
+        description="path of the id: local names (a/b), an attribute (@id) or JSON keys (a.b); a|b: the first that is"
+        " not empty",
     )
-    url: str | None = Field(None, description="path of the address")
+    url: str | None = Field(None, description="path of the address (URL)")
     content: str | None = Field(
         None,
-        description="path of the text; a+b joins fields; html(a), text(a), base64(a) say what a field holds",
+        description="path of the text; a+b joins fields; html(a), text(a), base64(a) give the form of a field",
     )
     charset: str | None = Field(None, description="encoding of the content; overrides every declaration")
     markup: Literal["auto", "html", "text"] = Field(
         "auto", description="remove markup always (html), never (text), or if a document looks like HTML (auto)"
     )
     text: Literal["all", "main"] = Field(
-        "all", description="take all text of a page, or its main text without boilerplate"
+        "all", description="use all text of a page, or only its main text without boilerplate"
     )
-    min_tokens: int = Field(0, ge=0, description="shorter documents are rejects `short`")
+    min_tokens: int = Field(0, ge=0, description="least tokens of a document; a shorter one is a reject `short`")
     max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
     max_unreadable: int = Field(
-        0, ge=0, description="files that could not be opened at all, above which the run fails; each is named"
+        0, ge=0, description="number of files that cannot be opened above which the run fails; each is named"
     )
     limit: int | None = Field(
-        None, ge=1, description="stop after so many records of the collection's order: for a first try"
+        None, ge=1, description="read only this many records, the first of the collection: for a first try"
     )
-    max_record: int | str = Field(64 << 20, description="bytes, or 64MB; a longer record is a reject `too large`")
+    max_record: int | str = Field(
+        64 << 20, description="most bytes of a record, such as 64MB; a longer one is a reject `too large`"
+    )
     max_expansion: int = Field(
         200,
         ge=1,
-        description="how many times its size a compressed file may expand to, at least 1 GB; the rest is a reject",
+        description="most times its size that a compressed file may expand to; 1 GB is always allowed. The rest is a"
+        " reject",
     )
 
     @field_validator("max_record")
@@ -71,52 +75,52 @@ class InputConfig(Section):
 
 
 class ShingleConfig(Section):
-    """What a feature is. Longer shingles coincide less often by accident, and each edit changes more of them."""
+    """What a feature is. Longer shingles match less often by chance, but each edit changes more of them."""
 
-    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; changing one word changes so many shingles")
-    offset: int = Field(1, ge=1, le=1000, description="tokens between the starts of two shingles")
+    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; one changed word changes so many shingles")
+    offset: int = Field(1, ge=1, le=1000, description="tokens from the start of one shingle to the start of the next")
     unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a single character")
 
 
 class SketchConfig(Section):
-    """How a document is reduced. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
+    """How documents are sketched. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
-    A key that is not given follows the kind; a key that the kind does not use is refused.
+    The default of a key that is not given depends on the kind; a key that the kind does not use is refused.
     """
 
     kind: Literal[
         "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
-    ] = Field("min-s", description="which features a sketch keeps: docs/kinds.md; whole: equal texts only")
+    ] = Field("min-s", description="which features a sketch keeps: see docs/kinds.md; whole finds equal texts only")
     size: int = Field(200, ge=1, le=100_000, description="ids in a sketch, or slots in a signature")
-    seed: int = Field(1, ge=0, lt=1 << 63, description="chooses the permutations and polynomials")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="seed of the permutations and polynomials")
     fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle is hashed")
     bits: int | None = Field(None, ge=16, le=63, description="bits of Rabin's fingerprint; 40 if not given")
     permutation: Literal["mix", "gf2", "affine", "datasketch"] | None = Field(
         None, description="permutation of the hashes; mix if not given, datasketch for minhash"
     )
     modulus: int | None = Field(
-        None, ge=1, le=10**9, description="mod-m, growth linear: keep one id in so many; 25 if not given"
+        None, ge=1, le=10**9, description="mod-m, or growth linear: keep one id in this many; 25 if not given"
     )
     growth: Literal["fixed", "logarithmic", "linear"] = Field(
         "fixed", description="min-s: how the number of ids grows with the document; only `fixed` allows a resemblance"
     )
     tagged: bool = Field(
         default=True,
-        description="min-perm: ids of different slots differ; false: a plain set, as in the papers, biased",
+        description="min-perm: each id belongs to its slot; false: a plain set, as in the papers, which is biased",
     )
     bands: int | None = Field(
-        None, ge=1, description="minhash: number of bands, bands x rows = size; chosen for the threshold if not given"
+        None, ge=1, description="minhash: number of bands, bands x rows = size; if not given, chosen for the threshold"
     )
     rows: int | None = Field(
-        None, ge=1, description="minhash: slots of a band; super: ids of a super-shingle, 8 if not given"
+        None, ge=1, description="minhash: slots per band; super: ids per super-shingle, 8 if not given"
     )
     verify: bool = Field(
-        default=True, description="minhash: compare candidates; false: every candidate counts as a pair"
+        default=True, description="minhash: compare the candidates; false: every candidate counts as a pair"
     )
 
 
 class LexiconConfig(Section):
-    """The kinds `lexicon`, `i-match` and `keywords`: what a word stands for, and which words describe a document."""
+    """The kinds `lexicon`, `i-match` and `keywords`: how words are normalised, and which words describe a document."""
 
     languages: list[str] = Field(
         ["english", "russian"],
@@ -124,12 +128,12 @@ class LexiconConfig(Section):
     )
     stems: bool = Field(default=True, description="count words with the same stem as one")
     stop_words: bool = Field(default=True, description="leave out articles, prepositions, pronouns and the like")
-    low: float = Field(0.00001, ge=0, le=1, description="lowest frequency, as a share of the most frequent word's")
-    high: float = Field(0.5, gt=0, le=1, description="highest frequency, likewise: more frequent words tell nothing")
-    saved: str | None = Field(None, description="a run whose lexicon is used: the same words, so the same sketches")
-    copies: int = Field(10, ge=0, le=1000, description="i-match: number of randomised lexicons beside the whole one")
-    left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words that each of them leaves out")
-    letters: int = Field(3, ge=1, le=9, description="keywords: how many letters make the number")
+    low: float = Field(0.00001, ge=0, le=1, description="lowest frequency of a word, relative to the commonest word's")
+    high: float = Field(0.5, gt=0, le=1, description="highest frequency, likewise; commoner words tell too little")
+    saved: str | None = Field(None, description="folder of a run whose lexicon is used: its sketches are comparable")
+    copies: int = Field(10, ge=0, le=1000, description="i-match: number of randomised lexicons besides the whole one")
+    left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words missing in a randomised lexicon")
+    letters: int = Field(3, ge=1, le=9, description="keywords: how many first letters of a word make its number")
 
     @field_validator("languages")
     @classmethod
@@ -146,38 +150,39 @@ class PairsConfig(Section):
     measure: Literal["resemblance", "overlap", "containment"] = Field(
         "resemblance", description="what the threshold applies to"
     )
-    threshold: int | float = Field(0.8, description="85 is a count of features, 0.85 a share; decimals are exact")
+    threshold: int | float = Field(0.8, description="85: a count of common features; 0.85: a share; decimals are exact")
     confirm: Literal["none", "edit"] = Field(
         "none",
-        description="`edit`: pairs of sketches are candidates, and the token edit similarity of their texts decides",
+        description="`edit`: pairs of sketches are only candidates, and the token edit similarity of the texts decides",
     )
     edit_threshold: float = Field(
         0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"
     )
     max_document_frequency: int | float | None = Field(
-        None, description="leave out shingles that are in the sketches of more documents, or of more than this share"
+        None, description="leave out shingles that the sketches of more documents hold; a decimal is a share of them"
     )
     max_postings: int = Field(
         10_000,
         ge=2,
-        description="sketches compared at one prefix feature; if more, their family is searched on its own, and where"
-        " there are no leaders pairs.max_comparisons holds for them",
+        description="most sketches compared at one prefix feature. Above it, their family is searched separately; where"
+        " there are no leaders, as for containment, all are still compared, within pairs.max_comparisons",
     )
-    # All pairs of 4,500 sketches: 25 CPU seconds to find, and 2 GB at most in the memory of the embedded engine.
+    # All pairs of 4,500 sketches: 25 CPU seconds to find, and at most 2 GB in the memory of the embedded engine.
     max_edges: int = Field(
         10_000_000,
         ge=1,
-        description="most pairs of distinct sketches of a component; if more, it is clustered around kept documents",
+        description="most pairs of distinct sketches in a component; a component with more is clustered around kept"
+        " documents",
     )
-    # All pairs of 100,000 sketches: some 2 microseconds each where they are near-duplicates, a tenth where not.
+    # All pairs of 100,000 sketches: some 2 microseconds each for near-duplicates, a tenth of that for others.
     max_comparisons: int = Field(
         5_000_000_000,
         ge=1,
-        description="comparisons that the search of one family, or of all sketches with one prefix feature, may take;"
-        " if more, the run fails",
+        description="most comparisons for one family, or for all sketches with one prefix feature; the run fails if"
+        " more are needed",
     )
     expand_limit: int = Field(
-        1_000_000, ge=1, description="rows that two groups of equal sketches may give; beyond it, stars"
+        1_000_000, ge=1, description="most rows of `pairs` for two groups of equal sketches; above it, a star"
     )
 
     @field_validator("threshold")
@@ -215,28 +220,28 @@ class PairsConfig(Section):
 
     @property
     def share(self) -> Fraction:
-        """The threshold as the exact decimal that was written; or the count."""
+        """The threshold as the exact decimal that was written, or the count."""
         return Fraction(repr(self.threshold))
 
 
 class ClustersConfig(Section):
-    """How clusters are mined. If mining a component is too costly, enough sets are listed to hold every pair."""
+    """How clusters are mined. If a component is too costly to mine, only enough sets to hold every pair are listed."""
 
     mode: Literal["all", "cover", "partition", "components", "none"] = Field(
         "all",
-        description="all maximal sets; a few that hold every pair; each kept document with its duplicates; components;"
-        " none: pairs and keep-list only",
+        description="`all`: all maximal sets; `cover`: a few that hold every pair; `partition`: each kept document with"
+        " its duplicates; `components`: connected components; `none`: pairs and keep-list only",
     )
     miner: Literal["auto", "fpgrowth", "pivot"] = Field(
         "auto", description="auto: FP-Growth for small components, the pivot miner for others"
     )
     fpgrowth_limit: int = Field(
-        8, ge=2, le=20, description="largest component for FP-Growth, in distinct sketches: it lists 2^m - 1 sets"
+        8, ge=2, le=20, description="most distinct sketches, m, of a component for FP-Growth, which lists 2^m - 1 sets"
     )
     max_sets: int = Field(
         1_000,
         ge=1,
-        description="most sets of a component, plus 4 per distinct sketch; beyond it, enough sets to hold every pair",
+        description="most sets of a component, plus 4 per distinct sketch; above it, only enough to hold every pair",
     )
     max_members: int = Field(
         100_000, ge=1, description="most member rows of a component, plus 400 per distinct sketch; likewise"
@@ -246,12 +251,12 @@ class ClustersConfig(Section):
         ge=1,
         description="search-node budget per component, plus 100 per distinct sketch: some seconds; likewise",
     )
-    # 10,000 ids of 60 bytes are a row of 600 KB; Spark's limit, a row of 2 GB, would be passed by some 35 million.
-    max_listed: int = Field(10_000, ge=1, description="ids in a row of `clusters`; the table `members` has all of them")
+    # 10,000 ids of 60 bytes are a row of 600 KB; some 35 million would pass Spark's limit, a row of 2 GB.
+    max_listed: int = Field(
+        10_000, ge=1, description="most ids in a row of `clusters`; the table `members` has all of them"
+    )
     support: int | None = Field(
-        None,
-        ge=1,
-        description="least number of features that all members share; pairs with fewer are counted",
+        None, ge=1, description="least number of features common to all members; pairs with fewer are only counted"
     )
 
     @model_validator(mode="after")
@@ -262,12 +267,12 @@ class ClustersConfig(Section):
 
 
 class Config(Section):
-    """Everything a job can be told."""
+    """All settings of a run."""
 
     engine: Literal["auto", "local", "spark"] = Field(
         "auto",
-        description="`local`: this machine, without a JVM; `spark`: any size, on a cluster or here; `auto`: local where"
-        " every INPUT is a local file and nothing asks for Spark. The tables are the same",
+        description="`local`: this machine, without a JVM; `spark`: any size, on a cluster or here; `auto`: local if"
+        " every INPUT is a local file and nothing requires Spark. The tables are the same",
     )
     input: InputConfig = InputConfig()
     shingle: ShingleConfig = ShingleConfig()

@@ -1,10 +1,10 @@
-"""What all sections of the configuration have in common."""
+"""The base class of all sections of the configuration."""
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 
 class Section(BaseModel):
-    """Frozen; an unknown key and a value of another type are refused."""
+    """A frozen section that refuses unknown keys and values of another type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

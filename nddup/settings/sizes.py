@@ -1,15 +1,15 @@
-"""Numbers as people write them: bytes as `1048576`, `64MB`, `1 gb`, and how many there are of something."""
+"""Numbers as people write them: bytes such as `1048576`, `64MB` or `1 gb`, and counts of things."""
 
 import re
 
 MOST_BYTES = (1 << 31) - 1
-"""Longest record: Java holds at most this many bytes in one piece."""
+"""Bytes of the longest record: a Java array holds no more."""
 
 UNITS = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 
 
 def parse_size(value: int | str) -> int:
-    """The number of bytes that a setting means; units are powers of 1024.
+    """Return the number of bytes that a setting means; units are powers of 1024.
 
     Raises:
         ValueError: if the text is not a number with an optional unit, or the number is less than 1.
@@ -29,7 +29,7 @@ def parse_size(value: int | str) -> int:
 
 
 def spell_size(size: int) -> str:
-    """How large a file is, to be read; here units are powers of 1000, as programs that list files count.
+    """Write a file's size for people; here units are powers of 1000, as in programs that list files.
 
     Example:
         >>> spell_size(1), spell_size(640), spell_size(4_200), spell_size(3_300_000)
@@ -41,7 +41,7 @@ def spell_size(size: int) -> str:
 
 
 def counted(count: int, name: str) -> str:
-    """How many there are of something whose plural ends in s.
+    """Write a count of things whose plural ends in s.
 
     Example:
         >>> counted(1, "file"), counted(1_200, "file")
