@@ -1,6 +1,6 @@
-"""The proofs of `nddup check`, one module for each table that is proved: SELECT texts that DuckDB and Spark both
-understand, and kernels over record batches. `nddup.results.check` asks them of a run, whichever engine reads it.
+"""The proofs of `nddup check`, a module for each table proved: SELECT statements that both DuckDB and Spark
+understand, and kernels over record batches. `nddup.results.check` runs them on a run's tables, whichever engine reads.
 
 May import `verifying` and the declarations of tables, never `matching`, `mining` or the other stages: a proof that
-shared code with what it proves would share its faults.
+shared code with the stage it proves would share its faults.
 """

@@ -1,11 +1,11 @@
 """Proof of `clusters`: conditions, maximality and coverage.
 
     clusters, members  --PLACED-->      placed      the nodes (distinct sketches) of each cluster
-    placed             --PARTIAL-->     violations  sketches of which a cluster holds some documents only
-    beside, sets       --extend-->      added       what could be added to a chosen cluster
-    truth, placed      --UNCOVERED-->   violations  near-duplicates that no cluster holds together
+    placed             --PARTIAL-->     violations  clusters that hold only some documents of a sketch
+    beside, sets       --extend-->      added       the sketches that could be added to a chosen cluster
+    truth, placed      --uncovered-->   violations  near-duplicates that no cluster holds together
 
-The conditions of the chosen clusters are proved by `describe_wrong`, from `cluster_proofs.prove_clusters`.
+`describe_wrong` proves the conditions of the chosen clusters, from `cluster_proofs.prove_clusters`.
 """
 
 from collections.abc import Iterator
@@ -24,20 +24,20 @@ from nddup.verifying.definitions import Rule, sketch_rows
 
 Batches = Iterator[pa.RecordBatch]
 JOINT = ("all", "pairs", "documents")
-"""Values of `coverage` that promise near-duplicates only, and enough features common to all."""
+"""Values of `coverage` that promise that all pairs are near-duplicates, and enough features common to all members."""
 
 MAXIMAL = ("all", "pairs")
-"""Those that promise maximal sets, and every pair in one."""
+"""Values of `coverage` that promise maximal sets, and every pair in one of them."""
 
 BESIDE = replace(RECOUNTED, name="beside", meaning="A near-duplicate of the first node of a chosen cluster.")
 
 NEAR_FIRSTS = "SELECT r.* FROM recounted AS r SEMI JOIN firsts AS f ON r.probe = f.node"
-"""BESIDE, where the near-duplicates of all nodes were recounted."""
+"""BESIDE where the near-duplicates of all nodes were recounted."""
 
 SKETCHES_BESIDE = """
     SELECT b.probe AS first, s.node, s.sketch FROM beside AS b JOIN sketches AS s ON b.other = s.node
 """
-"""What `extend` reads."""
+"""The rows that `extend` reads."""
 
 ADDED = working("added", "node string, cluster_id string", "A sketch that could be added to a cluster.")
 
@@ -46,7 +46,7 @@ PLACED = """
     FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id LEFT JOIN docs AS d ON m.doc_id = d.doc_id
     GROUP BY c.cluster_id, c.component, c.coverage, d.node, d.n
 """
-"""The nodes of each cluster: node (null for members that are no documents), its documents, how many are members."""
+"""The nodes of each cluster: node (null for members that are not documents), its documents, how many are members."""
 
 
 UNASKED = Violations("SELECT cluster_id FROM clusters", "{cluster_id}: a cluster where none were asked for")
@@ -54,7 +54,7 @@ UNASKED = Violations("SELECT cluster_id FROM clusters", "{cluster_id}: a cluster
 
 
 class Claim(NamedTuple):
-    """What a chosen cluster says of itself."""
+    """The claims of a chosen cluster, which are proved."""
 
     cluster_id: str
     support: int
@@ -62,7 +62,7 @@ class Claim(NamedTuple):
 
 
 def hold(number: int) -> str:
-    """The nodes of so many clusters, of the smallest ids: cluster_id, support, coverage, node."""
+    """Return the SELECT of the nodes of the first `number` clusters by id: cluster_id, support, coverage, node."""
     return f"""
         SELECT low.cluster_id, low.support, low.coverage, p.node
         FROM (SELECT DISTINCT cluster_id, support, coverage FROM clusters ORDER BY cluster_id LIMIT {number:d}) AS low
@@ -71,10 +71,10 @@ def hold(number: int) -> str:
 
 
 def choose(most: int) -> str:
-    """Of the clusters in `held` the first ones, as long as they have at most so many nodes together, but one at least.
+    """Return the SELECT of the first clusters in `held` that together have at most `most` nodes, but at least one.
 
     Returns:
-        cluster_id, support, coverage, node, in order.
+        A SELECT of cluster_id, support, coverage, node, in order.
     """
     return f"""
         SELECT h.cluster_id, h.support, h.coverage, h.node
@@ -91,12 +91,12 @@ def choose(most: int) -> str:
 
 
 def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> list[str]:
-    """What is wrong with chosen clusters; in `partition` and `components`, the support only.
+    """Describe what is wrong with chosen clusters; in `partition` and `components`, only the support is checked.
 
     Args:
-        claims: what each says.
-        proved: what each is.
-        bounds: the features that its members must share.
+        claims: the claims of each cluster.
+        proved: the recounted facts of each.
+        bounds: the number of features that the members of each must share.
     """
     problems: list[str] = []
     shared = np.diff(proved.joints.offsets).tolist()
@@ -108,24 +108,24 @@ def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> l
         if size < bound:
             problems.append(f"{claim.cluster_id}: its members share {size}, fewer than {bound}")
         if is_bad:
-            problems.append(f"{claim.cluster_id}: holds a pair that is no near-duplicate")
+            problems.append(f"{claim.cluster_id}: holds two documents that are not near-duplicates")
     return problems
 
 
 def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> partial[Batches]:
-    """`extend` with what it must know of a run: the names of `sets.nodes`, the ids of the sets, the rule."""
+    """Bind `extend` to a run: the names of `sets.nodes`, the ids of the sets, the rule."""
     return partial(extend, names=names, cluster_ids=cluster_ids, sets=sets, rule=rule)
 
 
 def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> Batches:
-    """ADDED: the nodes that could be added to one of the sets, of all that are near to a first member.
+    """Make ADDED: the nodes that could be added to one of the sets, among the near-duplicates of its first member.
 
     Args:
-        batches: first (such a member), node, sketch (of the node).
+        batches: first (the first member of a set), node (a near-duplicate of it), sketch (of the node).
         names: of `sets.nodes`.
         cluster_ids: of the sets.
-        sets: of which none has an extension, if the clusters are maximal.
-        rule: what a near-duplicate is.
+        sets: the chosen clusters, none of which has an extension if they are maximal.
+        rule: the rule of near-duplicates.
     """
     known = {name: i for i, name in enumerate(names)}
     for batch in batches:
@@ -143,8 +143,8 @@ PARTIAL = Violations(
     """,  # noqa: S608 - the text above
     "{cluster_id}: {held} of {n} documents with the sketch of {node}",
 )
-"""Clusters that hold some documents of a sketch and not the others, which could be added. A member that is no document
-is such a problem too."""
+"""Clusters that hold some documents of a sketch but not the others, which could be added; and members that are not
+documents."""
 
 
 UNPAIRED = Violations(
@@ -155,16 +155,16 @@ UNPAIRED = Violations(
     ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
     WHERE a.coverage IN ('all', 'pairs', 'documents')
     """,
-    "{cluster_id}: {node_a} / {node_b} are no pair",
+    "{cluster_id}: {node_a} / {node_b} are not a pair",
 )
-"""Chosen clusters with two sketches that are not in `pairs`: of these the texts were compared."""
+"""Chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts."""
 
 
 def extensible(*, is_cut: bool) -> Violations:
-    """Clusters that promise to be maximal and to which a document can be added.
+    """Return the clusters that promise to be maximal but to which a document can be added.
 
-    Where pairs were cut, a cluster is maximal as far as pairs were found: only an extension all of whose pairs are
-    in `pairs` breaks it.
+    Where candidates were cut or texts confirm pairs (`is_cut`), a cluster is maximal by the table `pairs`: only an
+    extension all of whose pairs are in it breaks the promise.
     """
     promised = f"""
         SELECT cluster_id, node FROM added SEMI JOIN (SELECT cluster_id FROM placed WHERE coverage IN {MAXIMAL}) AS p
@@ -196,8 +196,8 @@ NESTED = Violations(
     """,
     "{cluster_id}: lies inside {outer_id}",
 )
-"""Chosen clusters that lie inside another one. A cluster around another holds all its nodes, so also the one that is in
-the fewest clusters: only the clusters of that node are compared."""
+"""Chosen clusters that lie inside another one. The outer cluster holds all nodes of the inner one, also the one that is
+in the fewest clusters: only the clusters of that node are compared."""
 
 LEFT_OUT = Violations(
     "SELECT node FROM (SELECT DISTINCT probe AS node FROM met) AS due ANTI JOIN placed USING (node)",
@@ -206,14 +206,17 @@ LEFT_OUT = Violations(
 """Sketches that have a near-duplicate and are in no cluster."""
 
 BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
-"""The nodes of components that are given by leaders, where the clusters say so."""
+"""The nodes of components given by leaders, where the clusters tell it."""
 
 ANY_NODE = "SELECT DISTINCT node FROM docs"
-"""The nodes of components that may be given by leaders, where there are no clusters."""
+"""The nodes of components that may be given by leaders, where there are no clusters: all nodes."""
 
 
 def could_be_large(max_edges: int) -> str:
-    """The nodes of components that could have more than `max_edges` pairs, in modes whose clusters do not say it."""
+    """Return the SELECT of nodes of components that could have more than `max_edges` pairs.
+
+    For modes whose clusters do not tell which components are given by leaders.
+    """
     return f"""
         SELECT DISTINCT p.node FROM placed AS p SEMI JOIN (
             SELECT component FROM (SELECT DISTINCT component, node FROM placed) AS nodes
@@ -230,17 +233,17 @@ LEADERLESS = Violations(
     """,
     "{cluster_id}: holds no kept document",
 )
-"""Clusters made around kept documents that hold none."""
+"""Clusters made around kept documents that hold no kept document."""
 
 
 def uncovered(*, twin: int, large: int) -> Violations:
-    """Near-duplicates that no cluster holds together; a node with itself is a group of equal documents.
+    """Return the near-duplicates that no cluster holds together; a node with itself is a group of equal documents.
 
-    A document of a component given by leaders is only promised some cluster.
+    Documents of a component given by leaders are left out: they are only promised to be in some cluster.
 
     Args:
-        twin: features from which equal sketches are near-duplicates.
-        large: features that all members of a cluster must share.
+        twin: least size at which equal sketches are near-duplicates.
+        large: least number of features that all members of a cluster must share.
     """
     text = f"""
         SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b FROM (

@@ -1,12 +1,12 @@
-"""Proof of components and of `false_components`: who is connected, how components are named, what they would invent.
+"""Proof of components and of `false_components`: their nodes, their names, and the pairs they would invent.
 
     placed                 --STRAYING-->          violations   nodes of two components, wrong names of components
     placed (driver)        --split_components-->  problems     components that clusters do not connect
-    pairs (driver)         --misnamed_parts-->    problems     the same from pairs
+    pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
     placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
 
-Each cluster is a set of near-duplicates, and each pair of near-duplicates lies in one, so documents are connected
-through clusters exactly when they are through pairs.
+Each cluster is a set of near-duplicates, and each pair of near-duplicates is in a cluster, so documents are connected
+through clusters exactly when they are connected through pairs.
 """
 
 import numpy as np
@@ -40,11 +40,11 @@ WRONG_FALSE = Violations(
     """,
     "{component}: size {size} due {due_size} pairs {pairs} due {due_pairs} invented {invented} due {due}",
 )
-"""Rows of `false_components` that are not what documents and pairs of each component give, and missing ones.
+"""Rows of `false_components` that differ from the documents and pairs of their component, and missing rows.
 
-The invented pairs of a component are all pairs of its documents without those that are near-duplicates; only components
-that have some are in the table. A pair of nodes stands for the product of their documents; a node with itself for the
-pairs of its documents."""
+The invented pairs of a component are all pairs of its documents except near-duplicates; only components that have some
+are in the table. A pair of nodes stands for all pairs between their documents, a node with itself for the pairs among
+its documents."""
 
 STRAYING = (
     Violations(
@@ -75,14 +75,17 @@ SAID = "SELECT DISTINCT node, component FROM placed WHERE node IS NOT NULL"
 
 
 def some_components(parts: int) -> str:
-    """The rows of about one component in so many, whole, by the hash of its name: cluster_id, node, component."""
+    """Return the SELECT of all rows of about one component in `parts`, chosen by the hash of its name.
+
+    Columns: cluster_id, node, component.
+    """
     bound = f"{min((1 << 32) // parts, (1 << 32) - 1):08x}"
     chosen = "" if parts == 1 else f"AND substr(sha2(component, 256), 1, 8) < '{bound}'"
     return f"SELECT cluster_id, node, component FROM placed WHERE node IS NOT NULL {chosen}"  # noqa: S608 - digits
 
 
 def split_components(rows: pa.Table) -> list[str]:
-    """Components whose nodes do not hang together through clusters.
+    """Find components whose nodes are not connected through clusters.
 
     Args:
         rows: cluster_id, node, component.
@@ -106,11 +109,11 @@ def split_components(rows: pa.Table) -> list[str]:
 
 
 def misnamed_parts(pairs: pa.Table, said: pa.Table) -> list[str]:
-    """Nodes whose component is not the smallest node of their connected part.
+    """Find nodes whose component is not the smallest node of their connected part.
 
     Args:
         pairs: node_a, node_b of each pair of nodes.
-        said: node, component of nodes in clusters; one without a pair is its own part.
+        said: node, component of nodes in clusters; a node without a pair is a part by itself.
 
     Returns:
         A problem for each such node.
@@ -122,11 +125,11 @@ def misnamed_parts(pairs: pa.Table, said: pa.Table) -> list[str]:
     # Names ascend, so the smallest node of a part is its smallest name.
     due = names.take(pa.array(label_parts(first, second, len(names))[nodes]))
     told = zip(said["node"].to_pylist(), said["component"].to_pylist(), due.to_pylist(), strict=True)
-    return [f"{node}: component {has}, smallest id of its part {low}" for node, has, low in told if has != low]
+    return [f"{node}: component {has}, smallest connected id {low}" for node, has, low in told if has != low]
 
 
 def _number(column: pa.ChunkedArray) -> np.ndarray:
-    """The place of each value among the distinct ones, as they first appear, (n,) int64."""
+    """Number the distinct values in order of first appearance; return the number of each value, (n,) int64."""
     whole = column.combine_chunks() if column.num_chunks else pa.array([], column.type)
     encoded = whole.dictionary_encode()
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)

@@ -1,11 +1,11 @@
-"""Proof of what needs no comparison of sketches: accounting, equal sketches, members, and the order of the policy.
+"""Proofs that need no comparison of sketches: accounting, equal sketches, members, and the order of the policy.
 
-    documents      --mark-->         marked     each document with the digest of its sketch, whether that has its form
+    documents      --mark-->         marked     each document with the digest of its sketch, and whether that is sound
     marked         --NODES-->        nodes      the distinct sketches, named by the smallest id of their documents
     marked, nodes  --name_nodes-->   docs       each document with its node
     documents, docs --SKETCHES-->    sketches   the distinct sketches themselves
 
-`group` of the run is not looked at before it is proved.
+`group` of the run is not used before it is proved.
 """
 
 import hashlib
@@ -24,24 +24,24 @@ from nddup.verifying.sketch_forms import Form, damaged_sketches, level_due
 Batches = Iterator[pa.RecordBatch]
 
 HEAVY = 100_000
-"""Documents of one sketch from which its node is not found by a shuffle: all of them would be one task's."""
+"""Least number of documents of a sketch whose node is broadcast: a shuffle would send all of them to one task."""
 
 MARKED = working(
     "marked",
     "doc_id string, doc_key long, said string, content binary, rank long, same binary, size int, level long,"
     " weight long, is_damaged boolean",
-    "A document: `said` is its `group`, `same` tells equal sketches, `weight` and `rank` order it by the keep policy,"
-    " the smaller first.",
+    "A document: `said` is its `group`, `same` is equal for equal sketches only, `weight` and `rank` order documents by"
+    " the keep policy, the smaller first.",
 )
 
 
 def list_documents(policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False) -> str:
-    """What `mark` reads.
+    """Return the SELECT of the rows that `mark` reads.
 
     Args:
         policy: `keep.policy`, a word or columns.
         prefer: `keep.prefer`.
-        by_text: texts confirm pairs: `sequence` tells equal texts.
+        by_text: whether texts confirm pairs: then `sequence` is equal for equal texts only; else it is null.
     """
     rank = RANKS[policy] if isinstance(policy, str) and not prefer else rank_by(policy, prefer)
     sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
@@ -54,17 +54,17 @@ def list_documents(policy: str | Sequence[str], prefer: Sequence[str] = (), *, b
 
 
 def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:
-    """MARKED of documents as `list_documents` gives them.
+    """Make MARKED of the documents of `list_documents`.
 
-    Equal sketches are found by SHA-256 over all their ids; an empty sketch is its own. Where the modulus follows the
-    number of features, it is part of what an equal sketch is. Where there is a `sequence`, it is taken instead: equal
-    texts have equal sketches.
+    Equal sketches are found by SHA-256 over all their ids; an empty sketch equals no other. Where the modulus follows
+    the number of features, equal sketches must have equal moduli. A `sequence`, where given, is used instead of the
+    digest: equal texts have equal sketches.
 
     Args:
         batches: documents.
-        form: what a sketch must look like.
-        levels: s, where the modulus follows the number of features; else 0.
-        is_contained: who contains more comes first, then the policy.
+        form: the form that a sketch must have.
+        levels: `sketch.size` where the modulus follows the number of features; else 0.
+        is_contained: whether documents that may contain more come first, before the policy is asked.
     """
     for batch in batches:
         rows = sketch_rows(batch.column("sketch"))
@@ -82,12 +82,12 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
 
 
 def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
-    """`mark` with what it must know of a run."""
+    """Bind `mark` to the form and settings of a run."""
     return partial(mark, form=form, levels=levels, is_contained=is_contained)
 
 
 def _digest(rows: Rows, levels: np.ndarray, doc_ids: list[str]) -> list[bytes]:
-    """What only equal sketches share: a digest; of an empty one its document's id, which no digest can be."""
+    """Return a digest that only equal sketches share; for an empty one `=` and the document's id, never a digest."""
     data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
     found = []
     for low, high, level, doc_id in zip(ends[:-1], ends[1:], levels.tolist(), doc_ids, strict=True):
@@ -102,9 +102,9 @@ NODES = "SELECT same, min(doc_id) AS node, count(*) AS n FROM marked GROUP BY sa
 
 
 def name_nodes(heavy: int) -> str:
-    """Every document with its node: MARKED, node string, n int64.
+    """Return the SELECT of every document with its node: MARKED, node string, n int64.
 
-    Nodes of so many documents are few, and are sent to every task.
+    Nodes of at least `heavy` documents are few, and are broadcast to every task.
     """
     return f"""
         SELECT /*+ BROADCAST(k) */ m.*, k.node, k.n
@@ -122,7 +122,7 @@ SKETCHES = """
     FROM documents AS d
     JOIN (SELECT * FROM docs WHERE doc_id = node) AS k ON d.doc_id = k.doc_id AND d.doc_key = k.doc_key
 """
-"""The distinct sketches, the empty ones too: node, n, size, level, sketch."""
+"""The distinct sketches, including empty ones: node, n, size, level, sketch."""
 
 MISNUMBERED = Violations(
     """
@@ -138,9 +138,9 @@ MISNUMBERED = Violations(
 
 REPEATED = Violations(
     "SELECT doc_id, count(*) AS n FROM documents GROUP BY doc_id HAVING count(*) > 1 OR doc_id IS NULL",
-    "{doc_id}: of {n} documents",
+    "{doc_id}: the id of {n} documents",
 )
-"""Ids that are null, or of more than one document."""
+"""Ids that are null, or belong to more than one document."""
 
 MISPLACED = Violations(
     """
@@ -153,7 +153,7 @@ MISPLACED = Violations(
     """,
     "{source}: doc_key {doc_key} after {before}",
 )
-"""Documents whose doc_key does not rise with (source, record): inside each source, and from one source to the next."""
+"""Documents whose doc_key does not increase with (source, record), within a source or from one source to the next."""
 
 UNACCOUNTED = Violations(
     """
@@ -164,17 +164,17 @@ UNACCOUNTED = Violations(
     """,
     "{doc_id}: {documents} documents, {kept} rows of keep",
 )
-"""Documents that are not in `keep` exactly once, and ids of `keep` that are no document."""
+"""Documents that are not in `keep` exactly once, and ids of `keep` that are not those of documents."""
 
 DAMAGED = Violations(
-    "SELECT doc_id FROM docs WHERE is_damaged", "{doc_id}: not the ids its n_features call for, ascending"
+    "SELECT doc_id FROM docs WHERE is_damaged", "{doc_id}: not the ascending ids that its n_features require"
 )
-"""Documents whose sketch is not of the form that the kind calls for, see `sketch_forms`."""
+"""Documents whose sketch does not have the form that the kind requires, see `sketch_forms`."""
 
 WRONG_GROUPS = Violations(
     "SELECT doc_id, said, node FROM docs WHERE said IS DISTINCT FROM node", "{doc_id}: group {said}, recounted {node}"
 )
-"""Documents whose group is not the smallest id with the same sketch."""
+"""Documents whose group is not the smallest id of the documents with the same sketch."""
 
 WRONG_MEMBERS = (
     Violations(
@@ -198,7 +198,7 @@ WRONG_MEMBERS = (
         "{cluster_id} {doc_id}: listed, not in members",
     ),
 )
-"""Clusters whose rows in `members` are not their size, are repeated, or lack an id that the cluster lists."""
+"""Clusters whose rows in `members` differ in number from their size, are repeated, or lack an id the cluster lists."""
 
 WRONG_REPRESENTATIVES = Violations(
     """
@@ -212,4 +212,4 @@ WRONG_REPRESENTATIVES = Violations(
     """,
     "{cluster_id}: {n} representatives, {chosen}; first is {preferred}",
 )
-"""Clusters that do not have exactly one representative, the first of its members by policy."""
+"""Clusters that do not have exactly one representative, the first of their members by policy."""

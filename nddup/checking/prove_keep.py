@@ -1,10 +1,10 @@
-"""Proof of `keep`: that no two kept documents are near-duplicates, and what every removed one was removed for.
+"""Proof of `keep`: no two kept documents are near-duplicates, and every removed one is a duplicate of a kept one.
 
     truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
-    offers             --BEST-->            best         the first of them, and the likest
-    offers, keeping    --too_near, BROKEN--> violations   what breaks the keep promise
+    offers             --BEST-->            best         the first of them by policy, and the most alike
+    offers, keeping    --too_near, BROKEN--> violations   documents that break the keep promise
     keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
-    keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from it
+    keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 
 `truth` and the probes are those of `prove_pairs`.
 """
@@ -21,12 +21,12 @@ KEEPING = """
 
 
 def weigh(rule: Rule) -> str:
-    """The kept near-duplicates of the documents of each probe, which may remove these.
+    """Return the SELECT of the kept near-duplicates of each probe, which may remove its documents.
 
-    A kept document may also remove documents of its own node: those with the same sketch.
+    A kept document may also remove documents of its own node, which have the same sketch.
 
     Returns:
-        Of (truth, keeping, probes): node, doc_id, weight, rank, likeness.
+        A SELECT from truth, keeping and probes: node, doc_id, weight, rank, likeness.
     """
     return f"""
         SELECT t.probe AS node, k.doc_id, k.weight, k.rank, t.likeness
@@ -42,12 +42,12 @@ BEST = """
            min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min_by(doc_id, (-likeness, weight, rank, doc_id)) AS likest
     FROM offers GROUP BY node
 """
-"""Of the offers to each node the first by policy (weight, rank, doc_id), and the one of highest resemblance, or of
-highest containment of the removed one in it; ties by policy."""
+"""For each node, the first of its offers by policy (weight, rank, doc_id), and the one of highest resemblance, or for
+containment the one that contains most of the removed document; ties by policy."""
 
 
 def too_near(rule: Rule) -> Violations:
-    """Kept documents that are near-duplicates of each other; for containment, that an earlier kept one contains."""
+    """Return the kept documents that are near-duplicates of each other, or that an earlier kept one contains."""
     earlier = f"AND {is_before('o', 'k')}" if rule.is_containment else ""
     text = f"""
         SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b
@@ -68,11 +68,11 @@ BROKEN = Violations(
     """,  # noqa: S608 - the text above
     {
         "alone": "{doc_id}: removed, no near-duplicate of it is kept",
-        "first": "{doc_id}: preferred to all its kept near-duplicates",
+        "first": "{doc_id}: removed, but preferred to all its kept near-duplicates",
         "other": "{doc_id}: duplicate_of {duplicate_of}, the best is {likest}",
     },
 )
-"""Removed documents that no kept near-duplicate is preferred to, or whose duplicate_of is not the best of them."""
+"""Removed documents to which no kept near-duplicate is preferred, or whose duplicate_of is not the most alike."""
 
 WRONG_REASONS = Violations(
     """
@@ -94,11 +94,11 @@ WRONG_REASONS = Violations(
         "silent": "{doc_id}: neither kept nor removed",
         "kept": "{doc_id}: kept, with a duplicate_of or a reason",
         "removed": "{doc_id}: removed without duplicate_of",
-        "lost": "{doc_id}: not kept is its {duplicate_of}",
+        "lost": "{doc_id}: its duplicate_of {duplicate_of} is not kept",
         "reason": "{doc_id}: reason {reason}, should be {due}",
     },
 )
-"""Rows of `keep` whose kept, duplicate_of and reason do not fit each other. All documents are looked at."""
+"""Rows of `keep` whose kept, duplicate_of and reason contradict each other, among all documents."""
 
 WRONG_STARS = Violations(
     """
@@ -113,9 +113,12 @@ WRONG_STARS = Violations(
         FULL JOIN (SELECT star, count(*) AS due FROM stars GROUP BY star HAVING count(*) > 1) AS d USING (star)
     ) AS met WHERE (cluster_id IS NOT NULL AND star = other AND strange = 0 AND n = due) IS NOT TRUE
     """,
-    {"missing": "{star}, …: missing", "no star": "{star}, …: no star"},
+    {
+        "missing": "{star}: no cluster of this document and its duplicates",
+        "no star": "{cluster_id}: not a kept document with all its duplicates",
+    },
 )
-"""Where a partition is not that of the keep-list: each kept document with those whose `duplicate_of` it is."""
+"""Differences between a partition and the keep-list: each kept document and its duplicates are one cluster, a star."""
 
 STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keep"
-"""Each document with the kept one it stays with."""
+"""Each document with the kept one of its star."""

@@ -1,11 +1,11 @@
 """Proof of the names of clusters and of `duplicates.txt`, from members that are read in order as a stream.
 
     members           --recount_members-->   recounted_members   each cluster's digest, size and first ids
-    clusters          --WRONG_NAMES-->       violations          those that say otherwise
+    clusters          --WRONG_NAMES-->       violations          clusters that differ from their members
     duplicates.txt    --read_lines-->        lines               each line's digest, size and support
-    clusters, lines   --WRONG_LINES-->       violations          lines that are no cluster, clusters without a line
+    clusters, lines   --WRONG_LINES-->       violations          lines without a cluster, clusters without a line
 
-The text is read in parts, not in lines: a line may be longer than the memory.
+The text is read in parts, not in lines: a line may not fit into memory.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ Batches = Iterator[pa.RecordBatch]
 RECOUNTED_MEMBERS = working(
     "recounted_members",
     "cluster_id string, digest string, n long, listed array<string>",
-    "What the members of a cluster say of it: the digest of their ids in order, their number, the first of them.",
+    "A cluster recounted from its members: the digest of their ids in order, their number, the first of them.",
 )
-LINES = working("lines", "digest string, n long, support string", "What a line of `duplicates.txt` says.")
+LINES = working("lines", "digest string, n long, support string", "The content of a line of `duplicates.txt`.")
 LINES_PER_BATCH = 10_000
 
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
@@ -37,7 +37,7 @@ UNESCAPED = {spelled: character for character, spelled in ESCAPES}
 ESCAPED = re.compile(r"\\.")
 
 IN_ORDER = ("cluster_id", "doc_id")
-"""How `recount_members` needs the rows of `ALL_MEMBERS`."""
+"""The order in which `recount_members` needs the rows of `ALL_MEMBERS`."""
 
 ALL_MEMBERS = "SELECT cluster_id, doc_id FROM members"
 
@@ -53,16 +53,16 @@ class _Cluster:
 
 
 def recounter_of_members(max_listed: int) -> partial[Batches]:
-    """`recount_members` with `clusters.max_listed` of the run."""
+    """Bind `recount_members` to `clusters.max_listed` of the run."""
     return partial(recount_members, max_listed=max_listed)
 
 
 def recount_members(batches: Batches, *, max_listed: int) -> Batches:
-    """RECOUNTED_MEMBERS of rows (cluster_id, doc_id) in order, as a stream; a cluster may span batches.
+    """Make RECOUNTED_MEMBERS of rows (cluster_id, doc_id) in order, as a stream; a cluster may span batches.
 
     Args:
         batches: the rows, sorted.
-        max_listed: ids of a cluster that are listed at most.
+        max_listed: most ids of a cluster that are listed.
     """
     last: _Cluster | None = None
     for batch in batches:
@@ -81,7 +81,7 @@ def recount_members(batches: Batches, *, max_listed: int) -> Batches:
 
 
 def _told(clusters: list[_Cluster]) -> pa.RecordBatch:
-    """RECOUNTED_MEMBERS of clusters whose rows were read."""
+    """Make RECOUNTED_MEMBERS of clusters whose rows have all been read."""
     rows = [(one.cluster_id, one.digest.hexdigest()[:16], one.n, one.listed) for one in clusters]
     columns = zip(*rows, strict=True) if rows else [[]] * len(RECOUNTED_MEMBERS.names)
     kinds = [field.type for field in RECOUNTED_MEMBERS.arrow]
@@ -89,7 +89,7 @@ def _told(clusters: list[_Cluster]) -> pa.RecordBatch:
 
 
 def _runs(column: pa.Array, names: list[str | None]) -> Iterator[tuple[str | None, int, int]]:
-    """(value, first row, row after the last) of each run of equal values."""
+    """Yield (value, first row, row after the last) for each run of equal values."""
     codes = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False)
     starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()] if len(names) else []
     for low, high in zip(starts, [*starts[1:], len(names)], strict=True):
@@ -117,13 +117,13 @@ WRONG_NAMES = (
         "{cluster_id}: {n} clusters of this id",
     ),
 )
-"""Clusters whose id, size or listed ids are not what their members say, or that occur twice."""
+"""Clusters whose id, size or listed ids differ from their members, with fewer than two members, or that occur twice."""
 
 NAMED = """
     SELECT c.cluster_id, c.size, c.members, r.digest, coalesce(r.n, 0) AS n, r.listed
     FROM clusters AS c LEFT JOIN recounted_members AS r ON c.cluster_id = r.cluster_id
 """
-"""The clusters beside what was recounted of their members."""
+"""The clusters, joined with RECOUNTED_MEMBERS."""
 
 WRONG_LINES = Violations(
     """
@@ -138,12 +138,12 @@ WRONG_LINES = Violations(
         "strange": "{digest}, {n} ids, support {support}: is no cluster",
     },
 )
-"""Lines of `duplicates.txt` that are not those of the clusters, each as often. A line is known by the digest of its ids
-in their order, which is the name of its cluster, its length and support."""
+"""Lines of `duplicates.txt` that do not match the clusters one to one. A line is identified by its length, its support,
+and the digest of its ids in their order, which is the name of its cluster."""
 
 
 def read_lines(parts: Iterator[str]) -> Batches:
-    """LINES of a text that comes in parts."""
+    """Make LINES of a text that comes in parts."""
     lines = judge_lines(parts)
     kinds = [field.type for field in LINES.arrow]
     while some := list(islice(lines, LINES_PER_BATCH)):
@@ -152,9 +152,9 @@ def read_lines(parts: Iterator[str]) -> Batches:
 
 
 def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
-    r"""The digest of the ids of each line, their number, and what stands last in the line.
+    r"""Yield for each line the digest of its ids, their number, and the last field, which is the support.
 
-    A line may be longer than a part, so that no line need be in memory whole.
+    A line may be longer than a part, so no line need be in memory whole.
 
     Args:
         parts: of the text, cut anywhere.
@@ -172,7 +172,7 @@ def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
             yield digest.hexdigest()[:16], n, last
             digest, n = hashlib.sha256(), 0
 
-        # Of a line that goes on, the ids that are there whole are counted already.
+        # The complete ids of an unfinished line are counted already.
         ids, tab, held = held.rpartition("\t")
         n += _add_ids(digest, ids) if tab else 0
     if held or n:
@@ -180,7 +180,7 @@ def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
 
 
 def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
-    """Add the ids between tabs to a digest, each followed by a zero byte; how many there are."""
+    """Add the ids between tabs to a digest, each followed by a zero byte; return their number."""
     if "\\" in ids or "\0" in ids or "\r" in ids:
         digest.update("".join([f"{_read_id(spelled)}\0" for spelled in ids.split("\t")]).encode())
     else:
@@ -189,7 +189,7 @@ def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
 
 
 def _read_id(spelled: str) -> str:
-    """The id that is spelled so; where none is, something that is no id."""
+    """Return the id that is escaped so; where no id is, a text that is not an id."""
     doc_id = ESCAPED.sub(lambda found: UNESCAPED.get(found[0], found[0]), spelled)
     again = reduce(lambda one, pair: one.replace(*pair), ESCAPES, doc_id)
     return doc_id if again == spelled else f"\0{spelled}"

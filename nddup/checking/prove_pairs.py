@@ -3,10 +3,11 @@
     sketches           --recount-->       recounted   the near-duplicates of each probe
     pairs, docs        --FOLDED-->        folded      the rows of `pairs` by pair of nodes
     recounted          --expect_rows-->   expected    the rows and stars that each pair of nodes must have
-    expected, folded   --WRONG_PAIRS-->   violations  what is missing, invented or has wrong numbers
+    expected, folded   --WRONG_PAIRS-->   violations  pairs that are missing, invented or have wrong numbers
 
 A node is a distinct sketch, named by the smallest id of its documents. Nodes are compared, not documents, so 10,000
-equal documents cost one comparison. The probes are all nodes or a sample of them, and the other sketches are streamed.
+equal documents cost one comparison. The probes are all nodes or a sample of them, and all sketches are streamed past
+them.
 """
 
 from collections.abc import Iterator
@@ -27,35 +28,36 @@ RECOUNTED = working(
     "recounted",
     "probe string, other string, overlap long, resemblance double, within double, around double, likeness double,"
     " covers boolean, edit double",
-    "A near-duplicate of a probe; of two probes both directions. `within` is the containment of the probe in the other,"
-    " `around` the other's in the probe, null where sketches show none; `likeness` what decides between several;"
-    " `covers`: a kept `other` removes a later probe. `edit`: of their texts, where these confirm pairs.",
+    "A near-duplicate of a probe; two probes are in both directions. `within` is the containment of the probe in the"
+    " other, `around` that of the other in the probe, null where sketches show none. `likeness` decides between several"
+    " near-duplicates; `covers`: a kept `other` removes a later probe. `edit`: of their texts, where texts confirm"
+    " pairs.",
 )
 CANDIDATES = replace(RECOUNTED, name="candidates")
-"""The same before their texts are compared."""
+"""RECOUNTED before the texts are compared."""
 
 ROWS, FOUND = 200, 4_000
-"""Sketches that are compared at once, and matches given back at once: a batch of similar sketches has millions."""
+"""Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
 
 TOLERANCE = "1e-12"
-"""By which a resemblance in `pairs` may differ from the recounted quotient."""
+"""Most that a resemblance in `pairs` may differ from the recounted quotient."""
 
 UNLEVELLED = "SELECT node, sketch, level FROM sketches WHERE size > 0"
-"""What `recount` reads."""
+"""The rows that `recount` reads."""
 
 
 def least_size(rule: Rule) -> int:
-    """Features from which equal sketches are near-duplicates: resemblance and shares are 1, a count is the size."""
+    """Return the least size at which equal sketches are near-duplicates: the overlap is their size, shares are 1."""
     return rule.numerator if rule.is_count else 1
 
 
 def recounter(names: list[str], probes: Probes, rule: Rule) -> partial[Batches]:
-    """`recount` with what it must know of a run: the node of each probe, their sketches, what a near-duplicate is."""
+    """Bind `recount` to a run: the node of each probe, their sketches, and the rule of near-duplicates."""
     return partial(recount, names=names, probes=probes, rule=rule)
 
 
 def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
-    """RECOUNTED of distinct sketches (node, sketch, level): each compared with every probe but itself.
+    """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
 
     Cost: that of `near_pairs.find_near` for each sketch.
     """
@@ -73,13 +75,13 @@ def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -
                 ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
                 yield _tell(few, ends, rule)
 
-                # Of two probes the pair was found once; here is its other direction.
+                # A pair of two probes is found once; this adds its other direction.
                 other = few._replace(within=few.around, around=few.within)
                 yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
 
 
 def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Rule) -> pa.RecordBatch:
-    """RECOUNTED of these matches and their names, the probe first."""
+    """Make RECOUNTED of matches and the names of their ends, the probe first."""
     likeness = near.around if rule.is_containment else near.resemblance
     nothing = pa.nulls(len(near.rows), pa.float64())
     within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
@@ -89,7 +91,7 @@ def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Rule) -> pa.RecordB
 
 
 def gather_probes(table: pa.Table) -> tuple[list[str], Rows]:
-    """The names and sketches of an answer of node, sketch, level."""
+    """Return the names and sketches of a table of node, sketch, level."""
     whole = table.combine_chunks()
     column = whole["sketch"]
     sketches = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
@@ -109,7 +111,7 @@ DISORDERED = (
 
 
 def wrong_claims(rule: Rule) -> Violations:
-    """Rows of `pairs` with a containment that their sketches do not show, or without one that they do."""
+    """Return the rows of `pairs` with a containment that the kind does not show, or without one that it shows."""
     is_right = "IS NOT NULL" if rule.shows_containment else "IS NULL"
     what = "no containment" if rule.shows_containment else "a containment that the kind does not show"
     text = f"SELECT doc_a, doc_b FROM pairs WHERE NOT (containment_a {is_right} AND containment_b {is_right})"  # noqa: S608
@@ -132,25 +134,25 @@ FOLDED = """
         FROM pairs AS p LEFT JOIN docs AS a ON p.doc_a = a.doc_id LEFT JOIN docs AS b ON p.doc_b = b.doc_id
     ) AS named GROUP BY node_a, node_b
 """
-"""The rows of `pairs` by pair of nodes (null for an id that is no document). The ids of a row ascend, but the names of
-their nodes may descend; then the containments change ends. A hub row is one that a star would have: between the first
-documents of both nodes, or of a node's first with another of its own."""
+"""The rows of `pairs` by pair of nodes (null for the id of no document). The ids of a row ascend, but the names of
+their nodes may descend; then the containments swap ends. A hub row is one that a star would have: between the first
+documents of both nodes, or between the first document of a node and another of the same node."""
 
 
 def expect_rows(rule: Rule, *, limit: int, by_text: bool = False) -> str:
-    """What `pairs` must hold of each pair of nodes with a probe.
+    """Return the SELECT of the rows that `pairs` must have for each pair of nodes with a probe.
 
     Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
     document of either node is paired with its node's first document, and both first documents with each other.
 
     Args:
-        rule: what a near-duplicate is.
+        rule: the rule of near-duplicates.
         limit: `pairs.expand_limit` of the run.
-        by_text: texts confirm pairs; equal ones have the edit similarity 1.
+        by_text: whether texts confirm pairs; equal texts have the edit similarity 1.
 
     Returns:
-        Of (truth, sketches, probes): node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance, of_a, of_b,
-        edit.
+        A SELECT from truth, sketches and probes: node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance,
+        of_a, of_b, edit.
     """
     equal = "CAST(1 AS DOUBLE)" if by_text else "CAST(NULL AS DOUBLE)"
     between = """
@@ -208,19 +210,19 @@ WRONG_PAIRS = Violations(
     ) AS met WHERE what IS NOT NULL
     """,  # noqa: S608 - the text above
     {
-        "unknown": "{sample}: ids that are no documents",
+        "unknown": "{sample}: ids that are not documents",
         "missing": "{node_a} / {node_b}: missing, overlap {overlap} and {resemblance}",
-        "invented": "{sample}: no near-duplicates",
+        "invented": "{sample}: not near-duplicates",
         "off": "{sample}: {low} to {high} and {least} to {most}; recounted {overlap} and {resemblance}",
         "shape": "{node_a} / {node_b}: {found} rows, {stars} stars, due {due}/{due_stars}",
     },
 )
-"""Where `pairs` is not what was recounted. Of rows without a probe at either end nothing was recounted."""
+"""Differences between `pairs` and the recounted pairs. Rows without a probe at either end are not checked."""
 
 ENDS = "SELECT r.*, least(r.probe, r.other) AS node_a, greatest(r.probe, r.other) AS node_b FROM recounted AS r"
 
 LOST = f"SELECT * FROM ({ENDS}) AS named ANTI JOIN folded USING (node_a, node_b)"  # noqa: S608 - the text above
-"""The recounted pairs of nodes of which `pairs` has no row."""
+"""The recounted pairs of nodes for which `pairs` has no row."""
 
 OPTIONAL = """
     SELECT * FROM lost
@@ -230,7 +232,7 @@ OPTIONAL = """
 """The lost pairs that the run need not list: both ends are in components given by leaders, and neither is kept."""
 
 PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN excused AS x ON r.probe = x.probe AND r.other = x.other"
-"""The recounted pairs without those that the run had not promised."""
+"""The recounted pairs without the excused ones, which the run had not promised."""
 
 COUNT_EXCUSED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM excused) AS each"
-"""Those, each once: of two probes both directions are there."""
+"""The number of excused pairs, each once: two probes are in both directions."""

@@ -1,4 +1,4 @@
-"""The place of a document under a keep policy, as SQL asks for it: by the definition, with the engine's own sort."""
+"""The rank of a document under a keep policy, in SQL: by the definition, with the engine's own sort."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ RANKS = {
     "first": "d.doc_key",
     "shortest-url": "coalesce(length(d.url), 4611686018427387904)",
 }
-"""The rank of a document under each policy that is a word."""
+"""SQL for the rank of a document under each named policy."""
 
 DERIVED = {"length": "d.n_tokens", "url_length": "length(d.url)", "id": "d.doc_id", "first": "d.doc_key"}
-"""What the columns are that are not read from the record."""
+"""SQL for the policy columns that are not read from the record."""
 
 IS_NUMBER = "regexp_like({0}, '^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{{1,6}})?$')"
 
 
 def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
-    """The rank of a document by preferred sources, then by a policy; equal documents have equal ranks.
+    """Return SQL for the rank of a document by preferred sources, then by a policy; ties have equal ranks.
 
     Args:
-        policy: a word, or columns: a sign, a name and perhaps a type each.
-        prefer: globs of sources, without signs that SQL reads.
+        policy: a word, or columns, each an optional sign, a name and an optional type.
+        prefer: globs of sources, without characters that are special in SQL.
     """
     cases = " ".join(f"WHEN {_matches(glob)} THEN {place}" for place, glob in enumerate(prefer))
     terms = [f"CASE {cases} ELSE {len(prefer)} END"] if prefer else []
@@ -39,7 +39,7 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
 
 
 def _terms(value: str, kind: str, *, is_falling: bool) -> list[str]:
-    """Numbers, then texts, then what is missing or of another type; the first two in the direction of the column."""
+    """Return a column's sort terms: numbers, then texts, both in its direction, then missing or mistyped values."""
     is_number = "false" if kind == "text" else IS_NUMBER.format(value)
     place = f"CASE WHEN {value} IS NULL THEN 3 WHEN {is_number} THEN 1 ELSE {3 if kind == 'number' else 2} END"
     number, text = f"CASE WHEN {is_number} THEN {value} END", f"CASE WHEN NOT {is_number} THEN {value} END"
@@ -49,7 +49,7 @@ def _terms(value: str, kind: str, *, is_falling: bool) -> list[str]:
 
 
 def _matches(glob: str) -> str:
-    """Whether a source matches a glob: `*` is any signs, `?` one sign, `[ab]` one of some."""
+    """Return the SQL condition that a source matches a glob: `*` any characters, `?` one, `[ab]` one of these."""
     signs = {"*": ".*", "?": "."}
     spelled: list[str] = []
     is_inside = False

@@ -1,22 +1,22 @@
-"""What breaks a promise: a SELECT whose rows are the violations, and what is said of each."""
+"""Violations of a promise: a SELECT whose rows are the violations, and a message for each."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
 class Violations(NamedTuple):
-    """A question whose every row breaks a promise; no row means that the promise holds.
+    """A SELECT each of whose rows breaks a promise; no row means that the promise holds.
 
     Attributes:
-        text: a SELECT. Its first column is an id, and all its columns together order its rows.
-        says: of a row, with the names of columns in braces; by the value of the column `what`, where there is one.
+        text: the SELECT. Its first column is an id, and its rows are ordered by all columns.
+        says: the message for a row, with column names in braces; or one for each value of the column `what`.
     """
 
     text: str
     says: str | Mapping[str, str]
 
     def describe(self, row: Mapping[str, Any]) -> str:
-        """What is said of a row. A null is written `null`.
+        """Return the message for a row. A null is written `null`.
 
         Example:
             >>> Violations("", "{doc_id}: group {said}").describe({"doc_id": "a", "said": None})
@@ -27,7 +27,7 @@ class Violations(NamedTuple):
 
 
 def is_before(one: str, other: str) -> str:
-    """The condition that a document comes before another under the keep policy; null counts as not.
+    """Return the SQL condition that one document comes before another under the keep policy; null counts as false.
 
     Args:
         one: a row with `weight`, `rank` and `doc_id`.

@@ -1,7 +1,7 @@
-"""How the pairs stage on Spark is divided for a collection of a given size: tasks, bytes, blocks, core hours.
+"""The size of the pairs stage on Spark for a collection of a given size: tasks, bytes, blocks, core hours.
 
-The number of tasks is what a run takes (`nddup.matching.task_sizes`). The rest is arithmetic from measured collections,
-with its assumptions said beside it.
+The number of tasks is that of a run (`nddup.matching.task_sizes`). The rest is extrapolated from measured collections,
+with its assumptions stated.
 """
 
 from nddup.errors import ConfigError
@@ -11,29 +11,29 @@ from nddup.settings.derive import threshold_of
 from nddup.settings.schema import Config
 
 DISTINCT = 85
-"""Of a hundred documents, those with a sketch of their own: the others have the sketch of one before."""
+"""Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""
 
 NANOSECONDS_OF_ID = 450
-"""Of one core, in the kernels of all tasks."""
+"""Core time for an id, in the kernels of all tasks."""
 
 NANOSECONDS_OF_BYTE = 9.3
-"""Of one core, for a byte that goes from Python through a shuffle to Python, in blocks of 64 KB."""
+"""Core time for a byte that goes from Python through a shuffle to Python, in blocks of 64 KB."""
 
 
 def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sketch: int) -> tuple[str, ...]:
-    """Lines on tasks, bytes and hours of the pairs stage.
+    """Return lines on the tasks, bytes and hours of the pairs stage.
 
     Args:
         config: the settings of the run.
-        documents: of the collection.
+        documents: number of documents of the collection.
         memory: of the Python worker of one task, in bytes.
-        ids_of_sketch: of the usual sketch; 0 if it has no limit.
+        ids_of_sketch: ids of a usual sketch; 0 if sketches have no usual size.
 
     Raises:
         ConfigError: if sketches of the kind have no usual size.
     """
     if not ids_of_sketch:
-        raise ConfigError(f"--documents: sketches of the kind {config.sketch.kind} have no size of their own to count")
+        raise ConfigError(f"--documents: sketches of the kind {config.sketch.kind} have no usual size to count with")
 
     sketches = -(-documents * DISTINCT // 100)
     ids = sketches * ids_of_sketch
@@ -46,7 +46,7 @@ def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sket
         f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
         f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
         f"  {moved / 7 / tasks**2 / 1e3:,.1f} kB in a block on average",
-        f"  {hours:,.1f} core hours (by arithmetic); reading and sketching come on top",
+        f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
     )
     if tasks <= MOST_TASKS:
         return lines

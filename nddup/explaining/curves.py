@@ -1,7 +1,7 @@
-"""What bands and rows, or a number of common ids, find and miss.
+"""The pairs that bands and rows, or a number of common ids, find and miss.
 
     explain_bands      bands x rows: the S-curve, its threshold, false candidates and missed pairs
-    explain_support    k common ids of sketches of n: which resemblances are found
+    explain_support    k common ids of sketches of n ids: which resemblances are found
 
 Both return an `Explanation`: lines for the terminal, and curves for `nddup.explaining.figures`.
 `nddup.explaining.effects` explains the settings of a run.
@@ -16,19 +16,19 @@ from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.lsh_bands import candidate_probability, curve_threshold, expected_errors
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-"""Resemblances in every table; the user may ask for more."""
+"""Resemblances shown in every table; the user may add others."""
 
 DRAWN = np.linspace(0, 1, 201)
 """Resemblances at which the curves of a figure are computed."""
 
 ID_BYTES = 8
 SHUFFLED_BYTES = 22
-"""Shuffled for an id of a distinct sketch in the pairs stage on Spark, all exchanges together: 20 were measured at 0.8
-(`python -m bench exchanges`); longer prefixes take more."""
+"""Bytes shuffled for an id of a distinct sketch in the pairs stage on Spark, by all exchanges together: 20 were
+measured at 0.8 (`python -m bench exchanges`); longer prefixes take more."""
 
 MILLION = 1_000_000
 PAGE = 1_000
-"""Words of the example page."""
+"""Number of words of the example page."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What to print and what to draw.
+    """An explanation to print and to draw.
 
     Attributes:
-        lines: text on what is found and missed.
-        curves: the same as curves.
+        lines: text on which pairs are found and missed.
+        curves: the curves of these chances.
         mark: the resemblance to mark in a figure: the threshold.
         ids: the most ids of a sketch, from which the space of a million sketches follows; 0 if a sketch has no limit.
-        more: lines that follow those on space.
+        more: lines that follow the lines on space.
     """
 
     lines: tuple[str, ...]
@@ -58,7 +58,7 @@ class Explanation:
     more: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """All lines, each with a line end."""
+        """Return all lines, each with a line end."""
         space = _space(self.ids) if self.ids else ()
         return "\n".join([*self.lines, "", *space, *self.more]) + "\n"
 
@@ -99,7 +99,7 @@ def explain_support(support: int, size: int, *, asked: Sequence[float] = ()) -> 
 
 
 def explain_overlap(support: int, size: int, *, asked: Sequence[float]) -> Explanation:
-    """Explain which resemblances `support` common ids out of `size` imply, and which pairs have that many."""
+    """Explain which resemblances `support` common ids out of `size` imply, and which pairs have as many."""
 
     def chance(resemblance: float) -> float:
         return overlap_probability(resemblance, size=size, support=support)
@@ -119,12 +119,12 @@ def explain_overlap(support: int, size: int, *, asked: Sequence[float]) -> Expla
 
 
 def curve_of(label: str, chance: Callable[[float], float]) -> Curve:
-    """The curve of a probability that depends on the resemblance."""
+    """Return the curve of a probability that depends on the resemblance."""
     return Curve(label, tuple(chance(resemblance) for resemblance in DRAWN.tolist()))
 
 
 def _space(ids: int) -> tuple[str, ...]:
-    """The space of a million sketches of at most `ids` ids each."""
+    """Return lines on the space of a million sketches of at most `ids` ids each."""
     billions = ids * MILLION / 1e9
     return (
         "space per million documents, at most (equal sketches are shuffled once):",
@@ -134,13 +134,13 @@ def _space(ids: int) -> tuple[str, ...]:
 
 
 def grid(asked: Sequence[float], *, least: float = GRID[0]) -> list[float]:
-    """The resemblances of a table, ascending: the usual ones from `least` on, and those asked for."""
+    """Return the resemblances of a table, ascending: the usual ones from `least` on, and those asked for."""
     lower = [r / 10 for r in range(round(10 * least), round(10 * GRID[0]))]
     return sorted({*lower, *GRID, *asked})
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Right-aligned columns, one line per row."""
+    """Return the headings and rows as lines with right-aligned columns."""
     widths = [max(len(row[i]) for row in (headings, *rows)) for i in range(len(headings))]
     return [
         "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -149,7 +149,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share in percent, with enough digits to tell it from 0 % and 100 %."""
+    """Write a share in percent, with enough digits to tell it from 0 % and 100 %."""
     value = 100 * share
     digits = next((n for n in (1, 2, 3) if round(value, n) not in {0.0, 100.0}), 0)
     return f"{value:.{digits}f} %"

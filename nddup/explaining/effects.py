@@ -1,4 +1,4 @@
-"""What the settings of a run mean, by kind of sketch: the error of the estimate, which pairs pass, the size.
+"""The effects of the settings of a run, by kind of sketch: the error of the estimate, which pairs pass, the size.
 
     smallest   min-s, super                  estimated from the s smallest ids of both documents together
     slots      min-perm, minhash             estimated from equal slots out of n; with bands, their S-curve as well
@@ -43,10 +43,10 @@ from nddup.sketching.whole_texts import IDS
 UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): the table holds for sketch.tagged=true."
 EQUAL_TEXTS = "Two documents are a pair if their words, or characters, are the same in the same order, and only then."
 LONG = 10
-"""How many times longer than the example page the long document of the examples is."""
+"""Length of the long example document, in example pages."""
 
 SHORT = 50
-"""Shingles of the short document of the examples."""
+"""Number of shingles of the short example document."""
 
 
 def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanation:
@@ -57,7 +57,7 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
         asked: resemblances to show in the tables besides the usual ones.
 
     Raises:
-        ConfigError: for a number of common ids that no sketch can have.
+        ConfigError: for a number of common ids that no sketch has.
     """
     kind = kind_of(config.sketch)
     if kind.is_of_words:
@@ -83,20 +83,20 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
 
 
 def _edits(config: Config, mark: float) -> str:
-    """How many scattered edits bring a page down to the resemblance `mark`: each edit changes `length` shingles."""
+    """Say how many scattered edits bring a page down to the resemblance `mark`; each changes `length` shingles."""
     edits = PAGE * (1 - mark) / ((1 + mark) * config.shingle.length)
     unit = "words" if config.shingle.unit == "word" else "characters"
     return f"{edits:.0f} {unit}, changed far from each other, leave a page of {PAGE:,} a resemblance of {mark:.2f}."
 
 
 def _ids_needed(config: Config, size: int) -> int:
-    """How many of `size` ids a pair must have in common: the count that is set, or the share of `size`."""
+    """Return how many of `size` ids a pair must have in common: the count that is set, or the share of `size`."""
     threshold = config.pairs.threshold
     return threshold if isinstance(threshold, int) else max(1, math.ceil(config.pairs.share * size))
 
 
 def _ids_needed_of_full(config: Config) -> int:
-    """The same for a full sketch.
+    """Return how many ids two full sketches must have in common.
 
     Raises:
         ConfigError: for a count above the size of a sketch.
@@ -108,7 +108,7 @@ def _ids_needed_of_full(config: Config) -> int:
 
 
 def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """The s smallest ids: a threshold on the resemblance, or on the number of common ids."""
+    """Explain sketches of the s smallest ids: a threshold on the resemblance, or on the number of common ids."""
     if config.sketch.growth != "fixed":
         return _explain_growing(config, asked=asked)
     if config.pairs.measure == "resemblance":
@@ -118,7 +118,7 @@ def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _explain_estimate(share: Fraction, size: int, *, asked: Sequence[float]) -> Explanation:
-    """The error of an estimate from `size` ids, and which pairs pass a threshold."""
+    """Explain the error of an estimate from `size` ids, and which pairs pass a threshold."""
     threshold, need = float(share), math.ceil(share * size)
     chance = _chance_to_pass(size, need)
 
@@ -144,7 +144,7 @@ def _explain_estimate(share: Fraction, size: int, *, asked: Sequence[float]) -> 
 
 
 def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Sketches that grow with the document: explained for the shortest example page with enough ids."""
+    """Explain sketches that grow with the document, for the shortest example document with enough ids."""
     recipe, pairs = recipe_of(config), config.pairs
     sizes = {among: size_of(recipe, among) for among in (PAGE, LONG * PAGE, LONG * LONG * PAGE)}
     least = pairs.threshold if isinstance(pairs.threshold, int) else 1
@@ -163,7 +163,7 @@ def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Equal slots out of n: each slot is equal with probability r, independently of the others."""
+    """Explain equal slots out of n: each slot is equal with probability r, independently of the others."""
     size, need = config.sketch.size, _ids_needed_of_full(config)
     chance = _chance_to_pass(size, need)
 
@@ -190,12 +190,12 @@ def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _chance_to_pass(size: int, need: int) -> Callable[[float], float]:
-    """The probability that `need` of `size` ids, or slots, are common at a given resemblance."""
+    """Return the probability, by resemblance, that at least `need` of `size` ids or slots are common."""
     return lambda resemblance: pass_probability(resemblance, size=size, need=need)
 
 
 def _explain_sampled(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """The ids divisible by a modulus: the error falls with the length of the documents."""
+    """Explain samples of the ids divisible by a modulus: the error falls with the length of the documents."""
     share, size = float(min(config.pairs.share, Fraction(1))), config.sketch.size
     modulus = recipe_of(config).modulus if config.sketch.kind == "mod-m" else 0
     pages = (PAGE, LONG * PAGE)
@@ -219,13 +219,13 @@ def _explain_sampled(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _explain_words(config: Config) -> Explanation:
-    """Sketches of words: they hold every word of the kind, so there is no sampling error; they ignore the order."""
+    """Explain sketches of words: they hold every word of the kind, so nothing is sampled; they ignore the order."""
     words = recipe_of(config).words
     assert words is not None  # noqa: S101 - the kind is of words
     lines = [
         f"words: {words.key}",
-        "The resemblance is that of two sets of words, and exact: nothing is sampled. It ignores order and number",
-        "of the words, so it lies above that of shingles: pages on one subject look alike.",
+        "The resemblance is that of two sets of words, and exact: nothing is sampled. It ignores the order and number",
+        "of the words, so it is above that of shingles: pages on one subject look alike.",
     ]
 
     if words.kind == "i-match":

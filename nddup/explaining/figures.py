@@ -1,4 +1,4 @@
-"""Figures, drawn by matplotlib: an optional package, loaded only here and only when a figure is asked for."""
+"""Figures, drawn by matplotlib: an optional package, loaded only here and only when a figure is requested."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
 
     Args:
         curves: what to draw.
-        mark: the resemblance of a dotted line.
+        mark: the resemblance at which to draw a dotted line.
         path: file to write; it must not exist, and its name must end in .png.
 
     Raises:
@@ -45,14 +45,14 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
 
 
 def draw_sweep(points: Sequence[tuple[dict[str, object], dict[str, Any]]], path: str) -> None:
-    """Draw the results of a sweep as PNG: one panel per result, over the first setting that is a number and varies.
+    """Draw the results of a sweep as PNG: one panel per result, over the first numeric setting that varies.
 
     Args:
         points: the settings of each combination, and its results.
         path: file to write.
 
     Raises:
-        ConfigError: if matplotlib is not installed, or no setting is a number that changes.
+        ConfigError: if matplotlib is not installed, or no numeric setting varies.
     """
     keys = [key for key in points[0][0] if len({repr(settings[key]) for settings, _ in points}) > 1]
     over = next((key for key in keys if all(isinstance(settings[key], int | float) for settings, _ in points)), None)

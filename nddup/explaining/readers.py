@@ -1,7 +1,8 @@
-"""What readers said of pairs, beside what the settings say of them: two sets of pairs of web pages that people judged.
+"""The judgements of readers compared with the settings: two sets of pairs of web pages that people judged.
 
-Their sizes are 358 and 374 pairs. Resemblance is that of all 5-word shingles; a sketch of 200 costs .001 to .004 of
-average precision. The judges contradict each other on templates with another subject and on revisions of one article.
+The sets have 358 and 374 pairs. Resemblance is that of all 5-word shingles; a sketch of 200 ids costs .001 to .004 of
+average precision. The judges contradict each other on templates filled with another subject, and on revisions of one
+article.
 """
 
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from nddup.settings.schema import Config
 
 
 class Judged(NamedTuple):
-    """A threshold on the resemblance, and precision and recall on the two sets."""
+    """A threshold on the resemblance, and its precision and recall on each of the two sets."""
 
     threshold: float
     first: tuple[float, float]
@@ -33,13 +34,13 @@ AVERAGE_PRECISION = {
     "containment of the smaller": (0.938, 0.749),
     "shingles of at most 5 others": (0.916, 0.867),
 }
-"""On the two sets, of what a threshold may apply to."""
+"""Average precision on the two sets, by the quantity that a threshold may apply to."""
 
 AT_EDIT = "F1 .83 on the second set, which was not used to choose it; resemblance reaches .80 at its best, .63 at 0.8"
 
 
 def say_what_readers_judged(config: Config) -> list[str]:
-    """Lines of `nddup explain`: the figures, and what of these settings moves away from a reader's judgement."""
+    """Return lines of `nddup explain`: the figures, and which of the settings move away from a reader's judgement."""
     rows = [
         [f"{row.threshold:g}".lstrip("0"), *(f"{share:.2f}" for share in (*row.first, *row.second))]
         for row in BY_RESEMBLANCE
@@ -58,7 +59,7 @@ def say_what_readers_judged(config: Config) -> list[str]:
 
 
 def _warnings(config: Config) -> list[str]:
-    """Settings that none of the figures speak for."""
+    """Return warnings on settings that agree less with the readers."""
     found = []
     if config.pairs.measure == "containment":
         found.append(

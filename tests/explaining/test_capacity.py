@@ -26,7 +26,7 @@ def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["--bands", "20", "--rows", "5"], "--documents goes with the settings of a run"),
         (["--memory", "much"], "--memory much: expected bytes such as 64MB"),
-        (["--set", "sketch.kind=keywords"], "sketches of the kind keywords have no size of their own"),
+        (["--set", "sketch.kind=keywords"], "sketches of the kind keywords have no usual size"),
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
