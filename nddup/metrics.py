@@ -31,7 +31,7 @@ class _Model(BaseModel):
         """Return a value by its key, as in the JSON: `metrics["rows"]` is `metrics.rows`.
 
         Raises:
-            KeyError: for a key that is no field.
+            KeyError: for an unknown key.
         """
         if key not in type(self).model_fields:
             raise KeyError(key)

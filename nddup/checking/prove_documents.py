@@ -1,6 +1,6 @@
 """Proofs that need no comparison of sketches: accounting, equal sketches, members, and the order of the policy.
 
-    documents      --mark-->         marked     each document with the digest of its sketch, and whether that is sound
+    documents      --mark-->         marked     each document, the digest of its sketch, and whether the sketch is sound
     marked         --NODES-->        nodes      the distinct sketches, named by the smallest id of their documents
     marked, nodes  --name_nodes-->   docs       each document with its node
     documents, docs --SKETCHES-->    sketches   the distinct sketches themselves

@@ -47,7 +47,7 @@ containment the one that contains most of the removed document; ties by policy."
 
 
 def too_near(rule: Rule) -> Violations:
-    """Return the kept documents that are near-duplicates of each other, or that an earlier kept one contains."""
+    """Return the kept documents that are near-duplicates; for containment, those that an earlier kept one contains."""
     earlier = f"AND {is_before('o', 'k')}" if rule.is_containment else ""
     text = f"""
         SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b

@@ -190,7 +190,7 @@ def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _chance_to_pass(size: int, need: int) -> Callable[[float], float]:
-    """Return the probability, by resemblance, that at least `need` of `size` ids or slots are common."""
+    """Return the function of a resemblance that gives the probability of at least `need` of `size` ids in common."""
     return lambda resemblance: pass_probability(resemblance, size=size, need=need)
 
 

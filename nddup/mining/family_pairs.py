@@ -155,7 +155,7 @@ def lead(
     Find the pairs of a component that is known to be large: those with a kept end.
 
     Args and cost are those of `leaders.follow_leaders`, without its clusters. With `confirm`, the pairs returned are
-    candidates, and documents are kept by the pairs that texts confirm.
+    candidates, and the kept documents are those of the confirmed pairs.
     """
     family = rank_features(sketches, bounds, threshold)
     order = np.ascontiguousarray(by_policy, np.int64)

@@ -2,8 +2,8 @@
 
 FP-Growth lists every set of documents that share enough features. A cluster needs more: its joint support reaches the
 bound of each member, and every pair of members is a near-duplicate. Adding documents can only break these conditions,
-so the sets that meet them are closed under subsets, and one is maximal iff no other is it plus one document. Taking
-maximal sets first and testing the conditions afterwards would lose clusters.
+so the sets that meet them are closed under subsets, and one of them is maximal iff none of them has just one document
+more. Taking maximal sets first and testing the conditions afterwards would lose clusters.
 
 Sources:
     Han, Pei, Yin 2000, Mining frequent patterns without candidate generation (FP-Growth).

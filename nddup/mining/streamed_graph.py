@@ -1,7 +1,7 @@
 """Components and the keep-list of a graph whose edges are streamed: no edge is held.
 
 The n nodes are numbered 0..n-1 in the order of the keep policy. The edges come in batches, sorted by their later end.
-So when an edge is read, all edges to its earlier end have been read, and whether that end is kept is decided.
+So when an edge is read, all edges that could remove its earlier end have been read: whether that is kept is known.
 
     StreamedComponents   4 bytes a node      union-find; the edges in any order
     StreamedChoice       1 bit a node        the greedy choice; the edges by their later end

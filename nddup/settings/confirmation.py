@@ -23,7 +23,7 @@ def conflicts_of_texts(config: Config) -> list[str]:
 
     found = []
     if pairs.measure == "containment":
-        found.append("pairs.confirm: edit says how alike two whole texts are, and containment that one holds the other")
+        found.append("pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other")
     if not config.sketch.verify:
         found.append("pairs.confirm: edit needs sketch.verify: the sketches of a pair are compared before its texts")
     return found

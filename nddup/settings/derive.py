@@ -235,7 +235,7 @@ def _about_words(config: Config) -> list[str]:
 
 
 def _about_whole(config: Config) -> list[str]:
-    """Return messages on settings of samples and thresholds for the kind that finds only equal texts."""
+    """Return messages on settings of samples, and a count as threshold, for the kind `whole` of equal texts."""
     if config.sketch.kind != "whole":
         return []
     keys = [f"shingle.{key}" for key in _changed(config.shingle) if key != "unit"]
