@@ -1,4 +1,4 @@
-"""Sketches drawn at random, the rules they are compared by, and the definition of resemblance."""
+"""Random documents, sketches as arrays, and the definition of resemblance."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,14 +12,14 @@ Sketch = tuple[int, ...]
 
 
 def resemblance(a: Sketch, b: Sketch, size: int) -> Fraction:
-    """Estimate by MIN_s of the union; two sketches with fewer than s ids are the documents themselves."""
+    """Return the estimate from MIN_s of the union; two sketches with fewer than s ids hold their whole documents."""
     union = sorted({*a, *b})
     if len(a) >= size or len(b) >= size:
         union = union[:size]
     return Fraction(len(set(union) & set(a) & set(b)), max(len(union), 1))
 
 
-# Random sketches: the smallest ids of small documents, short and full mixed, many near each other.
+# Small documents: their sketches are short or full, and many are near each other.
 
 
 documents = st.lists(st.frozensets(st.integers(0, 13), min_size=1), min_size=1, max_size=14)

@@ -27,7 +27,7 @@ shares = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(2, 3), Fracti
 def test_finds_whatever_contains_enough(
     sketches: list[set[int]], share: Fraction, partitions: int, *, pruned: bool
 ) -> None:
-    """Every pair of which the smaller lies in the larger to this share, once, whatever the partitions and pruning."""
+    """Each pair in which one lies in the other to this share is found once, for any pruning and partitions."""
     rows = [np.array(sorted(ids), np.uint64) for ids in sorted(sketches, key=len)]
     threshold = Threshold("containment", share.numerator, share.denominator, is_count=False, size=1 << 30)
     sizes = np.array([len(row) for row in rows], np.int32)
@@ -69,7 +69,7 @@ def test_finds_whatever_contains_enough(
 def test_a_document_goes_when_an_earlier_kept_one_contains_it(
     sketches: list[set[int]], share: Fraction, seed: int
 ) -> None:
-    """Largest first; of the kept that contain enough of it, a removed one is the duplicate of the one with the most."""
+    """Documents are taken largest first; a removed one is the duplicate of the kept one that contains most of it."""
     n, policy = len(sketches), np.random.default_rng(seed).permutation(len(sketches)).tolist()
     order = sorted(range(n), key=lambda i: (-len(sketches[i]), policy[i]))
 

@@ -1,4 +1,4 @@
-"""Elements, their owners and their classes, against counting and against exact integers."""
+"""Elements, their owners and their classes, against plain counting and exact integers."""
 
 from collections import Counter
 from math import ceil
@@ -28,7 +28,7 @@ DIVISIONS = st.builds(Division, st.integers(7, MOST_BITS), st.integers(1, 1 << 1
 
 @given(ids=IDS, division=DIVISIONS)
 def test_an_owner_tells_its_elements_apart(ids: list[int], division: Division) -> None:
-    """Owners ascend with the elements and are there; with the owner, the rest of an element is the element."""
+    """Owners ascend with the elements; the first element of the owner plus the rest is the element."""
     rows = Ragged(np.array([0, len(ids)]), np.array(ids, np.uint64))
 
     elements = list_elements(rows, division.bits).values
@@ -44,7 +44,7 @@ def test_an_owner_tells_its_elements_apart(ids: list[int], division: Division) -
 
 @given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 50))
 def test_classes_are_those_of_counting(elements: list[int], most: int) -> None:
-    """Class c stands for 2**(c - 1) + 1 to 2**c equal ones, however many are counted at a time."""
+    """Class c stands for 2**(c - 1) + 1 to 2**c holders, however many elements are counted at a time."""
     holders = Counter(elements)
 
     classes = rarity_classes(np.array(elements, np.uint32), most=most)
@@ -54,7 +54,7 @@ def test_classes_are_those_of_counting(elements: list[int], most: int) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 20), max_size=7), max_size=9))
 def test_packed_classes_are_unpacked(runs: list[list[int]]) -> None:
-    """Runs of odd and even lengths come back, the largest classes as one."""
+    """Runs of odd and even lengths come back; classes above `LAST_CLASS` come back as `LAST_CLASS`."""
     lengths = np.array([len(run) for run in runs], np.int64)
     classes = np.array([value for run in runs for value in run], np.uint8)
 
@@ -65,14 +65,14 @@ def test_packed_classes_are_unpacked(runs: list[list[int]]) -> None:
 
 
 def test_missing_classes_are_an_error() -> None:
-    """A reply that is too short is not read as one."""
+    """A reply that is too short raises an error."""
     with pytest.raises(ValueError, match="expected 2 bytes of classes, got 1"):
         unpack_classes(np.zeros(1, np.uint8), np.array([3]))
 
 
 @given(ids=IDS, classes=st.data(), partitions=st.integers(1, 9), bound=st.integers(1, 20))
 def test_what_owners_are_told(ids: list[int], classes: st.DataObject, partitions: int, bound: int) -> None:
-    """Each prefix element once, at its owner, with its place and the elements before it; rarest classes first."""
+    """Each prefix element is sent once, to its owner, with its place and the elements before it, rare ones first."""
     division = Division(MOST_BITS, partitions)
     elements = list_elements(Ragged(np.array([0, len(ids)]), np.array(ids, np.uint64)), division.bits)
     drawn = classes.draw(st.lists(st.integers(0, 3), min_size=len(ids), max_size=len(ids)))
@@ -107,7 +107,7 @@ def test_what_owners_are_told(ids: list[int], classes: st.DataObject, partitions
 
 
 def test_more_memory_is_fewer_tasks() -> None:
-    """The tasks grow with the ids and fall with the memory; longer prefixes need more."""
+    """The number of tasks grows with the ids and falls as memory grows; longer prefixes need more tasks."""
     close, loose = (
         volume_of(10**10, 10**8, Threshold("resemblance", share, 10, is_count=False, size=100)) for share in (9, 5)
     )

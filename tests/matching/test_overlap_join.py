@@ -1,4 +1,4 @@
-"""The join of prefixes: every near pair once, with the overlap and the resemblance of the definition."""
+"""The join of prefixes: every near pair once, with overlap and resemblance by definition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from tests.matching.pruned_postings import count_holders, keep_possible, order_b
 
 ALL = LongLists(1 << 30, 0)
 FAR = 2**63 + 11
-"""Added to ids, it puts them on both sides of the sign bit once they are spread."""
+"""Added to each id, so that all exceed 2**63 and none fits a signed integer."""
 
 
 # The definitions.
@@ -29,20 +29,20 @@ FAR = 2**63 + 11
 
 @dataclass(frozen=True)
 class Rule:
-    """When two sketches of at most `size` ids are near-duplicates."""
+    """The rule by which two sketches of at most `size` ids are near-duplicates."""
 
     measure: str
     threshold: Fraction
     size: int = 8
 
     def alpha(self, size: int) -> int:
-        """Find the least overlap that a sketch of this size needs."""
+        """Return the least overlap that a sketch of this size needs."""
         if self.measure == "count":
             return int(self.threshold)
         return next(o for o in range(1, size + 2) if Fraction(o, max(size, 1)) >= self.threshold)
 
     def is_near(self, a: Sketch, b: Sketch) -> bool:
-        """Tell by the definition of the measure whether two sketches are near-duplicates."""
+        """Return whether two sketches are near-duplicates by the definition of the measure."""
         common = len(set(a) & set(b))
         if self.measure == "count":
             return common >= self.threshold
@@ -51,7 +51,7 @@ class Rule:
         return common > 0 and resemblance(a, b, self.size) >= self.threshold
 
     def pairs(self, sketches: Sequence[Sketch]) -> set[tuple[int, int]]:
-        """Compare all pairs."""
+        """Return the near-duplicate pairs, by comparing all pairs."""
         return {(a, b) for a, b in combinations(range(len(sketches)), 2) if self.is_near(sketches[a], sketches[b])}
 
 
@@ -76,7 +76,7 @@ def sketches_of(texts: Sequence[frozenset[int]], size: int, scale: int = 1) -> l
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the stage hands to the join: sketches that pruning left, their prefixes, in order of size."""
+    """The input of the join: the sketches that pruning left, in order of size, with their prefixes."""
 
     names: NDArray[np.int64]
     prefixes: Ragged
@@ -85,7 +85,7 @@ class Prepared:
 
 
 def prepare(sketches: Sequence[Sketch], rule: Rule, *, rounds: int, shorter: int = 0) -> Prepared:
-    """Prune for some rounds, order by rarity, cut the prefixes: the steps of the stage, on one partition."""
+    """Prune for some rounds, order by rarity and cut the prefixes, as the stage does, on one partition."""
     whole = ragged(sketches)
     lengths = np.diff(whole.offsets)
     bounds = np.array([rule.alpha(length) for length in lengths], np.int32)
@@ -129,7 +129,7 @@ def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
 def find_all(
     sketches: Sequence[Sketch], rule: Rule, *, partitions: int = 1, rounds: int = 2, shorter: int = 0
 ) -> list[tuple[int, int, int, float]]:
-    """Join in each partition and put the pairs of all together: (a, b, overlap, resemblance)."""
+    """Join in each partition and return the pairs of all, sorted: (a, b, overlap, resemblance)."""
     ready = prepare(sketches, rule, rounds=rounds, shorter=shorter)
     found = []
     for partition in range(partitions):
@@ -150,7 +150,7 @@ def find_all(
 def test_finds_every_near_pair_once(
     texts: list[frozenset[int]], rule: Rule, scale: int, partitions: int, rounds: int
 ) -> None:
-    """Over all partitions each near-duplicate pair is found exactly once, no other is, after any round of pruning."""
+    """Each near-duplicate pair is found once over all partitions, and no other pair, after any number of prunings."""
     sketches = sketches_of(texts, rule.size, scale)
 
     found = find_all(sketches, rule, partitions=partitions, rounds=rounds)
@@ -169,7 +169,7 @@ FAMILY_RULES = [
 
 
 def families(size: int) -> list[Sketch]:
-    """Families of changed copies, short and full sketches mixed."""
+    """Return the sketches of families of changed copies, some short and some full."""
     random = np.random.default_rng(4)
     texts = []
     for _ in range(12):
@@ -182,7 +182,7 @@ def families(size: int) -> list[Sketch]:
 
 @pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
 def test_finds_every_near_pair_of_families(rule: Rule) -> None:
-    """Families give what comparing all pairs gives."""
+    """In families of changed copies the join finds the pairs that comparing all pairs finds."""
     sketches = families(rule.size)
     expected = rule.pairs(sketches)
 
@@ -195,7 +195,7 @@ def test_finds_every_near_pair_of_families(rule: Rule) -> None:
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
 def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, partitions: int) -> None:
-    """No two heavy ones are compared, every other near pair is found, and links join all near pairs of heavy ones."""
+    """Heavy sketches are not compared with each other but joined by links; all other near pairs are found."""
     limit = 8
     sketches, ready = families(rule.size), prepare(families(rule.size), rule, rounds=2)
     is_long = count_holders(ready.prefixes.values) > limit
@@ -224,9 +224,9 @@ def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, partitions: i
 
 def test_a_prefix_one_shorter_loses_pairs() -> None:
     """
-    The prefix of (features left) - alpha + 1 is needed in full: two sketches may meet at its last feature only.
+    Two sketches may meet only at the last feature of a prefix of (features left) - alpha + 1: all of it is needed.
 
-    Five features each, three needed, so a prefix of three. First stand the rarest, 1 2 and 3 4, then 10 11 12:
+    Each has five features and needs three in common, so its prefix has three. The rarest come first:
 
         1 2 | 10        3 4 | 10
     """
@@ -238,9 +238,9 @@ def test_a_prefix_one_shorter_loses_pairs() -> None:
 
 def test_overlap_is_taken_on_the_original_sketches() -> None:
     """
-    Pruning drops 1 and 2, which one sketch holds each; resemblance still counts them, and refuses the pair.
+    Resemblance counts 1 and 2, although pruning drops them because one sketch holds each; so 0.7 is not reached.
 
-    On what pruning leaves, the two would be equal.
+    Without 1 and 2 the two sketches would be equal.
     """
     sketches = [(1, 10, 11, 12), (2, 10, 11, 12)]
 
@@ -250,9 +250,9 @@ def test_overlap_is_taken_on_the_original_sketches() -> None:
 
 def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
     """
-    Six sketches share their rarest feature; a list of four may cost 12 comparisons more, or none is made.
+    A list of six holders, two above the limit, is compared in full if 12 more comparisons are allowed, else not at all.
 
-    The two sketches beyond the first four are looked for by all six.
+    All six sketches look for the two holders beyond the first four: 12 comparisons.
     """
     rule = Rule("count", Fraction(3))
     sketches = [(1, 2, 3, extra) for extra in range(10, 16)]
@@ -269,7 +269,7 @@ def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
 
 
 def test_no_sketches_give_no_pairs() -> None:
-    """An empty partition is an empty answer."""
+    """A partition without sketches gives no pairs and no candidates."""
     nothing = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
     none = np.empty(0, np.int32)
 

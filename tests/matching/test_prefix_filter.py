@@ -1,4 +1,4 @@
-"""The overlap join on arrays against all pairs, and the claims that make it exact."""
+"""The bounds, groups, owners and comparisons of the prefix filter against their definitions."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -20,7 +20,7 @@ from tests.matching.prepared_sketches import ragged, resemblance
 @given(st.lists(st.integers(0, 100_000)), st.integers(1, 10**6), st.integers(1, 10**6))
 @example([100], 11, 20)
 def test_bounds_are_exact_integers(sizes: list[int], numerator: int, denominator: int) -> None:
-    """The bound is the least o >= 1 with o / size >= the share: o reaches it and o - 1 does not."""
+    """The bound is the least o >= 1 with o / size >= the share."""
     low, high = sorted((numerator, denominator))
     share = Fraction(low, high)
 
@@ -41,7 +41,7 @@ def test_floats_would_ask_for_one_feature_too_many() -> None:
 
 
 def test_a_count_is_the_bound_of_every_size() -> None:
-    """A count does not follow the size, so a sketch may need more than it has."""
+    """A count is the same bound for every size, so a sketch may need more features than it has."""
     sizes = np.array([0, 3, 200], np.int32)
 
     assert least_overlaps(sizes, numerator=85, denominator=1, is_count=True).tolist() == [85, 85, 85]
@@ -49,10 +49,10 @@ def test_a_count_is_the_bound_of_every_size() -> None:
 
 def test_no_sketch_can_resemble_another_beyond_its_bound() -> None:
     """
-    The overlap is at least r * |A| and r * |B|, whatever s: so a near-duplicate pair reaches the larger alpha.
+    The overlap is at least r * |A| and r * |B| for any s, so a near-duplicate pair reaches the larger alpha.
 
-    All pairs of subsets of six ids, as sketches of s = 1 ... 7. Since alpha is the least integer reaching t * |d|, it
-    is enough to try t = r itself.
+    All pairs of subsets of six ids are tried, as sketches of s = 1 ... 7. Since alpha is the least integer reaching
+    t * |d|, it is enough to try t = r itself.
     """
     documents = [tuple(i for i in range(6) if bits >> i & 1) for bits in range(1, 1 << 6)]
     for size in range(1, 8):
@@ -71,7 +71,7 @@ keys = st.lists(st.one_of(st.integers(0, 6), st.integers(2**64 - 4, 2**64 - 1)),
 
 @given(keys)
 def test_groups_are_the_rows_of_each_key(values: list[int]) -> None:
-    """Keys come in the order of their first appearance, the rows of each as they came."""
+    """Groups come in the order in which their keys first appear, and the rows of a group in their own order."""
     first_seen = list(dict.fromkeys(values))
     expected = [[row for row, value in enumerate(values) if value == key] for key in first_seen]
 
@@ -83,7 +83,7 @@ def test_groups_are_the_rows_of_each_key(values: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 2**64 - 1)), st.integers(1, 1000))
 def test_every_id_has_one_owner(ids: list[int], partitions: int) -> None:
-    """The owner of an id is a partition, the same wherever the id is seen."""
+    """The owner of an id is one of the partitions, and the same wherever the id appears."""
     owners = partition_of(np.array(ids, np.uint64), partitions)
 
     assert ((owners >= 0) & (owners < partitions)).all()
@@ -91,7 +91,7 @@ def test_every_id_has_one_owner(ids: list[int], partitions: int) -> None:
 
 
 def test_small_ids_are_spread_over_the_partitions() -> None:
-    """The ids a sketch keeps are the smallest, so their high bits are all zero; no partition gets them all."""
+    """A sketch keeps the smallest ids, whose high bits are all zero; they are still spread over all partitions."""
     owners = partition_of(np.arange(70_000, dtype=np.uint64), 7)
 
     assert np.abs(np.bincount(owners, minlength=7) - 10_000).max() < 1_000
@@ -105,7 +105,7 @@ two = st.tuples(*[st.frozensets(st.integers(0, 20), max_size=14)] * 2)
 
 @given(two, st.integers(0, 15))
 def test_overlap_is_counted_or_given_up(sets: tuple[frozenset[int], frozenset[int]], need: int) -> None:
-    """The overlap where it reaches the need, else -1."""
+    """The overlap is returned if it reaches `need`, else -1."""
     a, b = (tuple(sorted(one)) for one in sets)
     both, common = ragged([a, b]), len(set(a) & set(b))
 
@@ -115,14 +115,14 @@ def test_overlap_is_counted_or_given_up(sets: tuple[frozenset[int], frozenset[in
 
 
 def by_smallest(size: int) -> KernelRule:
-    """Estimate a resemblance from so many of the smallest ids."""
+    """Return the rule that estimates a resemblance from `size` smallest ids."""
     return Threshold("resemblance", 1, 2, is_count=False, size=size).rule
 
 
 @given(two, st.integers(1, 15))
 @example((frozenset(), frozenset()), 3)
 def test_resemblance_is_the_definition(sets: tuple[frozenset[int], frozenset[int]], size: int) -> None:
-    """Both numbers are those of MIN_s of the union, or of the whole union where both sketches are short."""
+    """Both counts are those of MIN_s of the union, or of the whole union if both sketches are short."""
     a, b = (tuple(sorted(one))[:size] for one in sets)
     union = sorted({*a, *b})
     if len(a) == size or len(b) == size:
@@ -138,7 +138,7 @@ def test_resemblance_is_the_definition(sets: tuple[frozenset[int], frozenset[int
 def test_the_resemblance_of_slots_is_the_share_of_equal_ones(
     sets: tuple[frozenset[int], frozenset[int]], slots: int
 ) -> None:
-    """Common ids over the number of slots, whatever the size of the union."""
+    """The resemblance is the common ids over the number of slots, whatever the size of the union."""
     a, b = (tuple(sorted(one))[:slots] for one in sets)
     by_slots = Threshold("resemblance", 1, 2, is_count=False, size=slots, by_slots=True).rule
 

@@ -1,4 +1,4 @@
-"""Token edit similarity: against its recurrence, at the threshold, and beyond the bound of work."""
+"""Token edit similarity: against its recurrence, at the threshold, and beyond the bound on the work."""
 
 from fractions import Fraction
 
@@ -24,7 +24,7 @@ def rows_of(*rows: list[int]) -> Ragged:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(texts, min_size=2, max_size=6), st.integers(1, 100))
 def test_confirms_what_the_recurrence_does(rows: list[list[int]], per_cent: int) -> None:
-    """All pairs of some texts at any threshold, those exactly at it too; a text without tokens is in no pair."""
+    """The recurrence confirms the same pairs at any threshold, also exactly at it; a text without tokens is in none."""
     pairs = [(a, b) for a in range(len(rows)) for b in range(a)]
     common = [longest_common([*map(str, rows[a])], [*map(str, rows[b])]) for a, b in pairs]
     totals = [len(rows[a]) + len(rows[b]) for a, b in pairs]
@@ -39,7 +39,7 @@ def test_confirms_what_the_recurrence_does(rows: list[list[int]], per_cent: int)
 
 
 def test_a_pair_at_the_threshold_is_confirmed() -> None:
-    """12 of 20 tokens at 0.6: the cut-off is a count, for that of a share loses some pairs exactly at it."""
+    """A pair exactly at 0.6, 12 of 20 tokens, is confirmed: the cut-off is a count, because a share loses some."""
     first, second = ([ord(letter) for letter in text] for text in ("bgabachaedfg", "agabedeg"))
 
     found = compare_tokens(rows_of(first, second), np.array([[0, 1]]), EditRule(3, 5))
@@ -50,7 +50,7 @@ def test_a_pair_at_the_threshold_is_confirmed() -> None:
 @settings(max_examples=150, deadline=None)
 @given(texts, texts, st.integers(0, 400))
 def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int) -> None:
-    """Whatever work is allowed; and all of a text in itself is found without any."""
+    """The bound is never above the LCS, whatever work is allowed; a text in itself is found without any work."""
     exact = longest_common([*map(str, first)], [*map(str, second)])
     one, other = np.array(first, np.uint64), np.array(second, np.uint64)
 
@@ -59,7 +59,7 @@ def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int)
 
 
 def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> None:
-    """Two long texts, some words replaced: anchors confirm them. Of one repeated word in blocks nothing is known."""
+    """Anchors confirm long texts with some words replaced; texts of repeated words have none and are not confirmed."""
     random = np.random.default_rng(0)
     words = random.permutation(5000)
     changed = np.where(random.random(5000) < 0.1, words + 10_000, words)
@@ -75,7 +75,7 @@ def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> No
 
 
 def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tokens are spelled at a time, a pair is compared with its own texts; no pairs are none."""
+    """Pairs compared in several blocks give the same results as in one; no blocks give no results."""
     rows = rows_of([1, 2, 3], [1, 2, 4], [9, 8, 3], [1, 2, 3])
     pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 3]])
     whole = compare_tokens(rows, pairs, EditRule(1, 3))
@@ -88,7 +88,7 @@ def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_distinct_tokens_are_spelled() -> None:
-    """More of them than there are characters below the surrogates."""
+    """There may be more distinct tokens than characters below the surrogates."""
     many = list(range(70_000))
 
     found = compare_tokens(rows_of(many, many[:65_000]), np.array([[0, 1]]), EditRule(77, 100, 1 << 40))

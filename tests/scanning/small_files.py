@@ -1,4 +1,4 @@
-"""Small files of each format that is cut at separators, and where Hadoop cuts them."""
+"""Small files of each format that is cut at separators, and their chunks as Hadoop cuts them."""
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
@@ -22,17 +22,17 @@ WHOLE = {
     "marked": b"\xef\xbb\xbf<docs><doc><id>1</id><text>\xd0\xb0</text></doc><doc><id>2</id><text>b</text></doc></docs>",
     "utf-16": "<docs><doc><id>1</id><text>a</text></doc><doc><id>2</id><text>b</text></doc></docs>".encode("utf-16"),
 }
-"""Small files of each format that Spark cuts, whole: every one is tested cut off at each of its bytes."""
+"""Small files of each format that Spark cuts, whole; each is tested cut off at each of its bytes."""
 SETTINGS = {"feed": {"format": "rss"}}
 
 
 def head_of(name: str) -> FileHead:
-    """The head of a small file, told from all of it."""
+    """Return the head of a small file, detected from all of it."""
     return read_head(WHOLE[name], **SETTINGS.get(name, {}))
 
 
 def cut(data: bytes, separator: bytes) -> list[tuple[int, bytes]]:
-    """The chunks of a file as Hadoop cuts it, each with the byte whose split gives it: `find_open_end` says which."""
+    """Return the chunks of a file as Hadoop cuts it, each with the byte whose split reads it (see `find_open_end`)."""
     chunks, at, anchor = [], 0, 0
     while at < len(data):
         end = data.find(separator, at)

@@ -44,10 +44,10 @@ TEXT = {n: " ".join(f"word{(n * 7 + i) % 11}" for i in range(9)) for n in range(
 
 
 class LocalFiles:
-    """The files of a folder, as the engine without Spark would list and open them."""
+    """Lists and opens the files of a folder as the engine without Spark does."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
-        """Every file of these folders."""
+        """List every file of these folders."""
         files = [
             InputFile(str(path), path.name, path.stat().st_size, 0)
             for folder in inputs
@@ -56,16 +56,16 @@ class LocalFiles:
         return Listing(tuple(files), (), ())
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
-        """None."""
+        """Return nothing."""
         del inputs, files, look
         return {}
 
     def read_head(self, path: str, size: int) -> bytes:
-        """As `Files`."""
+        """Implement `Files`."""
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """As `Files`."""
+        """Implement `Files`."""
         try:
             return Path(path).read_bytes()[start : start + size]
         except OSError as error:
@@ -73,12 +73,12 @@ class LocalFiles:
 
 
 def lines() -> bytes:
-    """The texts as JSON lines, with a key that is no field."""
+    """Return the texts as JSON lines with a key that is not used."""
     return "".join(json.dumps({"id": f"d{n}", "text": text, "n": n}) + "\n" for n, text in TEXT.items()).encode()
 
 
 def formats() -> dict[str, bytes]:
-    """The texts in every kind of file, plain and compressed."""
+    """Return the texts in every kind of file, plain and compressed."""
     table = io.BytesIO()
     pq.write_table(pa.table({"id": [f"d{n}" for n in TEXT], "text": list(TEXT.values())}), table)
     warc = b"".join(
@@ -104,28 +104,28 @@ def formats() -> dict[str, bytes]:
 
 
 def find(folder: Path, files: dict[str, bytes], **options: Any) -> Collection:  # noqa: ANN401
-    """The collection of these files, written to a folder."""
+    """Write these files to a folder and find the collection."""
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return find_files(LocalFiles(), [str(folder)], InputConfig(**options))
 
 
 def rows_of(batches: Iterator[pa.RecordBatch], consumer: Consumer) -> list[dict[str, Any]]:
-    """All rows; every batch has the schema of the consumer's table."""
+    """Return all rows, after checking that every batch has the schema of the consumer's table."""
     found = list(batches)
     assert all(batch.schema == consumer.table.arrow for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
 
 
 def scan_whole(group: Group, consumer: Consumer) -> list[dict[str, Any]]:
-    """The rows of a group whose files are read from their start, by what was sent to a worker."""
+    """Return the rows of a group whose files are read from their start, after pickling it as for a worker."""
     group, sent = pickle.loads(pickle.dumps((group, consumer)))  # noqa: S301 - made here
     return rows_of(scan_files(group.files, group.head, sent, LIMITS), consumer)
 
 
 @pytest.mark.parametrize("name", formats())
 def test_every_format_gives_the_same_sketches_and_words(tmp_path: Path, name: str) -> None:
-    """Plain or compressed, cut at separators or not: the texts are the same, and so is what is made of them."""
+    """The same texts give the same sketches and words, plain or compressed, cut at separators or not."""
     [group] = find(tmp_path, {name: formats()[name]}).groups
     [plain] = find(tmp_path, {name: lines()}, format="jsonl").groups
 
@@ -144,7 +144,7 @@ def test_every_format_gives_the_same_sketches_and_words(tmp_path: Path, name: st
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda consumer: type(consumer).__name__)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.xml", "b.xml", "a.trec"])
 def test_the_parts_of_a_file_give_the_rows_of_the_whole(tmp_path: Path, name: str, consumer: Consumer) -> None:
-    """Places apart: a record is counted in its part. Words are summed."""
+    """The rows are the same except for their places, which are counted in each part; words are summed."""
     [group] = find(tmp_path, {name: formats()[name]}).groups
     [entry] = group.files
     assert not group.is_whole
@@ -163,7 +163,7 @@ def test_the_parts_of_a_file_give_the_rows_of_the_whole(tmp_path: Path, name: st
 
 
 def sum_of(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Occurrences and documents of each term."""
+    """Return the occurrences and documents of each term."""
     found: dict[str, tuple[int, int]] = {}
     for row in rows:
         occurrences, documents = found.get(row["term"], (0, 0))
@@ -172,7 +172,7 @@ def sum_of(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
 
 
 def test_contents_keep_markup_and_lines(tmp_path: Path) -> None:
-    """Of JSON lines the line as it came; a reject has no content."""
+    """The content keeps its markup, and JSON lines keep the line as it came; a reject has no content."""
     line = b'{"text": "<p>a</p>", "more": 1}'
     [group] = find(tmp_path, {"a.jsonl": line + b"\nno json\n"}).groups
 
@@ -182,7 +182,7 @@ def test_contents_keep_markup_and_lines(tmp_path: Path) -> None:
 
 
 def test_texts_are_those_of_the_wanted_contents(tmp_path: Path) -> None:
-    """By the fingerprint, and so many characters of each."""
+    """Texts are selected by fingerprint and cut to the wanted number of characters."""
     [group] = find(tmp_path, {"a.jsonl": lines()}).groups
     wanted = blake2b(TEXT[3].encode(), digest_size=16).digest()
 
@@ -192,7 +192,7 @@ def test_texts_are_those_of_the_wanted_contents(tmp_path: Path) -> None:
 
 
 def test_words_are_counted_in_documents_of_enough_tokens(tmp_path: Path) -> None:
-    """Occurrences and documents of each."""
+    """Occurrences and documents of each word are counted, except in documents with too few tokens."""
     data = b'{"id": "1", "text": "a b a"}\n{"id": "2", "text": "b"}\n{"id": "3", "text": "b c"}\n'
     [group] = find(tmp_path, {"a.jsonl": data}).groups
 
@@ -204,7 +204,7 @@ def test_words_are_counted_in_documents_of_enough_tokens(tmp_path: Path) -> None
 
 
 def test_rejects_have_their_reasons(tmp_path: Path) -> None:
-    """A bad line, a document with too few tokens, a damaged file, and one that is gone."""
+    """A bad line, a document with too few tokens, a damaged file and a missing file are rejects with their reasons."""
     files = {
         "a.jsonl": b'{"id": "1", "text": "a b"}\nno json\n{"id": "2", "text": "a"}\n',
         "b.gz": gzip.compress(lines()),
@@ -224,7 +224,7 @@ def test_rejects_have_their_reasons(tmp_path: Path) -> None:
 
 
 def test_given_texts_are_sketched_as_those_of_files(tmp_path: Path) -> None:
-    """A null is a reject that says what is missing."""
+    """Given texts have the sketches of texts in files; a null is a reject that says what is missing."""
     [group] = find(tmp_path, {"a.jsonl": lines()}).groups
     ids, texts = [f"d{n}" for n in TEXT], list(TEXT.values())
     columns = {
@@ -245,7 +245,7 @@ def test_given_texts_are_sketched_as_those_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda consumer: type(consumer).__name__)
 def test_nothing_read_gives_no_row(consumer: Consumer) -> None:
-    """Of a task without records, and of a list of rejects only."""
+    """A task without records gives no rows, nor does an empty list of records."""
     empty: list[list[Found]] = [[]]
 
     assert rows_of(consumer.batches([], None), consumer) == []
@@ -253,7 +253,7 @@ def test_nothing_read_gives_no_row(consumer: Consumer) -> None:
 
 
 def test_files_are_grouped_by_their_heads(tmp_path: Path) -> None:
-    """Files of one shape are read together; a compressed one apart; one that cannot be understood is told."""
+    """Files with equal heads are read together, a compressed one apart; one that is not understood is left unread."""
     files = {"a.jsonl": lines(), "b.jsonl": lines(), "c.gz": gzip.compress(lines()), "d.bin": b"\0\1\2" * 100}
 
     collection = find(tmp_path, files)
@@ -266,7 +266,7 @@ def test_files_are_grouped_by_their_heads(tmp_path: Path) -> None:
 
 
 def test_a_collection_that_cannot_be_understood_says_what_would_help(tmp_path: Path) -> None:
-    """Nothing to read, and nothing that can be read."""
+    """The error says that there are no files, or names the file that cannot be read."""
     with pytest.raises(ConfigError, match="no files to read"):
         find(tmp_path, {})
     with pytest.raises(ConfigError, match=r"d\.bin: "):
@@ -274,7 +274,7 @@ def test_a_collection_that_cannot_be_understood_says_what_would_help(tmp_path: P
 
 
 def test_sources_are_lengthened_until_they_differ() -> None:
-    """By parent folders; files that none tells apart keep their addresses, without a login."""
+    """Sources are lengthened by parent folders; files that none distinguishes keep their addresses, without a login."""
     paths = {"x": ("/d/x", "/d/x/a"), "y": ("/d/y", "/d/y/a"), "z": ("/d/z", "/d/z/b")}
     twins = {"s3a://me:secret@one/a": ("", "/a"), "s3a://two/a": ("", "/a")}
 

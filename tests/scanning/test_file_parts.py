@@ -24,18 +24,18 @@ MAX_RECORD = 10_000
 
 
 def chunks_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    """CHUNKS as a worker gets them."""
+    """Return a batch of CHUNKS as a worker gets it."""
     return CHUNKS.batch([pa.array(column) for column in zip(*rows, strict=True)])
 
 
 def read_from_start(data: bytes, head: FileHead) -> list[Record | Reject]:
-    """The records of a file that one task reads."""
+    """Read a file from its start, as one task does."""
     file = StoredFile("a", "", 0, partial(io.BytesIO, data))
     return [record for record, _ in read_file(file, head, MAX_RECORD)]
 
 
 def read_split(data: bytes, head: FileHead, ends: list[int], chunks: list[tuple[int, bytes]]) -> list[Record | Reject]:
-    """The records of a file that is split at these places, the last split read first, as another task would."""
+    """Read a file that is split at `ends`, the last split first, as different tasks would."""
     at = find_open_end(lambda start, size: data[start : start + size], len(data), head.separator, max_record=MAX_RECORD)
     found: list[Record | Reject] = []
     for start, end in reversed(list(pairwise([0, *ends, len(data)]))):
@@ -48,21 +48,21 @@ def read_split(data: bytes, head: FileHead, ends: list[int], chunks: list[tuple[
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_file_cut_off_anywhere_and_split_anyhow_gives_the_same_records(name: str) -> None:
-    """Every length of a small file under every size of split: the records, the rejects, their reasons."""
+    """Every length of a small file, under every size of split, gives the same records, rejects and reasons."""
     head = head_of(name)
     for length in range(1, len(WHOLE[name]) + 1):
         data = WHOLE[name][:length]
         chunks, expected, seen = cut(data, head.separator), read_from_start(data, head), set()
         for size in range(1, length + 1):
             places = tuple(anchor // size for anchor, _ in chunks)
-            if places not in seen:  # else the same chunks are together
+            if places not in seen:  # else each split has the same chunks as before
                 seen.add(places)
                 found = read_split(data, head, list(range(size, length, size)), chunks)
                 assert found == expected, (length, size)
 
 
 def test_the_end_of_a_file_is_found_however_far_its_last_separator_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the whole file: for every length of the last chunk, in one reading or several, and past the longest."""
+    """The last separator is found for any length of the last chunk up to the longest record, in one read or several."""
     monkeypatch.setattr("nddup.reading.streams.TAIL", 3)
     for separator in (b"\n", b"</d>"):
         for before in (b"", separator, b"<d>a" + separator):
@@ -78,7 +78,7 @@ def test_the_end_of_a_file_is_found_however_far_its_last_separator_is(monkeypatc
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_the_parts_of_a_file_give_its_records(tmp_path: Path, name: str) -> None:
-    """Every size of part of a small file, whole and cut off in its last record: no record is lost or read twice."""
+    """No record is lost or read twice, for every size of part of a small file, whole or cut off in its last record."""
     head = head_of(name)
     for length in (len(WHOLE[name]), len(WHOLE[name]) - 5):
         data = WHOLE[name][:length]
@@ -94,7 +94,7 @@ def test_the_parts_of_a_file_give_its_records(tmp_path: Path, name: str) -> None
 
 
 def test_a_record_that_is_too_long_is_a_reject_of_its_part(tmp_path: Path) -> None:
-    """Also where it goes on through several parts."""
+    """A record that is too long is one reject, also if it goes on through several parts."""
     head = head_of("jsonl")
     lines = [b'{"id": "1", "text": "a"}', b'{"id": "2", "text": "' + b"b" * 500 + b'"}', b'{"id": "3", "text": "c"}']
     data = b"\n".join(lines)
@@ -108,7 +108,7 @@ def test_a_record_that_is_too_long_is_a_reject_of_its_part(tmp_path: Path) -> No
 
 
 def test_a_separator_is_found_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a piece ends; in UTF-16 only at a whole code unit."""
+    """A separator is found wherever a piece ends; in UTF-16 only at a whole code unit."""
     data = b"ab</d>c</d></d"
     for piece in range(1, 8):
         monkeypatch.setattr("nddup.scanning.local_files.PIECE", piece)

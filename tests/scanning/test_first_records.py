@@ -1,4 +1,4 @@
-"""What the first records of a collection say of the settings, before anything is read: on real files of a folder."""
+"""Settings are checked against the first records of a collection, before a run, on real files of a folder."""
 
 import csv
 import gzip
@@ -51,7 +51,7 @@ def find(folder: Path, files: dict[str, bytes], **settings: str) -> Collection:
 @pytest.mark.parametrize("name", COLLECTIONS)
 @pytest.mark.parametrize("settings", [{"id": "nope"}, {"content": "nope"}, {"content": "text+nope", "id": "nope"}])
 def test_a_path_that_no_file_has_is_refused(name: str, settings: dict[str, str], tmp_path: Path) -> None:
-    """In one line that names the path and what is there."""
+    """The error is one line that names the path and the fields that are there."""
     with pytest.raises(ConfigError, match=r"nope.*url") as refused:
         find(tmp_path, {name: COLLECTIONS[name]}, **settings)
 
@@ -60,7 +60,7 @@ def test_a_path_that_no_file_has_is_refused(name: str, settings: dict[str, str],
 
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_a_path_that_is_there_is_taken_and_one_that_is_not_set_is_named(name: str, tmp_path: Path) -> None:
-    """Without the setting a run says that ids are made up, and which field could be the id."""
+    """Without `input.id`, a note says that ids are made up and which field could be the id."""
     found = find(tmp_path, {name: COLLECTIONS[name]}, id="url", content="text")
     assert note_ids(LocalStorage(), found.files) is None
 
@@ -69,14 +69,14 @@ def test_a_path_that_is_there_is_taken_and_one_that_is_not_set_is_named(name: st
 
 
 def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:
-    """The others' records lack it one by one, and are counted."""
+    """A path that only one file has is accepted; the run counts the records that lack it."""
     found = find(tmp_path, {"a.jsonl": LINES, "b.jsonl": b'{"text": "t", "key": "k"}\n'}, id="key")
 
     assert len(found.files) == 2
 
 
 def test_a_damaged_start_says_nothing_of_the_paths(tmp_path: Path) -> None:
-    """Its records are rejects, each with its reason; the run goes on to the good ones."""
+    """A damaged start does not refuse a path: its records are rejects, and the run goes on to the good ones."""
     found = find(
         tmp_path,
         {"a.jsonl": b'{"id": "1", "text": "t"}\n'.replace(b"}", b"") * 3 + LINES * 60},
@@ -91,13 +91,13 @@ def test_a_damaged_start_says_nothing_of_the_paths(tmp_path: Path) -> None:
 
 
 def test_an_object_is_no_text_and_its_keys_are_named(tmp_path: Path) -> None:
-    """`input.content=meta` meant one of its keys."""
+    """An object is refused as content, and the error names its keys."""
     with pytest.raises(ConfigError, match=r"input.content=meta: no record .* has it; a.jsonl has url, text, meta.body"):
         find(tmp_path, {"a.jsonl": LINES}, content="meta")
 
 
 def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
-    """Also of Markdown alone; beside a collection such files are no documents."""
+    """Texts alone, or Markdown alone, are documents; beside a collection they are not."""
     texts = find(tmp_path, {"a.txt": b"one text", "b.txt": "тоже".encode("cp1251"), "x.png": b"\x89PNG\0\0"})
     assert [(file.source, head.format.name) for file, head in texts.files] == [("a.txt", "text"), ("b.txt", "text")]
     assert [(source, detail.partition(",")[0]) for source, _, detail in texts.unread] == [("x.png", "binary")]
@@ -114,7 +114,7 @@ def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
 
 
 def test_content_counts_before_the_name(tmp_path: Path) -> None:
-    """JSON lines and XML in files that are named as tables."""
+    """JSON lines and XML are recognised in files that are named as tables."""
     found = find(tmp_path, {"a.csv": LINES, "b.tsv.csv": b'<?xml version="1.0"?>' + PAGES, "c.csv": table()})
 
     assert {file.source: head.format.name for file, head in found.files} == {

@@ -1,4 +1,4 @@
-"""`input.limit`: the first records of the collection, the same on every pass and engine, and said."""
+"""`input.limit` reads the first records of the collection, the same on every pass and engine, and is reported."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ LINES = 25
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
-    """Four files of 25 lines: a plain, a gzip, a bzip2 and a plain one; a line of each is broken."""
+    """Four files of 25 lines: a plain, a gzip, a bzip2 and a plain one; one line of each is broken."""
     folder = tmp_path / "in"
     folder.mkdir()
     for number, ending in enumerate(("jsonl", "jsonl.gz", "jsonl.bz2", "jsonl")):
@@ -40,14 +40,14 @@ def collection(tmp_path: Path) -> Path:
 
 
 def rows(folder: Path, table: str) -> list[tuple[str, int]]:
-    """The places of the rows of a table, in order."""
+    """Return the place of each row of a table, in order."""
     found = pq.read_table(folder / table).to_pylist()
     return sorted((row["source"], row["record"]) for row in found)
 
 
 @pytest.mark.parametrize("limit", [1, 4, 25, 26, 60, 99, 100, 5_000])
 def test_the_first_records_are_read(collection: Path, tmp_path: Path, limit: int) -> None:
-    """Documents and rejects together are the first of the whole run; every promise holds; the kept are found."""
+    """Documents and rejects together are the first ones of the whole run; `check` passes, and the kept are written."""
     whole, part = tmp_path / "whole", tmp_path / "part"
     run_locally([str(collection)], str(whole), build_config({}, origin="test"))
     settings = {"input": {"limit": limit}, "output": {"kept": "jsonl"}}
@@ -65,7 +65,7 @@ def test_the_first_records_are_read(collection: Path, tmp_path: Path, limit: int
 
 @pytest.mark.spark
 def test_spark_reads_the_same(spark: SparkSession, collection: Path, tmp_path: Path) -> None:
-    """Both engines end at the same record."""
+    """Both engines stop at the same record."""
     settings = {"input": {"limit": 60}, "clusters": {"mode": "none"}, "output": {"texts": 0, "report": False}}
     config = build_config(settings, origin="test")
     run_locally([str(collection)], str(tmp_path / "local"), config)
@@ -76,6 +76,6 @@ def test_spark_reads_the_same(spark: SparkSession, collection: Path, tmp_path: P
 
 
 def test_it_is_at_least_one() -> None:
-    """Nothing cannot be read."""
+    """A limit of 0 is refused."""
     with pytest.raises(ConfigError, match=r"input\.limit"):
         build_config({"input": {"limit": 0}}, origin="test")

@@ -1,4 +1,4 @@
-"""Files that people give and that are no collection: one line says what each is, and what to do."""
+"""Files that people pass and that are no collection: one line says what each is and what to do."""
 
 import io
 import json
@@ -21,7 +21,7 @@ A_LINE = "expected one JSON object per line: jq -c"
 
 
 def archive() -> bytes:
-    """A tar archive of one page, which would pass for a page."""
+    """Return a tar archive of one HTML page, which could be mistaken for a page."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tar:
         page = b"<html><body>a page</body></html>"
@@ -32,7 +32,7 @@ def archive() -> bytes:
 
 
 def parquet(**columns: list[object]) -> bytes:
-    """A table of these columns."""
+    """Return a Parquet file of these columns."""
     file = io.BytesIO()
     pq.write_table(pa.table(columns), file)
     return file.getvalue()
@@ -62,7 +62,7 @@ FILES: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_alone_is_refused(name: str, tmp_path: Path) -> None:
-    """Before anything is written."""
+    """A file that cannot be understood is refused with the line that says what it is."""
     content, said = FILES[name]
     (tmp_path / name).write_bytes(content)
 
@@ -73,7 +73,7 @@ def test_a_file_alone_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_an_empty_table_is_a_reject(tmp_path: Path) -> None:
-    """As every empty file; nothing is said of columns."""
+    """An empty table is a reject, as every empty file is; the message does not mention columns."""
     (tmp_path / "empty.csv").touch()
 
     found = find_files(LocalStorage(), [str(tmp_path)], load_config().input)
@@ -82,7 +82,7 @@ def test_an_empty_table_is_a_reject(tmp_path: Path) -> None:
 
 
 def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> None:
-    """It is a reject, which the summary names."""
+    """A table without a text is not refused if another table has one."""
     (tmp_path / "a.parquet").write_bytes(FILES["odd.parquet"][0])
     (tmp_path / "b.parquet").write_bytes(parquet(id=["a"], text=["b"]))
 
@@ -90,7 +90,7 @@ def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> 
 
 
 def test_blanks_around_the_names_of_columns_are_nothing(tmp_path: Path) -> None:
-    """`title + body` is `title+body`; a comma is told from it."""
+    """`title + body` means `title+body`; the error for a comma says so."""
     (tmp_path / "a.csv").write_text("id,title,body\n1,a,b\n", encoding="utf-8")
     spaced = load_config(None, ["input.content=title + body"]).input
     comma = load_config(None, ["input.content=title,body"]).input

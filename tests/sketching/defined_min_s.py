@@ -1,4 +1,4 @@
-"""MIN_s as its definition says, and as the package makes it."""
+"""MIN_s by its definition, in plain Python, and by the package."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The mathematics of sketches against the published table, another library, and simulations with fixed seeds.
 
-Simulated means are compared within five standard errors of the simulation: a right formula fails about once in two
-million draws of a seed, and the seeds are fixed.
+Simulated means are compared within five standard errors of the simulation: a correct formula fails for about one seed
+in two million, and the seeds are fixed.
 """
 
 import math
@@ -39,20 +39,20 @@ shares = st.floats(0, 1)
 
 
 def permuted(union: int, common: int, *, draws: int = DRAWS, seed: int = 1) -> NDArray[np.bool_]:
-    """Random orders of a union whose elements 0 .. common - 1 are in both documents, (draws, union)."""
+    """Return random orders of a union, (draws, union): whether each element is in both documents, as `common` are."""
     rng = np.random.default_rng(seed)
     return np.array([rng.permutation(union) for _ in range(draws)]) < common
 
 
 def agree(sample: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_], expected: float) -> bool:
-    """Tell whether a mean lies within five standard errors of what was expected."""
+    """Return whether a mean lies within five standard errors of the expected one."""
     values = sample.astype(np.float64)
     deviation = math.sqrt(expected * (1 - expected)) if sample.dtype == np.bool_ else float(values.std())
     return bool(abs(values.mean() - expected) <= FIVE * deviation / math.sqrt(len(values)) + 1e-12)
 
 
 def variances_agree(estimates: NDArray[np.float64], expected: float) -> bool:
-    """Tell whether the mean square deviation from the known mean lies within five standard errors."""
+    """Return whether the variance of the estimates lies within five standard errors of the expected one."""
     return agree((estimates - estimates.mean()) ** 2, expected)
 
 
@@ -64,7 +64,7 @@ def test_the_published_curve_to_the_printed_digits(resemblance: float, printed: 
 
 @given(resemblance=shares, bands=whole, rows=whole)
 def test_the_curve_is_that_of_the_formula_and_rises(resemblance: float, bands: int, rows: int) -> None:
-    """It is 1 - (1 - s^r)^b, from 0 at 0 to 1 at 1, and rises with the resemblance and with the bands."""
+    """It is 1 - (1 - s^r)^b, from 0 at 0 to 1 at 1; it rises with resemblance and bands, and falls with rows."""
     at = float(candidate_probability(resemblance, bands=bands, rows=rows))
 
     assert at == pytest.approx(1 - (1 - resemblance**rows) ** bands, abs=1e-12)
@@ -75,12 +75,12 @@ def test_the_curve_is_that_of_the_formula_and_rises(resemblance: float, bands: i
 
 
 def test_the_curve_is_exact_where_it_is_almost_flat() -> None:
-    """Near 0 it is bands x s^rows, which 1 - (1 - x) would round away."""
+    """Near 0 the curve is bands x s^rows, which 1 - (1 - x) would round away."""
     assert candidate_probability(0.001, bands=20, rows=6) == pytest.approx(20e-18, rel=1e-9)
 
 
 def test_bands_of_equal_slots_become_candidates_as_often_as_the_curve_says() -> None:
-    """Slots are equal with probability r, independently: 6 bands of 3, at three resemblances."""
+    """If slots are equal with probability r, independently, the curve gives the chance that one of 6 bands is equal."""
     rng = np.random.default_rng(2)
     for resemblance in (0.3, 0.6, 0.85):
         equal = rng.random((20_000, 6, 3)) < resemblance
@@ -91,7 +91,7 @@ def test_bands_of_equal_slots_become_candidates_as_often_as_the_curve_says() -> 
 
 @given(bands=whole, rows=whole)
 def test_at_its_threshold_the_curve_has_one_band_in_the_mean(bands: int, rows: int) -> None:
-    """(1 / b)^(1 / r) is where b x s^r = 1."""
+    """The threshold is (1 / b)^(1 / r), where b x s^r = 1."""
     assert bands * curve_threshold(bands=bands, rows=rows) ** rows == pytest.approx(1)
 
 
@@ -109,7 +109,7 @@ def test_expected_errors_are_the_areas_of_the_curve(bands: int, rows: int, thres
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize(("slots", "missed"), [(20, 0.5), (128, 0.5), (64, 0.9)])
 def test_bands_are_those_another_library_chooses(slots: int, missed: float, threshold: float) -> None:
-    """Its search over a numerical integral finds no less wrong area than ours, up to the error of its sums."""
+    """The bands have no more wrong area than those of datasketch, and are others only where its sums are inexact."""
     bands, rows = choose_bands(slots, threshold, weight_of_missed=missed)
     theirs = datasketch.lsh._optimal_param(threshold, slots, 1 - missed, missed)  # noqa: SLF001 - the oracle
 
@@ -123,7 +123,7 @@ def test_bands_are_those_another_library_chooses(slots: int, missed: float, thre
 
 
 def test_more_weight_on_what_is_missed_misses_less() -> None:
-    """The curve moves to the left as the weight grows."""
+    """The curve moves to the left as the weight of missed pairs grows."""
     missed = [
         expected_errors(bands=b, rows=r, threshold=0.8).false_negatives
         for b, r in (choose_bands(200, 0.8, weight_of_missed=weight) for weight in (0.1, 0.5, 0.9, 0.99))
@@ -135,7 +135,7 @@ def test_more_weight_on_what_is_missed_misses_less() -> None:
 
 @pytest.mark.parametrize(("union", "common", "size"), [(60, 42, 20), (300, 90, 100), (40, 20, 40)])
 def test_variance_of_the_smallest_in_one_permutation(union: int, common: int, size: int) -> None:
-    """The share of common ones among the s first of a random order: mean r, variance with the correction for N."""
+    """The common share of the first s in a random order has mean r and the variance corrected for N."""
     estimates = permuted(union, common)[:, :size].mean(axis=1)
     resemblance = common / union
 
@@ -144,7 +144,7 @@ def test_variance_of_the_smallest_in_one_permutation(union: int, common: int, si
 
 
 def test_variance_of_equal_slots() -> None:
-    """Of n independent permutations the first of the union is common with probability r in each."""
+    """In each of n independent permutations the first of the union is common with probability r."""
     first = permuted(30, 18, draws=50 * DRAWS)[:, 0].reshape(DRAWS, 50)
     estimates = first.mean(axis=1)
 
@@ -154,7 +154,7 @@ def test_variance_of_equal_slots() -> None:
 
 @pytest.mark.parametrize(("among", "modulus"), [(200, 4), (60, 10)])
 def test_variance_of_a_sample_by_modulus(among: int, modulus: int) -> None:
-    """Each id is kept with probability 1 / m; where none is kept there is no estimate."""
+    """Each id is kept with probability 1 / m; if none is kept, there is no estimate."""
     rng = np.random.default_rng(3)
     common = among * 7 // 10
     kept = rng.random((4 * DRAWS, among)) < 1 / modulus
@@ -167,14 +167,14 @@ def test_variance_of_a_sample_by_modulus(among: int, modulus: int) -> None:
 
 @pytest.mark.parametrize("need", [10, 14, 18])
 def test_the_chance_to_pass_a_threshold(need: int) -> None:
-    """The estimate of a random order reaches need / s as often as said."""
+    """The estimate from a random order reaches need / s with the computed chance."""
     shared = permuted(60, 42)[:, :20].sum(axis=1)
 
     assert agree(shared >= need, pass_probability(0.7, size=20, need=need, united=60))
 
 
 def test_the_chance_to_pass_among_many_shingles() -> None:
-    """Without N every id is common by itself, as in a very long document."""
+    """Without N each id is common independently of the others, as in a very long document."""
     rng = np.random.default_rng(5)
     shared = (rng.random((DRAWS, 20)) < 0.7).sum(axis=1)
 
@@ -182,7 +182,7 @@ def test_the_chance_to_pass_among_many_shingles() -> None:
 
 
 def sketched_overlaps(resemblance: float, size: int) -> NDArray[np.int64]:
-    """|MIN_s(A) ∩ MIN_s(B)| of random pairs of documents of 2,000 shingles each."""
+    """Return |MIN_s(A) ∩ MIN_s(B)| of random pairs of documents of 2,000 shingles each."""
     common = round(2000 * 2 * resemblance / (1 + resemblance))
     rng = np.random.default_rng(7)
     overlaps = []
@@ -195,7 +195,7 @@ def sketched_overlaps(resemblance: float, size: int) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("resemblance", [0.5, 0.8])
 def test_the_overlap_of_sketches(resemblance: float) -> None:
-    """Mean and tail of the common ids of two sketches of 20."""
+    """The number of common ids of two sketches of 20 has the computed mean and tail."""
     overlaps = sketched_overlaps(resemblance, 20)
 
     assert agree(overlaps, expected_overlap(resemblance, size=20))
@@ -205,7 +205,7 @@ def test_the_overlap_of_sketches(resemblance: float) -> None:
 
 @pytest.mark.parametrize("resemblance", [0.0, 0.1, 0.5, 0.8, 0.95, 0.99, 0.999, 1.0])
 def test_the_mean_overlap_of_large_sketches_is_that_of_the_sum(resemblance: float) -> None:
-    """Within a tenth of an id where the normal limit begins to stand for it; it goes on to the largest sketches."""
+    """Where the approximation replaces the sum, it is off by less than a tenth of an id; it also holds for 100,000."""
     size = SUMMED + 1
     summed = sum(overlap_probability(resemblance, size=size, support=k) for k in range(1, size + 1))
 
@@ -215,7 +215,7 @@ def test_the_mean_overlap_of_large_sketches_is_that_of_the_sum(resemblance: floa
 
 
 def test_the_ends_of_the_overlap() -> None:
-    """Equal documents share all, strangers nothing, and nobody more than there is."""
+    """Equal documents share all ids, unrelated ones none, and no overlap exceeds the size."""
     assert overlap_probability(1, size=10, support=10) == 1
     assert overlap_probability(0, size=10, support=1) == 0
     assert overlap_probability(0.5, size=10, support=0) == 1
@@ -237,7 +237,7 @@ def test_the_ends_of_the_overlap() -> None:
     ],
 )  # fmt: skip
 def test_arguments_out_of_range_are_named(call: object, said: str) -> None:
-    """Each is a ValueError that names the argument."""
+    """Each argument out of range raises a ValueError that names it."""
     with pytest.raises(ValueError, match=said):
         call()  # type: ignore[operator]
 
@@ -245,7 +245,7 @@ def test_arguments_out_of_range_are_named(call: object, said: str) -> None:
 @pytest.mark.parametrize("resemblance", [0.0, 0.001, 0.3, 0.8, 0.99, 1.0])
 @pytest.mark.parametrize("size", [1, 5, 100, 256])
 def test_chances_are_those_of_another_library(resemblance: float, size: int) -> None:
-    """Binomial, hypergeometric and negative binomial, as scipy has them."""
+    """The binomial, hypergeometric and negative binomial chances are those of SciPy."""
     for need in sorted({0, 1, size // 2, size}):
         plain = stats.binom.sf(need - 1, size, resemblance)
         assert pass_probability(resemblance, size=size, need=need) == pytest.approx(plain, abs=1e-10)

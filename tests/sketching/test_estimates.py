@@ -1,4 +1,4 @@
-"""What sketches estimate, and when two meet: the resemblance of the papers, bands, runs and levels."""
+"""The estimates of sketches against the papers, and which sketches meet: bands, runs and levels."""
 
 from collections.abc import Sequence
 
@@ -16,13 +16,13 @@ from nddup.sketching.permutations import mix
 
 
 def overlapping(seed: int, shared: int, own: int) -> tuple[list[int], list[int]]:
-    """Two sets of random ids, with so many in common and so many of their own."""
+    """Return two sets of random ids with `shared` in common and `own` more in each."""
     ids = mix(np.arange(shared + 2 * own, dtype=np.uint64), seed=seed + 10**6).tolist()
     return ids[: shared + own], ids[:shared] + ids[shared + own :]
 
 
 def estimates(kind: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Resemblance and containment estimated from `runs` seeds; the true ones are 0.6 and 0.75."""
+    """Return resemblance and containment estimated from `runs` seeds, (runs,) each; the true ones are 0.6 and 0.75."""
     a, b = overlapping(3, 300, 100)
     found = []
     for seed in range(runs):
@@ -46,10 +46,10 @@ def estimates(kind: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("kind", ["min-s", "mix", "affine", "datasketch", "gf2", "mod-m"])
 def test_estimates_are_those_of_the_papers(kind: str) -> None:
     """
-    Over 300 seeds the mean is the truth within 5 of its deviations, and the variance is that of the formula.
+    The mean over the seeds is within 5 standard errors of the truth, and the variance is that of the formula.
 
-    r(1-r)/s (N-s)/(N-1) for min-s, r(1-r)/n for slots; of mod-m r(1-r)/(N/m) nearly. A variance over 300 independent
-    samples has a deviation of 8 % of it: a factor of 1.5 is 6 away. Fixed seeds: it fails never or always.
+    It is r(1-r)/s (N-s)/(N-1) for min-s, r(1-r)/n for slots, and nearly r(1-r)/(N/m) for mod-m. The standard error of a
+    variance is 8 % over 300 seeds, 18 % over the 60 of gf2; a factor of 1.6 is allowed. The seeds are fixed.
     """
     runs, r, n = (60, 0.6, 500) if kind == "gf2" else (300, 0.6, 500)
     variance = {"min-s": r * (1 - r) / 50 * (n - 50) / (n - 1)}.get(kind, r * (1 - r) / 50)
@@ -63,9 +63,9 @@ def test_estimates_are_those_of_the_papers(kind: str) -> None:
 
 def test_untagged_minima_are_biased() -> None:
     """
-    The papers' plain set of minima shows r / (2 - r), .69 of a resemblance of .818: what differs counts twice.
+    The papers' untagged set of minima estimates r / (2 - r), 0.69 for r = 0.818: a slot that differs counts twice.
 
-    Over 100 seeds the mean has a deviation of 0.005.
+    Over 100 seeds the mean has a standard error of 0.005.
     """
     a, b = overlapping(5, 900, 100)
     found = []
@@ -103,7 +103,7 @@ def test_a_band_in_common_is_a_key_in_common(first: list[int], second: list[int]
 
 @given(first=st.sets(st.integers(0, 9)), second=st.sets(st.integers(0, 9)), rows=st.integers(1, 4))
 def test_a_run_in_common_is_a_key_in_common(first: set[int], second: set[int], rows: int) -> None:
-    """Super-shingles are the shingles of the sorted sketch; a shorter sketch is one of all its ids."""
+    """A key is a run of ids of the sorted sketch, a super-shingle; a shorter sketch has one key, of all its ids."""
 
     def runs(ids: list[int]) -> set[tuple[int, ...]]:
         return {tuple(ids[i : i + rows]) for i in range(max(len(ids) - rows, 0) + 1)} if ids else set()
@@ -116,9 +116,7 @@ def test_a_run_in_common_is_a_key_in_common(first: set[int], second: set[int], r
 
 
 def test_candidates_come_as_the_curve_says() -> None:
-    """
-    20 bands of 5 rows: of 400 pairs of resemblance 0.6, 0.802 become candidates; the deviation is 0.02.
-    """
+    """With 20 bands of 5 rows, 0.802 of 400 pairs of resemblance 0.6 become candidates; the standard error is 0.02."""
     a, b = (np.array(ids, np.uint64) for ids in overlapping(9, 300, 100))
     hits = 0
     for seed in range(400):
@@ -136,7 +134,7 @@ def test_candidates_come_as_the_curve_says() -> None:
     more=st.integers(0, 2),
 )
 def test_sketches_are_spread_over_the_levels_they_may_meet_at(sketches: list[tuple[set[int], int]], more: int) -> None:
-    """A row for each level from its own to the coarsest, with what 2**level divides, if that is anything."""
+    """A sketch has a row for each level from its own to the coarsest: the ids that 2**level divides, if any."""
     own = [(sorted(id_ for id_ in ids if id_ % 2**level == 0), level) for ids, level in sketches]
     most = max((level for _, level in own), default=0) + more
     expected = {

@@ -1,4 +1,4 @@
-"""Sketching: the compiled pass against the definition, in plain Python, bit for bit."""
+"""Sketching: the compiled pass against the definition in plain Python, bit for bit."""
 
 import unicodedata
 
@@ -36,7 +36,7 @@ def test_is_what_the_definition_says(documents: list[str], length: int, offset: 
 
 @same_unicode
 def test_every_character_is_read_as_the_definition_says() -> None:
-    """All of Unicode in one text, in order and each between letters."""
+    """All of Unicode in order, and its first 0x30000 characters each between letters, are read as defined."""
     everything = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
 
     for text in (everything, "x".join(everything[:0x30000])):
@@ -55,7 +55,7 @@ def test_reads_the_tokens_that_tokenise_shows(text: str) -> None:
 @same_unicode
 @given(st.lists(st.one_of(st.binary(max_size=12), texts.map(str.encode)), max_size=5).map(b"".join))
 def test_a_malformed_byte_parts_words(document: bytes) -> None:
-    """Python puts U+FFFD, which is of no word, in its place."""
+    """A malformed byte separates words, as does the U+FFFD that Python puts in its place."""
     _, _, expected = defined_sketch(document.decode("utf-8", "replace"), 2, 1, 200, 1)
 
     assert sketch_one(document, length=2) == expected
@@ -63,7 +63,7 @@ def test_a_malformed_byte_parts_words(document: bytes) -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_does_not_read_beyond_a_cut_character(cut: int) -> None:
-    """The next document's bytes would complete the last character of the first."""
+    """The last character of a document, if cut, is not completed with the bytes of the next document."""
     whole = "a \U00020000".encode()
     ends = np.array([0, 2 + cut, len(whole)])
 
@@ -82,7 +82,7 @@ def test_roses(length: int, shared: int, union: int) -> None:
 
 @given(a=texts, b=texts, size=st.integers(1, 6), seed=seeds)
 def test_the_sketch_of_a_union_needs_only_the_sketches(a: str, b: str, size: int, seed: int) -> None:
-    """MIN_s(A u B) = MIN_s(MIN_s(A) u MIN_s(B)); single words, so that A u B is a text of both."""
+    """MIN_s(A u B) = MIN_s(MIN_s(A) u MIN_s(B)); shingles are single words, so that A u B is the text of both."""
     of_both = sketch_one(f"{a}\n{b}", length=1, size=size, seed=seed)
 
     parts = {*sketch_one(a, length=1, size=size, seed=seed), *sketch_one(b, length=1, size=size, seed=seed)}

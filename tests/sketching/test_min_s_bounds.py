@@ -15,10 +15,10 @@ def test_a_smaller_sketch_is_the_front_of_a_larger(text: str, small: int, more: 
     assert sketch_one(text, length=2, size=small) == sketch_one(text, length=2, size=small + more)[:small]
 
 
-@settings(deadline=None)  # the kernel may be compiled in it
+@settings(deadline=None)  # the first example may compile the kernel
 @given(documents=st.lists(texts, min_size=1, max_size=5), first=st.integers(0, 4))
 def test_a_sketch_does_not_depend_on_its_batch(documents: list[str], first: int) -> None:
-    """Alone, in a batch, in a slice whose offsets begin later, with 32 or 64 bits: the same."""
+    """The sketch is the same alone, in a batch, and in a slice whose offsets begin later, of 32 or 64 bits."""
     alone = [sketch_one(document) for document in documents]
 
     assert split(sketch(documents)) == alone
@@ -31,7 +31,7 @@ def test_a_sketch_does_not_depend_on_its_batch(documents: list[str], first: int)
 
 
 def test_a_large_text_after_small_ones() -> None:
-    """Scratch arrays grow, and keep nothing of the text before."""
+    """Scratch arrays grow and keep nothing of the previous text."""
     words = [f"w{i * i % 9973}" for i in range(20_000)]
     documents = ["one two", " ".join(words), "", "one two", " ".join(words[:500])]
 
@@ -41,7 +41,7 @@ def test_a_large_text_after_small_ones() -> None:
 
 
 def test_huge_settings_mean_all_and_one() -> None:
-    """Neither a number beyond 64 bits nor one that fills them wraps around."""
+    """Numbers near or beyond 64 bits do not wrap around."""
     sketches = sketch(["a b c d e f"] * 2, length=2, offset=2**70, size=2**63 - 1)
 
     assert sketches.n_features.tolist() == [1, 1]
@@ -70,7 +70,7 @@ def test_refuses_offsets_outside_the_data(bounds: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7)), max_size=12))
 def test_the_table_is_in_order_however_it_is_filled(values: list[tuple[int, int]]) -> None:
-    """Four homes and up to 32 values: long runs, which random ids never make."""
+    """Values with four homes make long runs, which random ids never do; the table stays in order."""
     numbers = [home << 62 | rest for home, rest in values]
     slots = np.full(4 + len(numbers) + 1, EMPTY)
 
@@ -85,7 +85,7 @@ def test_the_table_is_in_order_however_it_is_filled(values: list[tuple[int, int]
     size=st.integers(1, 6),
 )
 def test_the_greatest_and_smallest_ids_are_ids_like_others(values: list[int], size: int) -> None:
-    """Fingerprints whose ids are 2**64 - 3 .. 2**64 - 1, which marks a free slot, and 0 and 1."""
+    """Ids 2**64 - 3 .. 2**64 - 1, of which the last marks a free slot, and 0 and 1 are selected like all others."""
     multiplier, increment = np.uint64(1), np.uint64(0)
     fingerprints = np.array([unmixed(value) for value in values], dtype=np.uint64)
     ids = np.zeros(8, dtype=np.uint64)

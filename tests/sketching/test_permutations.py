@@ -29,7 +29,7 @@ def unmix(value: int, seed: int) -> int:
 
 @given(values=st.lists(numbers, max_size=20), seed=seeds)
 def test_mix_can_be_undone(values: list[int], seed: int) -> None:
-    """What has an inverse is a bijection: distinct fingerprints stay distinct."""
+    """`mix` has an inverse, so distinct fingerprints stay distinct."""
     mixed = mix(np.array(values, dtype=np.uint64), seed=seed)
 
     assert [unmix(value, seed) for value in mixed.tolist()] == values
@@ -44,9 +44,9 @@ def test_mix_depends_on_the_seed(values: list[int], seed: int) -> None:
 
 def test_every_input_is_the_smallest_about_as_often() -> None:
     """
-    Over 4,000 seeds each of 8 neighbouring numbers is first about 500 times.
+    Over 4,000 seeds each of 8 neighbouring numbers has the smallest image about 500 times.
 
-    The deviation of such a count is 21, so 120 is far outside chance.
+    The standard deviation of such a count is 21, so 120 is far outside chance.
     """
     values = np.arange(8, dtype=np.uint64)
 

@@ -47,14 +47,14 @@ def invert(columns: list[int]) -> list[int]:
 
 
 def times(columns: list[int], value: int) -> int:
-    """The product of a matrix and a vector, bit by bit."""
+    """Multiply a matrix by a vector, bit by bit."""
     return reduce(xor, (columns[j] for j in range(64) if value >> j & 1), 0)
 
 
 @settings(max_examples=20)
 @given(values=st.lists(numbers, max_size=20), seed=seeds)
 def test_a_matrix_can_be_undone(values: list[int], seed: int) -> None:
-    """The look-ups are the product with the matrix, and the inverse matrix gives the numbers back: a bijection."""
+    """The look-ups give the product with the matrix, and the inverse matrix gives the numbers back."""
     columns = gf2_columns(seed)
     inverse = invert(columns)
 
@@ -73,7 +73,7 @@ def test_a_linear_map_is_not_min_wise_independent() -> None:
     """
     Of {a, b, a ^ b, c} the last is the smallest with chance 3/14, not 1/4.
 
-    Over 6,000 matrices the deviation of the share is 0.0053, so 1/4 is 6.7 deviations off and 0.025 is 4.7 of it.
+    Over 6,000 matrices the standard error of the share is 0.0053: 0.025 is 4.7 of it, and 1/4 is 6.7 away.
     """
     values = np.array([1, 2, 3, 4], np.uint64)
     columns = np.array([draw_words(seed, 3, stream=9) for seed in range(6000)], np.uint64)
@@ -86,7 +86,7 @@ def test_a_linear_map_is_not_min_wise_independent() -> None:
 
 @given(value=below_prime, multiplier=below_prime, increment=below_prime)
 def test_affine_is_exact(value: int, multiplier: int, increment: int) -> None:
-    """122 bits of product in 64-bit pieces give what Python's integers give."""
+    """The product of 122 bits, made of 64-bit pieces, is that of Python's integers."""
     image = affine_id(np.uint64(value), np.uint64(multiplier), np.uint64(increment))
 
     assert int(image) == (multiplier * value + increment) % PRIME
@@ -111,7 +111,7 @@ def test_affine_of_any_number(values: list[int], seed: int) -> None:
 
 @pytest.mark.parametrize("degree", range(1, 9))
 def test_finds_every_irreducible_polynomial(degree: int) -> None:
-    """By trial division with every polynomial of a lower degree."""
+    """The irreducible polynomials are those that no polynomial of at most half their degree divides."""
     expected = [
         polynomial
         for polynomial in range(1 << degree, 2 << degree)
@@ -131,7 +131,7 @@ def test_draws_irreducible_polynomials_of_the_degree(bits: int) -> None:
 
 @given(first=numbers, second=numbers)
 def test_products_are_those_of_polynomials(first: int, second: int) -> None:
-    """Multiplied in full, without the modulus, and divided at the end."""
+    """A product is that of the polynomials, multiplied in full and divided by the modulus at the end."""
     modulus = draw_polynomial(40, 1)
     whole = reduce(xor, (first << j for j in range(64) if second >> j & 1), 0)
 
@@ -147,7 +147,7 @@ def test_products_are_those_of_polynomials(first: int, second: int) -> None:
     bits=st.sampled_from([16, 40, 63]),
 )
 def test_a_fingerprint_is_the_remainder_of_division(tokens: list[int], length: int, offset: int, bits: int) -> None:
-    """Each window's token hashes, one after the other as one polynomial, divided in exact integers."""
+    """A fingerprint is the remainder of the window's token hashes, read as one polynomial, in exact integers."""
     modulus = draw_polynomial(bits, 5)
     windows = [tokens[i : i + length] for i in range(0, max(len(tokens) - length, 0) + 1, offset)] if tokens else []
     expected = [

@@ -34,7 +34,7 @@ def split(made: Sketches) -> list[list[int]]:
 
 
 def all_ids(documents: Sequence[str], **how: int | str) -> list[list[int]]:
-    """Every id of each document, ascending, under `mix`."""
+    """Return every id of each document, ascending, under `mix`."""
     return split(sketch(documents, Recipe(size=ALL, **how)))  # type: ignore[arg-type]
 
 
@@ -47,7 +47,7 @@ def test_mod_m_keeps_what_the_modulus_divides(documents: list[str], modulus: int
 
 @given(documents=many_texts, size=st.integers(1, 9))
 def test_mod_pow2_follows_the_length(documents: list[str], size: int) -> None:
-    """2**i is the least power by which so many shingles are at most `size` in the mean."""
+    """2**i is the least power of two that keeps at most `size` shingles in the mean."""
     expected = []
     for ids in all_ids(documents):
         i = next(i for i in range(64) if len(ids) <= size * 2**i)
@@ -58,7 +58,7 @@ def test_mod_pow2_follows_the_length(documents: list[str], size: int) -> None:
 
 @given(ids=st.lists(st.integers(0, 2**64 - 1), max_size=50), level=st.integers(0, 5))
 def test_the_next_level_comes_from_the_last(ids: list[int], level: int) -> None:
-    """V_{i+1} is what 2**(i+1) divides of V_i."""
+    """V_{i+1} holds the ids of V_i that 2**(i+1) divides."""
     at_level = {id_ for id_ in ids if id_ % 2**level == 0}
 
     assert {id_ for id_ in at_level if id_ % 2 ** (level + 1) == 0} == {
@@ -92,7 +92,7 @@ def test_sizes_never_fall_as_documents_grow() -> None:
 @pytest.mark.parametrize("permutation", ["gf2", "affine"])
 @given(documents=many_texts)
 def test_permutations_are_those_of_the_functions(permutation: str, documents: list[str]) -> None:
-    """The ids of a recipe are the images of the fingerprints, which a matrix of the identity would show."""
+    """The ids of a recipe are the images of the fingerprints under its permutation."""
     function = {"gf2": gf2, "affine": affine}[permutation]
     tokens = [document.split() for document in documents]
     single = sorted({word for words in tokens for word in words})
@@ -107,7 +107,7 @@ def test_permutations_are_those_of_the_functions(permutation: str, documents: li
 
 
 def fingerprint_of(word: str) -> int:
-    """The rolling fingerprint of a shingle of one word is the hash of the word."""
+    """Return the hash of a word, which is the rolling fingerprint of the shingle of this word."""
     mask, state = 2**64 - 1, 0xCBF29CE484222325
     for character in word:
         state = (state ^ ord(character)) * 0xD6E8FEB86659FD93 & mask
@@ -117,7 +117,7 @@ def fingerprint_of(word: str) -> int:
 
 @given(st.lists(st.sampled_from("aBЖ ,.\nก漢_1"), max_size=30).map("".join))
 def test_characters_are_those_of_words_with_single_blanks(text: str) -> None:
-    """Lower case, anything between two words one blank, none at the ends."""
+    """Characters are lower-cased; anything between two words is one blank, and there is none at the ends."""
     expected = " ".join("".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split())
     data = np.frombuffer(text.encode(), np.uint8)
     hashes = np.zeros(most_characters(data.size), np.uint64)
@@ -128,7 +128,7 @@ def test_characters_are_those_of_words_with_single_blanks(text: str) -> None:
 
 
 def test_broders_example_in_characters() -> None:
-    """Shingles of 4 characters of `a rose is` and `a rose`: 6 and 3, of which 3 are common."""
+    """`a rose is` and `a rose` have 6 and 3 shingles of 4 characters, of which 3 are common."""
     a, b = split(sketch(["A rose, is", "a ROSE!"], Recipe(unit="char", length=4)))
 
     assert (len(a), len(b), len(set(a) & set(b))) == (6, 3, 3)
@@ -136,7 +136,7 @@ def test_broders_example_in_characters() -> None:
 
 @given(documents=many_texts, name=st.sampled_from(["mix", "gf2", "affine", "datasketch"]), n=st.integers(1, 6))
 def test_slots_hold_the_minima(documents: list[str], name: str, n: int) -> None:
-    """Each slot of a signature is the smallest image of all words, each taken alone; the set tags it with its slot."""
+    """Each slot of a signature is the smallest image of the document's words; the sketch tags it with its slot."""
     slots = draw_slots(name, n, 7)
     made = sketch(documents, Recipe("minhash", length=1, permutation=name, size=n, seed=7))
     signed = [words for words in map(str.split, documents) if words]
@@ -161,7 +161,7 @@ def test_untagged_minima_are_their_set() -> None:
 @settings(max_examples=15)
 @given(ids=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30), seed=st.integers(0, 2**32 - 1))
 def test_datasketch_gives_the_same_signature(ids: list[int], seed: int) -> None:
-    """The same ids, permutations and scheme; and ours loads into its LeanMinHash and is found by its LSH."""
+    """The signature equals that of datasketch, loads into its LeanMinHash and is found by its LSH."""
     theirs = MinHash(num_perm=32, seed=seed, scheme="affine64", hashfunc=lambda value: value)
     theirs.update_batch(ids)
 
@@ -186,7 +186,7 @@ def test_refuses_slots_out_of_range() -> None:
 
 @given(documents=many_texts, gone=st.sets(st.integers(0, 60)))
 def test_what_is_left_out_is_never_selected(documents: list[str], gone: set[int]) -> None:
-    """The sketch is that of a document without those shingles."""
+    """The sketch is that of the document without the shingles left out."""
     whole = all_ids(documents)
     known = sorted({id_ for ids in whole for id_ in ids})
     left_out = [id_ for i, id_ in enumerate(known) if i in gone]

@@ -1,4 +1,4 @@
-"""Normalising: the committed word table against Python's own idea of words and lower case."""
+"""Normalising: the committed word table against Python's words and lower case."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ same_unicode = pytest.mark.skipif(
 
 
 def lower(character: str) -> str:
-    """Lower one character by the rule: alone, if it stays one, and both small sigmas are one."""
+    """Lower one character by the rule: it stays if its lower case has several characters; both small sigmas are one."""
     small = character.lower()
     return (small if len(small) == 1 else character).replace("ς", "σ")
 
@@ -37,7 +37,7 @@ def test_lower_case_is_that_of_str() -> None:
 
 
 def test_lower_case_is_stable() -> None:
-    """The lower case of a lower case is itself, and of the same class: tokens can be tokenised again."""
+    """A lower-case character is its own lower case, of the same class: tokens can be tokenised again."""
     entries = WORD_TABLE[WORD_TABLE > 0]
 
     assert np.array_equal(WORD_TABLE[entries & LOWER], entries)

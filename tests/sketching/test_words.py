@@ -1,4 +1,4 @@
-"""Words, terms, lexicons and sketches of words, against plain Python over the same definitions."""
+"""Words, terms, lexicons and sketches of words against plain Python that follows the same definitions."""
 
 import json
 from collections import Counter
@@ -37,14 +37,14 @@ texts = st.lists(
 
 
 def as_arrow(documents: list[str | bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts as a buffer and offsets."""
+    """Return texts as a buffer and offsets."""
     raw = [text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass") for text in documents]
     data = np.frombuffer(b"".join(raw), np.uint8)
     return data, np.cumsum([0, *(len(text) for text in raw)], dtype=np.int64)
 
 
 class Heard:
-    """What a vocabulary introduced, by number."""
+    """The words that a vocabulary introduced, by number."""
 
     def __init__(self, most: int = 1 << 20) -> None:
         self.words: list[str] = []
@@ -52,12 +52,12 @@ class Heard:
         self.vocabulary = Vocabulary(self.words.extend, self.forget, most)
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Forget all words, and count the new start."""
         self.words.clear()
         self.starts += 1
 
     def spell(self, documents: list[str]) -> list[list[str]]:
-        """The texts, numbered and spelled again."""
+        """Number the texts and spell them again."""
         data, bounds = as_arrow(list(documents))
         tokens, offsets = self.vocabulary.number(read_only(data), bounds)
         return [[self.words[t] for t in tokens[low:high].tolist()] for low, high in pairwise(offsets.tolist())]
@@ -65,7 +65,7 @@ class Heard:
 
 @given(first=texts, second=texts)
 def test_numbered_words_spell_the_tokens(first: list[str], second: list[str]) -> None:
-    """The words of the numbers are the tokens, in order, also of texts that come later; each is introduced once."""
+    """The numbers spell the tokens in order, also of later texts, and each word is introduced once."""
     heard = Heard()
 
     for documents in (first, second):
@@ -75,7 +75,7 @@ def test_numbered_words_spell_the_tokens(first: list[str], second: list[str]) ->
 
 @given(raw=st.lists(st.binary(max_size=30), max_size=5))
 def test_bytes_that_are_no_text_part_words_as_in_shingles(raw: list[bytes]) -> None:
-    """Two tokens have one number iff the token hashes of the shingles are equal, whatever the bytes."""
+    """Two tokens have the same number iff their hashes in shingles are equal, whatever the bytes."""
     data, bounds = as_arrow(list(raw))
     tokens, offsets = Heard().vocabulary.number(read_only(data), bounds)
     hashes = np.empty(most_tokens(data.size) + 2, np.uint64)
@@ -88,7 +88,7 @@ def test_bytes_that_are_no_text_part_words_as_in_shingles(raw: list[bytes]) -> N
 
 
 def test_many_words_grow_the_table_and_start_it_anew() -> None:
-    """20,000 words widen the table several times; past the bound the numbers begin again and still spell the text."""
+    """20,000 words widen the table several times; above the bound it starts anew, and numbers still spell the text."""
     documents = [" ".join(f"w{i}" for i in range(20_000)), "w7 w19999 neu", "w7"]
     wide, narrow = Heard(), Heard(most=10_000)
 
@@ -99,7 +99,7 @@ def test_many_words_grow_the_table_and_start_it_anew() -> None:
 
 
 def test_stop_words_stand_for_nothing_and_others_for_their_stem() -> None:
-    """A word is stemmed in the language of its letters; stop words are looked up before, in every language."""
+    """Stop words of every language are dropped first; other words are stemmed in the language of their letters."""
     terms = Terms(("english", "russian"))
 
     assert terms(["the", "documents", "документами", "не", "1999", "дом", "薔"]) == [
@@ -115,7 +115,7 @@ def test_stop_words_stand_for_nothing_and_others_for_their_stem() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_a_stemmer_and_stop_words(language: str) -> None:
-    """Each name is known to both libraries; words of its script go to its stemmer."""
+    """Both libraries know each language, and words of its script go to its stemmer."""
     terms = Terms((language,), stops=False)
     words = sorted(Terms((language,)).stop_words)[:50]
     stemmed = terms(words)
@@ -125,7 +125,7 @@ def test_every_language_has_a_stemmer_and_stop_words(language: str) -> None:
 
 
 def test_an_unknown_language_is_refused() -> None:
-    """It is named, and those there are."""
+    """The error names the unknown language and the known ones."""
     with pytest.raises(ValueError, match=r"unknown language 'klingon'; there are .*russian"):
         Terms(("klingon",))
 
@@ -139,12 +139,12 @@ def test_an_unknown_language_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_keywords_are_the_positions_of_their_letters(keyword: str, letters: int, number: int) -> None:
-    """Numbers of the printed samples (31513, 5125, 71522, 23519), and by hand."""
+    """The numbers are those of the printed samples (31513, 5125, 71522, 23519) and others made by hand."""
     assert letter_number(keyword, letters=letters) == number
 
 
 def test_letters_of_no_known_alphabet_are_hashed() -> None:
-    """Words in other letters keep apart, by their first letters only."""
+    """Words in other letters are hashed, by their first letters only."""
     assert letter_number("λόγος", letters=3) == letter_number("λόγια", letters=3)
     assert letter_number("λόγος", letters=3) != letter_number("λύκος", letters=3)
     assert letter_number("λόγος", letters=3) == int.from_bytes(
@@ -153,7 +153,7 @@ def test_letters_of_no_known_alphabet_are_hashed() -> None:
 
 
 def counted(documents: list[str], rule: LexiconRule, *, most: int = 1 << 20, parts: int = 1) -> dict[str, list[int]]:
-    """Occurrences and documents of each term, summed over what the counter put aside."""
+    """Return the occurrences and documents of each term, summed over the parts that the counter returned."""
     counts = TermCounts(rule, most)
     for part in range(parts):
         counts.add(*as_arrow(list(documents[part::parts])))
@@ -181,7 +181,7 @@ def test_terms_are_counted(documents: list[str], parts: int) -> None:
 
 
 def test_the_interval_is_exact() -> None:
-    """The bounds are the decimals that were written: 0.1 x 30 is 3, and 0.3 x 10 is 3, where floats say more."""
+    """The bounds are exact products of the decimals as written: 0.1 x 30 is 3, and 0.3 x 30 is 9."""
     rule = LexiconRule((), stems=True, stops=True, low="0.1", high="0.3")
 
     assert rule.interval(30) == (3, 9)
@@ -190,13 +190,13 @@ def test_the_interval_is_exact() -> None:
 
 
 def test_the_key_of_a_lexicon_tells_what_decides_it() -> None:
-    """Settings and versions of the libraries are in it."""
+    """The key holds the settings and the versions of the libraries."""
     assert ENGLISH.key.startswith("languages=english+russian stems=True stops=True low=0.1 high=0.5 terms=1/unicode-")
     assert "snowball" in ENGLISH.key
 
 
 def sketched(documents: list[str], rule: WordRule, lexicon: list[str], most: int = 1 << 20) -> list[set[int]]:
-    """The sketch of each text as a set, checked to be ascending; in two batches."""
+    """Return the sketch of each text as a set, made in two batches and checked to be ascending."""
     sketcher = WordSketcher(rule, np.sort(term_ids(lexicon)), most)
     found: list[set[int]] = []
     for half in (documents[:2], documents[2:]):
@@ -213,14 +213,14 @@ LEXICON = ["rose", "документ", "薔", "a", "2014"]
 
 
 def held(documents: list[str]) -> list[set[str]]:
-    """The terms of each text that the lexicon holds."""
+    """Return the terms of each text that the lexicon holds."""
     terms = Terms(ENGLISH.languages)
     return [set(terms(tokenise(text))) & set(LEXICON) for text in documents]
 
 
 @given(documents=texts)
 def test_a_lexical_sketch_is_the_terms_of_the_lexicon(documents: list[str]) -> None:
-    """Their ids, each once, whatever the memory for words."""
+    """The sketch holds the ids of these terms, each once, whatever the memory for words."""
     expected = [set(term_ids(terms).tolist()) for terms in held(documents)]
 
     for most in (1, 1 << 20):
@@ -228,7 +228,7 @@ def test_a_lexical_sketch_is_the_terms_of_the_lexicon(documents: list[str]) -> N
 
 
 def test_features_are_the_distinct_terms() -> None:
-    """Of the lexicon or not; stop words are none, and an empty lexicon leaves empty sketches."""
+    """`n_features` counts distinct terms, in the lexicon or not, but no stop words; an empty lexicon keeps none."""
     sketcher = WordSketcher(WordRule("lexicon", ENGLISH), np.empty(0, np.uint64))
     made = sketcher.sketch(*as_arrow(["The roses, a rose; documents", "", "the"]))
 
@@ -239,7 +239,7 @@ def test_features_are_the_distinct_terms() -> None:
 @given(documents=texts)
 @settings(max_examples=50)
 def test_two_texts_share_a_signature_iff_a_lexicon_holds_the_same_of_both(documents: list[str]) -> None:
-    """Copy 0 holds all terms, another one those whose image is large; of an empty set there is none."""
+    """Copy 0 holds all terms, other copies those with a large image; no term in a copy means no signature of it."""
     rule = WordRule("i-match", ENGLISH, copies=3, left_out=0.4, seed=11)
     images = {term: [mix(term_ids([term]), seed=11 + c)[0] for c in range(4)] for term in LEXICON}
     found = sketched(documents, rule, LEXICON)
@@ -256,7 +256,7 @@ def test_two_texts_share_a_signature_iff_a_lexicon_holds_the_same_of_both(docume
 
 
 def test_a_copy_of_the_lexicon_leaves_out_its_share() -> None:
-    """30 % of 20,000 terms, within five standard errors, and every copy others."""
+    """A copy leaves out 30 % of 20,000 terms, within five standard errors, independently of the other copy."""
     ids = term_ids(str(i) for i in range(20_000))
     dropped = [mix(ids, seed=1 + c) < np.uint64(int(0.3 * 2**64)) for c in (1, 2)]
 
@@ -268,7 +268,7 @@ def test_a_copy_of_the_lexicon_leaves_out_its_share() -> None:
 
 @given(documents=texts, letters=st.integers(1, 4))
 def test_keywords_are_the_numbers_of_the_stems(documents: list[str], letters: int) -> None:
-    """Stop words are left out, no lexicon is asked, and keywords of the same first letters are one."""
+    """Stop words are left out, no lexicon is used, and stems with the same first letters are one keyword."""
     terms = Terms(ENGLISH.languages)
     expected = [{letter_number(t, letters=letters) for t in terms(tokenise(text)) if t} for text in documents]
 
@@ -276,7 +276,7 @@ def test_keywords_are_the_numbers_of_the_stems(documents: list[str], letters: in
 
 
 def test_ids_of_terms_stay_what_they_are() -> None:
-    """Saved lexicons hold them: another value needs another `TERM_FORMAT`."""
+    """Saved lexicons hold these ids: other values need another `TERM_FORMAT`."""
     assert json.loads(json.dumps(term_ids(["rose", "документ"]).tolist())) == [
         int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "little") for term in ("rose", "документ")
     ]

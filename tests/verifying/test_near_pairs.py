@@ -9,7 +9,7 @@ from nddup.verifying.near_pairs import Probes, find_near
 
 
 def rule(measure: str, numerator: int, denominator: int, size: int) -> Rule:
-    """A rule by the name of what it is about."""
+    """Return a rule of this measure with the threshold numerator / denominator."""
     return Rule(numerator, denominator, measure == "count", measure == "resemblance", Sample(size))
 
 
@@ -19,7 +19,7 @@ sketches = st.lists(st.integers(0, 40), max_size=12, unique=True).map(lambda ids
 
 @given(first=sketches, second=sketches, size=st.integers(1, 12))
 def test_compares_by_definition(first: np.ndarray, second: np.ndarray, size: int) -> None:
-    """Overlap and resemblance of two sketches as Python sets give them."""
+    """Overlap and resemblance of two sketches are those of Python's sets."""
     first, second = first[:size], second[:size]
     both, union = set(first) & set(second), sorted(set(first) | set(second))
     sample = set(union if max(len(first), len(second)) < size else union[:size])
@@ -32,7 +32,7 @@ def test_compares_by_definition(first: np.ndarray, second: np.ndarray, size: int
 
 @given(first=sketches, second=sketches, level=st.integers(0, 3))
 def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, level: int) -> None:
-    """What 2**level does not divide counts in neither sketch."""
+    """Only ids that 2**level divides are counted, in both sketches."""
     a, b = ({int(id_) for id_ in ids if id_ % 2**level == 0} for ids in (first, second))
 
     measured = compare(first, second, Sample(1 << 30), np.uint64(2**level - 1))
@@ -42,7 +42,7 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
 
 @given(batch=st.lists(sketches, max_size=6), probes=st.lists(sketches, max_size=6), rule=st.sampled_from(RULES))
 def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule) -> None:
-    """The counts find exactly the pairs that the definition calls near."""
+    """The index finds exactly the pairs that are near by definition, and each pair of one batch once."""
     left, right = ([ids[: rule.sample.size] for ids in side] for side in (batch, probes))
     expected = set()
     for i, first in enumerate(left):
@@ -60,7 +60,7 @@ def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], r
 
 
 def test_a_run_of_nothing_has_no_neighbours() -> None:
-    """No sketches, no probes: no pairs."""
+    """Without sketches or probes there are no pairs."""
     empty = Rows(np.zeros(1, np.int64), np.empty(0, np.uint64))
 
     assert len(find_near(empty, Probes(empty), rule("resemblance", 4, 5, 200)).rows) == 0
