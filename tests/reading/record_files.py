@@ -1,4 +1,4 @@
-"""What the tests of records share: files read whole, heads, and pieces of records."""
+"""Helpers for the tests of records: files read whole, heads, and pieces of records."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ needs_shared = pytest.mark.shared
 
 
 def read_all(data: bytes, head: FileHead | None = None, **settings_: Any) -> list[Record | Reject]:  # noqa: ANN401
-    """Cut a file as Spark does, and read every chunk: an empty piece after the last separator is no chunk."""
+    """Cut a file as Spark does and read every chunk; an empty piece after the last separator is not a chunk."""
     head = head or read_head(data[:65_536], **settings_)
     chunks = data.split(head.separator)
     if chunks[-1] == b"":

@@ -1,4 +1,4 @@
-"""A small file of each format, and what is read of it."""
+"""Small files of some formats, and helpers that read them and show what was read."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ OAI = """<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>
 
 
 def read_all(data: bytes, **settings: Any) -> tuple[FileHead, list[Record | Reject]]:  # noqa: ANN401
-    """Cut a file as Spark does, and read every chunk."""
+    """Cut a file as Spark does, and return its head and what every chunk gives."""
     head = read_head(data[: 1 << 18], **settings)
     chunks = data.split(head.separator)
     if chunks[-1] == b"":
@@ -70,7 +70,7 @@ def read_all(data: bytes, **settings: Any) -> tuple[FileHead, list[Record | Reje
 
 
 def seen(result: Record | Reject) -> tuple[str | None, str | None, str]:
-    """The id, URL and text of a record with its blanks as one; of a reject the reason in brackets."""
+    """Return a record's id, URL and text, with runs of blanks as one; of a reject its id and its reason in brackets."""
     if isinstance(result, Reject):
         return result.doc_id, None, f"[{result.reason}]"
     return result.doc_id, result.url, " ".join(record_text(result).split())

@@ -21,7 +21,7 @@ RULE = SketchRule(Recipe(), TextRule())
 
 
 def read(data: bytes, name: str, *, limit: int = 1 << 20, most: int | None = None) -> list[Record | Reject]:
-    """The records of a file of this name."""
+    """Return the records of a file of this name."""
     head = container_head(data[:5000], name, None, NOTHING)
     assert head is not None
     raw = io.BytesIO(data)
@@ -29,22 +29,22 @@ def read(data: bytes, name: str, *, limit: int = 1 << 20, most: int | None = Non
 
 
 def outcomes(found: list[Record | Reject]) -> list[str | None]:
-    """The ids of what was read, and the reasons of the rest."""
+    """Return the ids of the records and the reasons of the rejects."""
     return [item.reason if isinstance(item, Reject) else item.doc_id for item in found]
 
 
 def with_bad(bad: str, at: int = BAD, rows: int = ROWS) -> list[str]:
-    """The ids of a collection, but for the one that is a reject."""
+    """Return the ids of a collection in which one row is a reject."""
     return [*map(str, range(at)), bad, *map(str, range(at + 1, rows))]
 
 
 def strings(values: list[bytes]) -> pa.Array:
-    """A column that says it is UTF-8, whatever its bytes are."""
+    """Return a column that claims to be UTF-8, whatever its bytes are."""
     return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
 
 
 def parquet(columns: dict[str, Any], options: dict[str, Any] | None = None) -> bytes:
-    """A file of these columns."""
+    """Return a Parquet file of these columns."""
     data = io.BytesIO()
     pq.write_table(pa.table(columns), data, **(options or {}))
     return data.getvalue()
@@ -53,7 +53,7 @@ def parquet(columns: dict[str, Any], options: dict[str, Any] | None = None) -> b
 @pytest.mark.parametrize("place", ["id", "url", "text"])
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "row_group_size": 300}])
 def test_a_string_of_parquet_that_is_no_utf_8(place: str, options: dict[str, Any]) -> None:
-    """Its row is a reject that says which column and where; all other rows are read."""
+    """The row of a string that is not UTF-8 is a reject that names column and place; all other rows are read."""
     numbers = [b"%d" % row for row in range(ROWS)]
     columns = {"id": numbers, "url": [b"u"] * ROWS, "text": numbers}
     columns[place] = [*columns[place][:BAD], b"ab\xffcd", *columns[place][BAD + 1 :]]
@@ -71,7 +71,7 @@ def test_a_string_of_parquet_that_is_no_utf_8(place: str, options: dict[str, Any
 
 
 def test_other_values_of_parquet_as_text() -> None:
-    """A number, a category and a time as Arrow writes them; a time of no known zone is a reject of its row."""
+    """Numbers, categories and times are read as Arrow writes them; a time of an unknown zone is a reject of its row."""
     times, zone = [0, None, 2_000_000], pa.timestamp("us", "Nowhere/Town")
     kinds = {"id": [1, 2, 3], "url": pa.array(["a", "b", "a"]).dictionary_encode()}
 
@@ -94,7 +94,7 @@ def test_other_values_of_parquet_as_text() -> None:
     ],
 )
 def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: str) -> None:
-    """Of the file, which says why."""
+    """The file is one reject that says why its columns cannot be read."""
     data = io.BytesIO()
     pq.write_table(columns, data)
 
@@ -102,7 +102,7 @@ def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: s
 
 
 def test_a_damaged_page_ends_its_row_group_only() -> None:
-    """What was promised is said, and the other row groups are read."""
+    """A damaged page is a reject that counts the rows of its row group; the other row groups are read."""
     ids = [str(row) for row in range(ROWS)]
     data = bytearray(parquet({"id": ids, "text": ids}, {"row_group_size": 500, "use_dictionary": False}))
     start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(1).data_page_offset
@@ -116,7 +116,7 @@ def test_a_damaged_page_ends_its_row_group_only() -> None:
 
 
 def test_a_quote_that_is_never_closed() -> None:
-    """In CSV it would take all lines to the end of the file along."""
+    """A quote that is never closed spoils its own row only, not all lines to the end of the file."""
     lines = [f"{row},text {row}" for row in range(ROWS)]
     lines[BAD] = f'{BAD},"open'
 
@@ -127,7 +127,7 @@ def test_a_quote_that_is_never_closed() -> None:
 
 
 def test_a_quote_that_is_closed_by_that_of_a_later_row() -> None:
-    """Rows between two bad ones, or before a quoted field, are read."""
+    """A quote that a later row would close spoils its own row only; the rows between are read."""
     lines = [f"{row}\ttext {row}" for row in range(ROWS)]
     lines[BAD] = f'{BAD}\t"Open'
     lines[BAD + 100] = f'{BAD + 100}\ta "word" in quotes'
@@ -138,7 +138,7 @@ def test_a_quote_that_is_closed_by_that_of_a_later_row() -> None:
 
 
 def test_fields_of_several_lines_stay_whole() -> None:
-    """Well quoted or not: only a line that is a row by itself is taken for one."""
+    """A field of several lines stays whole, well quoted or not; only a line that is a row by itself counts as one."""
     data = b'id,text\n1,"one\n2,""two""\nthree"\n4,"four\n and "five"\n6,six\n'
 
     found = read(data, "a.csv")
@@ -148,7 +148,7 @@ def test_fields_of_several_lines_stay_whole() -> None:
 
 
 def test_bad_quotes_on_every_line_are_read_in_linear_time() -> None:
-    """What is read again is bounded, and then a bad quote takes its lines along."""
+    """Reading lines again is bounded; beyond the bound, a bad quote skips the lines that it encloses."""
     found = read(b"id,text\n" + b'a"b,"c\n' * 50_000 + b'x","y\n', "a.csv", limit=1 << 30)
 
     assert len(found) < 200
@@ -156,7 +156,7 @@ def test_bad_quotes_on_every_line_are_read_in_linear_time() -> None:
 
 
 def test_bytes_of_a_table_that_cannot_be_decoded_are_counted() -> None:
-    """As in every other format: U+FFFD stands there, and only for them."""
+    """Undecodable bytes of a table become U+FFFD and are counted; a U+FFFD of the file itself is not."""
     found = read(b"id,text\n" + "1,Привет \ufffd мир\n".encode() * 20 + b"2,a\xffb\xfe\n3,c\n", "a.csv")
 
     assert [item.replaced for item in found if isinstance(item, Record)] == [0] * 20 + [2, 0]

@@ -16,7 +16,7 @@ PIECES = ["YWJj", "Y", "W", "=", "==", "\n", " ", "\r\n", "\t", "+/", "-", "é",
 @example("YW=Jj")
 @example("YWJ==")
 def test_any_text_is_decoded_as_by_python(text: str) -> None:
-    """Or refused, as it refuses."""
+    """Any text is decoded as Python decodes it, or refused where Python refuses it."""
     strictly = _decode_strictly(text.encode("ascii")) if text.isascii() else None
 
     assert decode_base64(text) == strictly
@@ -24,7 +24,7 @@ def test_any_text_is_decoded_as_by_python(text: str) -> None:
 
 @given(st.binary(max_size=400), st.integers(1, 90), st.sampled_from(["\n", "\r\n", "\n  "]), st.booleans())
 def test_wrapped_text(data: bytes, width: int, joint: str, is_padded: bool) -> None:  # noqa: FBT001
-    """Lines of any width, with or without the closing signs, give the bytes."""
+    """Base64 in lines of any width, with or without padding, gives the bytes back."""
     written = base64.b64encode(data).decode()
     written = written if is_padded else written.rstrip("=")
 

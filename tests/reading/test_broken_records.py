@@ -1,4 +1,4 @@
-"""Chunks that are no whole record: each is a reject that says why, or nothing."""
+"""Chunks that are not a whole record: each is a reject that says why, or nothing."""
 
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ from tests.reading.record_files import HEAD, PIECES, read_all, records_of
 
 
 def test_chunks_without_record() -> None:
-    """The tail, blanks, a prolog cut by an end tag inside a comment: no record, and no reject."""
+    """The tail, blanks, and a prolog cut by an end tag inside a comment are neither records nor rejects."""
     for chunk in (
         b"",
         b" \n",
@@ -39,7 +39,7 @@ def test_chunks_without_record() -> None:
     ],
 )
 def test_the_end_of_the_file_is_the_end_tag_or_a_cut(body: str, reason: str | None) -> None:
-    """What lacks only its end tag, which may be where the file ends, is a record; what lacks more is truncated."""
+    """A last chunk that lacks only its end tag is a record; one that lacks more is truncated."""
     chunk = f"<doc>{body}".encode()
 
     result = parse_record(chunk, HEAD, is_last=True)
@@ -53,7 +53,7 @@ def test_the_end_of_the_file_is_the_end_tag_or_a_cut(body: str, reason: str | No
 
 
 def test_a_title_alone_is_not_the_content_of_a_cut_record() -> None:
-    """Of the fields that were chosen as the text, each must be there before the cut."""
+    """In a cut record, every field that was chosen as the text must stand before the cut."""
     head = read_head(b"<r><doc><id>1</id><title>t</title><text>a</text></doc></r>")
 
     cut = parse_record(b"<doc><id>1</id><title>t</title>", head, is_last=True)
@@ -64,7 +64,7 @@ def test_a_title_alone_is_not_the_content_of_a_cut_record() -> None:
 
 
 def test_cut_row_is_truncated() -> None:
-    """A self-closing row must be closed; a whole one in the last line is a record."""
+    """A cut row is truncated, one that is not closed is malformed, and a whole one in the last line is a record."""
     head = read_head(b"<posts>\n<row Id='1' Body='a'/>\n</posts>")
 
     cut = parse_record(b"<row Id='2' Body='b", head, is_last=True)
@@ -93,7 +93,7 @@ def test_cut_row_is_truncated() -> None:
     ],
 )
 def test_references_and_stray_ampersands(body: str, text: str) -> None:
-    """What XML means stays, a stray & is a character; CDATA is not touched."""
+    """References are resolved, a stray & is a character, and CDATA is not touched."""
     result = parse_record(f"<doc><id>1</id><text>{body}</text>".encode(), HEAD, is_last=False)
 
     assert isinstance(result, Record)
@@ -112,7 +112,7 @@ def test_references_and_stray_ampersands(body: str, text: str) -> None:
     ],
 )
 def test_malformed(body: str) -> None:
-    """What is not well-formed is a reject with the parser's words, never repaired."""
+    """A record that is not well-formed is a reject with the parser's message; it is never repaired."""
     result = parse_record(b"\n<doc><id>1</id>" + body.encode("latin-1"), HEAD, is_last=False)
 
     assert isinstance(result, Reject)
@@ -158,7 +158,7 @@ def test_end_tag_inside_cdata_cuts() -> None:
 
 
 def test_a_record_inside_another_is_said() -> None:
-    """Of nested records of one name the outer is a reject; what follows it is read."""
+    """Of nested records of one name, the outer one is a reject that says so; what follows it is read."""
     data = b"<r><doc><id>1</id><doc><text>a</text></doc><text>b</text></doc><doc><id>2</id><text>c</text></doc></r>"
 
     bad, good = read_all(data)
@@ -170,7 +170,7 @@ def test_a_record_inside_another_is_said() -> None:
 
 
 def test_a_record_inside_a_comment_is_none() -> None:
-    """The first record of a comment is passed over; records around it are read."""
+    """The first record in a comment is skipped; the records around it are read."""
     data = b"""<r><!-- <doc><id>0</id><text>x</text></doc> --><doc><id>1</id><text>a</text></doc>
     <!-- <doc><id>0</id><text>x</text></doc> --><doc><id>2</id><text>b</text></doc></r>"""
 
@@ -178,7 +178,7 @@ def test_a_record_inside_a_comment_is_none() -> None:
 
 
 def test_no_content_and_bad_base64() -> None:
-    """Both are rejects that still say which document it was."""
+    """Records without content or with bad base64 are rejects with the id of the document."""
     results = [
         parse_record(f"<doc><id>7</id>{body}".encode(), HEAD, is_last=False)
         for body in (
@@ -207,7 +207,7 @@ def test_no_content_and_bad_base64() -> None:
     ],
 )
 def test_bad_json_lines(line: bytes, reason: str) -> None:
-    """A line that is no document is a reject."""
+    """A line that is not a document is a reject with its reason."""
     result = parse_record(line, read_head(b'{"id": 1, "text": "a"}'), is_last=False)
 
     assert isinstance(result, Reject)
@@ -232,7 +232,7 @@ def heads() -> list[FileHead]:
 )
 @settings(deadline=None, max_examples=300)
 def test_any_chunk_is_a_record_a_reject_or_nothing(chunk: bytes, is_last: bool) -> None:  # noqa: FBT001
-    """No bytes raise; a record can be turned into text and a fingerprint."""
+    """No bytes raise an error, and every record has a text and a fingerprint."""
     for head in heads():
         for data in (chunk, chunk.decode("latin-1").encode("utf-16-le")):
             result = parse_record(data, head, is_last=is_last)

@@ -1,4 +1,4 @@
-"""Pages read as they are stored: what Python's codecs decode, to the character."""
+"""Pages read as stored give what Python's codecs decode, to the character."""
 
 import pytest
 from hypothesis import example, given
@@ -33,7 +33,7 @@ DAMAGED = st.builds(
 
 
 def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
-    """The first charset that fits, by Python's codecs alone; None where it is detected, or told by a mark."""
+    """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")):
         return None
     given_charset = canonical_charset(charset) if charset else None
@@ -61,7 +61,7 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
 
 @pytest.mark.parametrize("encoding", CHARSETS)
 def test_every_byte_is_what_python_decodes(encoding: str) -> None:
-    """Also those that are no characters."""
+    """Every byte is read as Python's codec decodes it, also bytes that are no characters."""
     table = table_of(encoding)
     for byte in set(range(256)) - set(b"&<\r"):
         entry = int(table.characters[byte])
@@ -78,7 +78,7 @@ def test_every_byte_is_what_python_decodes(encoding: str) -> None:
 @example("п".encode()[:1], None)
 @example(b"\xef\xbf\xbd\xd0 \xd0\xbf" * 12, "utf-8")
 def test_the_first_charset_that_fits(raw: bytes, charset: str | None) -> None:
-    """With its text, and the number of bytes that it cannot decode."""
+    """The first charset that fits gives the text and the number of bytes that it cannot decode."""
     expected = decode_by_definition(raw, charset)
     found = find_encoding(raw, charset)
 
@@ -96,7 +96,7 @@ def test_a_page_read_as_stored_has_the_text_of_the_decoded_page(
     charset: str | None,
     is_markup: bool | None,  # noqa: FBT001
 ) -> None:
-    """And as many bytes that could not be decoded; a text that is the content says so."""
+    """Text and undecodable bytes are those of the decoded page; `is_content` is true only for unchanged content."""
     record = Record(None, None, (raw,), is_markup, charset)
     decoded = decode_content(raw, charset)
     found = read_encoded(record)
@@ -110,7 +110,7 @@ def test_a_page_read_as_stored_has_the_text_of_the_decoded_page(
 
 @given(st.lists(DAMAGED | TEXTS, max_size=3), st.sampled_from([True, False, None]))
 def test_several_fields(fields: list[bytes | str], is_markup: bool | None) -> None:  # noqa: FBT001
-    """Bytes and texts, one a line; no field is an empty text."""
+    """Fields of bytes or text are joined by line ends; no fields give an empty text."""
     record = Record(None, None, tuple(fields), is_markup, "cp1251", replaced=2)
     texts = [read_text(Record(None, None, (field,), is_markup, "cp1251")) for field in fields]
 
@@ -121,7 +121,7 @@ def test_several_fields(fields: list[bytes | str], is_markup: bool | None) -> No
 @given(PAGES | SOUP | NESTED, st.sampled_from(CHARSETS))
 @example("<p>Да<b title='мяч'>нет</b>&nbsp;— «x»<мяч></p>", "cp1251")
 def test_a_page_in_any_charset_of_one_byte_a_character(page: str, encoding: str) -> None:
-    """Has the text of the same page in UTF-8."""
+    """A page in a charset of one byte a character has the text of the same page in UTF-8."""
     raw = page.encode(encoding, "ignore")
     same = raw.decode(encoding)
 

@@ -44,7 +44,7 @@ RUSSIAN = "Съешь же ещё этих мягких французских �
     ],
 )
 def test_labels(label: str, codec: str | None) -> None:
-    """Labels of the web are known; codecs that are no encodings of documents are not."""
+    """Labels of the web are known; codecs that are not encodings of documents are not."""
     assert canonical_charset(label) == codec
 
 
@@ -81,7 +81,7 @@ def test_given_charset_precedes_the_declaration() -> None:
 
 @pytest.mark.parametrize("label", ["utf-8", "utf-16", "no-such-charset", "euc-kr"])
 def test_wrong_declaration_falls_through(label: str) -> None:
-    """A declared charset that does not hold is passed over."""
+    """A declared charset that does not fit the bytes is ignored."""
     raw = f"<meta charset={label}>{RUSSIAN}".encode("cp1251")
 
     decoded = decode_content(raw, label)
@@ -111,7 +111,7 @@ def test_undeclared_russian(codec: str) -> None:
 
 
 def test_damaged_bytes_are_replaced_and_counted() -> None:
-    """Two damaged bytes do not make a UTF-8 page anything else; U+FFFD of the page itself is not counted."""
+    """A UTF-8 page with two damaged bytes stays UTF-8; a U+FFFD of the page itself is not counted."""
     raw = b"\xff" + (RUSSIAN * 3 + "\ufffd").encode() + b"\xfe"
 
     decoded = decode_content(raw)
@@ -129,12 +129,12 @@ def test_character_cut_at_the_end() -> None:
 
 
 def test_empty() -> None:
-    """No bytes are no text."""
+    """No bytes give an empty text."""
     assert decode_content(b"").text == ""
 
 
 def test_hostile_sample_is_searched_in_linear_time() -> None:
-    """Unclosed tags and scripts before the first foreign byte cost no more than other bytes."""
+    """Unclosed tags and scripts before the first byte that is not ASCII cost no more than other bytes."""
     for piece in (b"<", b"<script ", b"<!--", b"<meta "):
         decode_content(piece * (200_000 // len(piece)) + b"\xe0\xff")
 
@@ -151,7 +151,7 @@ def test_never_raises(raw: bytes, charset: str | None) -> None:
 
 @needs_shared
 def test_real_russian_pages() -> None:
-    """Every declared page of the collection is read as `meta.jsonl.gz` says; a sample without it."""
+    """Every page of the collection is read as `meta.jsonl.gz` says, and a sample also without declarations."""
     with gzip.open(SHARED / "ruweb" / "meta.jsonl.gz") as lines:
         meta = [json.loads(line) for line in lines]
     xml = b"".join(bz2.decompress((SHARED / "ruweb" / f"ruweb.xml.{part}.bz2").read_bytes()) for part in (0, 1))
@@ -190,5 +190,5 @@ def test_same_text_in_three_encodings() -> None:
     ],
 )
 def test_other_languages(name: str, codec: str) -> None:
-    """Detection is not only for Russian."""
+    """Encodings of other languages than Russian are detected too."""
     assert decode_content((SHARED / "encodings" / "vim-tutor" / name).read_bytes()).encoding == codec

@@ -1,4 +1,4 @@
-"""CSV, Parquet and pages: rows and files as records, with the traps of real ones."""
+"""CSV, Parquet and pages: rows and files as records, with the pitfalls of real ones."""
 
 import csv
 import gzip
@@ -18,7 +18,7 @@ NOTHING = {"id": None, "url": None, "content": None, "charset": None}
 def read(
     data: bytes, name: str, compression: str = "", limit: int = 1 << 20, **options: object
 ) -> list[Record | Reject]:
-    """The records of a file of this name."""
+    """Return the records of a file of this name."""
     expanded = gzip.decompress(data) if compression else data
     head = container_head(expanded[:5000], name, None, {**NOTHING, **options})
     assert head is not None
@@ -27,12 +27,12 @@ def read(
 
 
 def outcomes(found: list[Record | Reject]) -> list[str | None]:
-    """The ids of what was read, and the reasons of the rest."""
+    """Return the ids of the records and the reasons of the rejects."""
     return [item.reason if isinstance(item, Reject) else item.doc_id for item in found]
 
 
 def table(rows: list[list[str]], delimiter: str = ",") -> bytes:
-    """CSV as its own writer writes it."""
+    """Return rows as Python's CSV writer writes them."""
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter).writerows(rows)
     return text.getvalue().encode()
@@ -40,7 +40,7 @@ def table(rows: list[list[str]], delimiter: str = ",") -> bytes:
 
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
 def test_fields_may_hold_anything(name: str, delimiter: str) -> None:
-    """Quotes, delimiters and line ends inside a field; a blank id; the delimiter is seen from the header."""
+    """A field may hold quotes, delimiters and line ends; a blank id counts as none; the header shows the delimiter."""
     body = 'one "two"\r\nthree, four; five\tsix'
 
     found = read(table([["ID", "Title", "Text"], ["007", "T", body], ["", "U", "x"]], delimiter), name)
@@ -49,7 +49,7 @@ def test_fields_may_hold_anything(name: str, delimiter: str) -> None:
 
 
 def test_rows_of_another_width_are_rejects() -> None:
-    """With what was expected; blank lines are no rows."""
+    """A row of another width is a reject that says what was expected; blank lines are skipped."""
     found = read(b"id,text\n1,a\n\n2\n3,b,c\n4,d\n", "a.csv")
 
     assert [item.detail if isinstance(item, Reject) else item.doc_id for item in found] == [
@@ -62,7 +62,7 @@ def test_rows_of_another_width_are_rejects() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1251"])
 def test_a_table_in_any_encoding(encoding: str) -> None:
-    """By its mark, or by what its bytes look like."""
+    """The encoding of a table is known from its mark, or detected from its bytes."""
     text = "id,text\n1,Съешь же ещё этих мягких французских булок да выпей чаю\n" * 1
 
     found = read(text.encode(encoding), "a.csv")
@@ -73,14 +73,14 @@ def test_a_table_in_any_encoding(encoding: str) -> None:
 
 
 def test_a_field_without_end_does_not_hold_the_file() -> None:
-    """A line beyond the limit is one reject, within bounds."""
+    """A line beyond the limit is one reject, and the next line is read."""
     found = read(b'id,text\n1,a\n2,"' + b"x" * 5000 + b"\n3,b\n", "a.csv", limit=1000)
 
     assert outcomes(found) == ["1", "too large", "3"]
 
 
 def test_columns_that_are_not_there_are_named() -> None:
-    """With those that are."""
+    """The error for a missing column names the columns that are there."""
     with pytest.raises(FormatError, match=r"no column body; there are id, text"):
         read(b"id,text\n1,a\n", "a.csv", content=("body",))
     with pytest.raises(FormatError, match=r"which column is the text; there are a, b; set input.content"):
@@ -88,7 +88,7 @@ def test_columns_that_are_not_there_are_named() -> None:
 
 
 def test_parquet_by_column() -> None:
-    """Numbers as ids, bytes as content of unknown charset, nulls as rejects, chosen columns joined."""
+    """Numbers are read as ids and bytes as content of unknown charset; chosen columns are joined, nulls left out."""
     data = io.BytesIO()
     columns = {"id": [1, 2, 3], "url": ["u", None, "w"], "html": [b"<p>\xcf\xf0", None, b""], "other": ["a", "b", None]}
     pq.write_table(pa.table(columns), data)
@@ -103,7 +103,7 @@ def test_parquet_by_column() -> None:
 
 
 def test_a_damaged_parquet_file_is_a_reject() -> None:
-    """Its end is gone, and with it all that says where its columns are."""
+    """A Parquet file without its end, which says where its columns are, is one reject."""
     data = io.BytesIO()
     pq.write_table(pa.table({"id": ["1"], "text": ["a"]}), data)
 
@@ -120,7 +120,7 @@ def test_a_damaged_parquet_file_is_a_reject() -> None:
     ],
 )
 def test_a_page_is_a_record(name: str, data: bytes, url: str | None) -> None:
-    """Its path is its id; the address is what a mirror was made from, if that can be told."""
+    """The path of a page is its id, and its URL if it can be that of a mirrored address."""
     assert read(data, name) == [Record(name, url, (data,), is_markup=True)]
 
 
@@ -135,7 +135,7 @@ def test_a_compressed_page_and_one_that_is_too_long() -> None:
 
 
 def test_names_that_tell_a_page() -> None:
-    """A name is enough for pages only."""
+    """Only a name that ends as that of a page marks one, also in capitals."""
     assert [is_page(name) for name in ("a.html", "a.HTM", "a.xhtml", "a.html.gz", "a.xml", "html")] == [
         True, True, True, False, False, False,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The same text in every encoding of its language is one text and one sketch; scripts without spaces compare too."""
+"""The same text in every encoding of its language is one text and one sketch; texts without spaces compare too."""
 
 import re
 import zipfile
@@ -44,7 +44,7 @@ OTHERS = {
 
 
 def sketches(*texts: str, size: int = 1000) -> list[frozenset[int]]:
-    """The sketch of each text."""
+    """Return the sketch of each text."""
     data = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, data)])
     made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, size=size)
@@ -52,7 +52,7 @@ def sketches(*texts: str, size: int = 1000) -> list[frozenset[int]]:
 
 
 def resemblance(a: str, b: str) -> float:
-    """Of two texts whose sketches hold all their shingles."""
+    """Return the resemblance of two texts, from sketches that hold all their shingles."""
     one, other = sketches(a, b, size=1_000_000)
     return len(one & other) / max(len(one | other), 1)
 
@@ -80,7 +80,7 @@ def tutor(shared: Path, name: str) -> bytes:
     ],
 )
 def test_one_text_in_all_encodings_of_its_language(shared: Path, language: str, encodings: list[str]) -> None:
-    """Undeclared, whole files: the text is the UTF-8 one, and so is the sketch."""
+    """Whole files without a declaration give the text and the sketch of their UTF-8 copy."""
     wanted = tutor(shared, f"tutor.{language}.utf-8").decode()
     texts = [decode_content(tutor(shared, f"tutor.{language}{encoding}")).text for encoding in encodings]
 
@@ -95,7 +95,7 @@ def test_one_text_in_all_encodings_of_its_language(shared: Path, language: str, 
 
 
 def test_simplified_chinese(shared: Path) -> None:
-    """GB is detected; the UTF-8 copy was edited a little since."""
+    """GB is detected; the UTF-8 copy has been edited a little since."""
     decoded = decode_content(tutor(shared, "tutor.zh.euc"))
 
     assert decoded.encoding == "gb18030"
@@ -111,10 +111,10 @@ def test_simplified_chinese(shared: Path) -> None:
     ],
 )
 def test_known_hard_cases(shared: Path, name: str, codec: str, label: str | None, least: float) -> None:
-    """DOS Greek, and Big5 with characters outside it, are taken for something else unless the charset is given.
+    """DOS Greek is taken for another charset, and so is Big5 with characters outside it unless the charset is given.
 
-    DOS code page 737 is no encoding of the web (its label is not known either); of this Big5 file 41 characters
-    are in no codec of Python, so that the detector rules Big5 out.
+    Code page 737 of DOS is not an encoding of the web, and its label is not known. 41 characters of this Big5 file are
+    in no codec of Python, so the detector rules Big5 out.
     """
     language = name.split(".")[1]
 
@@ -139,7 +139,7 @@ def test_known_hard_cases(shared: Path, name: str, codec: str, label: str | None
     ],
 )
 def test_declarations_of_human_rights(shared: Path, name: str, encoding: str, codec: str) -> None:
-    """The Universal Declaration (the first 10,000 bytes of it) is read as its UTF-8 copy, undeclared."""
+    """The Universal Declaration (its first 10,000 bytes), undeclared, is read like its UTF-8 copy."""
     with zipfile.ZipFile(shared / "encodings" / "udhr.zip") as declarations:
         raw = declarations.read(f"udhr/{name}-{encoding}")
         wanted = declarations.read(f"udhr/{name}-UTF8").decode("utf-8", "ignore")
@@ -153,7 +153,7 @@ def test_declarations_of_human_rights(shared: Path, name: str, encoding: str, co
 
 @pytest.mark.parametrize("text", OTHERS, ids=["chinese", "japanese", "korean", "thai"])
 def test_scripts_compare(text: str) -> None:
-    """A copy with one edit is near, an unrelated text of the script far."""
+    """A copy with one edit is near; an unrelated text in the same script is far."""
     long = " ".join(text[i:] + text[:i] for i in range(0, len(text), 7))  # some thousands of characters
     edited = long.replace(text[:12], text[3:9], 1)
 
@@ -163,7 +163,7 @@ def test_scripts_compare(text: str) -> None:
 
 
 def test_real_texts_of_one_script_are_far(shared: Path) -> None:
-    """Tutors and declarations of one language have little in common; an edited half is a half."""
+    """The tutor and the declaration in one language have little in common; an edited copy stays near."""
     with zipfile.ZipFile(shared / "encodings" / "udhr.zip") as declarations:
         for name, language in (("Chinese_Mandarin", "zh_cn"), ("Japanese_Nihongo", "ja"), ("Korean_Hankuko", "ko")):
             text = declarations.read(f"udhr/{name}-UTF8").decode("utf-8", "ignore")

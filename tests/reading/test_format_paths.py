@@ -1,4 +1,4 @@
-"""Paths of formats, and what their settings change: where ids, addresses and contents stand."""
+"""Paths and settings of formats: where ids, addresses and contents are."""
 
 import bz2
 from pathlib import Path
@@ -26,14 +26,14 @@ from tests.reading.sample_files import OAI, TREC_NEWS, TREC_WEB, encoded, read_a
 def test_plain_xml_by_settings(
     shared: Path, name: str, settings: dict[str, str], expected: list[tuple[str | None, str | None, str]]
 ) -> None:
-    """Records nested anywhere, xml:id, and repeated text elements."""
+    """Plain XML may have records nested anywhere, xml:id, and repeated text elements."""
     _, results = read_all((shared / "xml-samples" / name).read_bytes(), **settings)
 
     assert [seen(result) for result in results] == expected
 
 
 def test_a_newsitem_alone_in_its_file() -> None:
-    """RCV1: the record is the root, in ISO 8859-1, and the file may end with it."""
+    """In RCV1 the record is the root, in ISO 8859-1, and the file may end right after it."""
     text = """<?xml version="1.0" encoding="iso-8859-1" ?><newsitem itemid="2330" id="root" xml:lang="en">
     <headline>Tylan é</headline><dateline>d</dateline><text><p>One.</p><p>Two.</p></text></newsitem>"""
     settings = {"record": "newsitem", "id": "@itemid", "content": "headline,text"}
@@ -58,7 +58,7 @@ def test_a_newsitem_alone_in_its_file() -> None:
     ],
 )  # fmt: skip
 def test_real_exports(shared: Path, name: str, count: int, expected: dict[int, tuple[str, str, str]]) -> None:
-    """Real MediaWiki exports, one in UTF-16: the ids are the pages', redirects are documents."""
+    """Real MediaWiki exports, one in UTF-16, are read: ids are those of the pages, and redirects are documents."""
     head, results = read_all(bz2.decompress((shared / "xml-samples" / name).read_bytes()))
     records = [result for result in results if isinstance(result, Record)]
 
@@ -84,7 +84,7 @@ def test_real_exports(shared: Path, name: str, count: int, expected: dict[int, t
     ],
 )
 def test_a_known_format_without_records_says_so(data: str, said: str) -> None:
-    """An empty feed is not guessed at."""
+    """A known root without its records is an error that names both; nothing is guessed."""
     with pytest.raises(NoRecordsError, match=said):
         read_head(data.encode())
 
@@ -126,7 +126,7 @@ def test_a_root_of_that_name_is_not_enough(data: str, name: str) -> None:
     ],
 )
 def test_paths(path: str, value: str) -> None:
-    """Each form of the language of paths."""
+    """Each form of a path finds its value, as an id and as content."""
     data = b"""<r><doc data="ZGVm"><a>one</a><b>two</b><empty> </empty><list><i x="X">first</i><j>last</j></list>
     <f name="a/b|c">odd</f><f>bare</f><code>YWJj</code></doc></r>"""
 
@@ -140,7 +140,7 @@ def test_paths(path: str, value: str) -> None:
 
 
 def test_what_a_field_holds_is_said_by_field() -> None:
-    """Markup and plain text side by side, whatever they look like."""
+    """`text()` and `html()` decide field by field what is markup, whatever it looks like."""
     data = b"<r><doc><id>1</id><t>a &lt;br&gt; b</t><h>x&lt;blink&gt;y</h></doc></r>"
 
     [record] = read_all(data, record="doc", content=("text(t)", "html(h)"))[1]
@@ -151,7 +151,7 @@ def test_what_a_field_holds_is_said_by_field() -> None:
 
 
 def test_paths_of_json() -> None:
-    """Alternatives and what a field holds mean the same in JSON lines."""
+    """Alternatives, and functions such as `base64()`, mean the same in JSON lines."""
     data = b'{"a": "", "b": {"c": "YWJj"}, "x|y": "odd"}'
 
     assert seen(read_all(data, id="z|b.c", content="base64(a|b.c)")[1][0]) == ("YWJj", None, "abc")
@@ -160,14 +160,14 @@ def test_paths_of_json() -> None:
 
 
 def test_given_content_is_all_the_text() -> None:
-    """The titles of a format are left out where the content is said."""
+    """If the content is set, the titles of the format are left out."""
     [record, *_] = read_all(encoded(OAI), content="metadata/*/description")[1]
 
     assert seen(record)[2] == "If p<q then"
 
 
 def test_trec_web_in_the_last_chunk() -> None:
-    """A file may end with its last end tag; a page that lacks its end is truncated."""
+    """The last page may end with its last end tag; a page that lacks it is truncated."""
     head = read_head(TREC_WEB)
     start = b"<DOC><DOCNO>1</DOCNO><DOCHDR>\nu\n</DOCHDR><html>a"
 
@@ -189,14 +189,14 @@ def test_trec_web_in_the_last_chunk() -> None:
     ],
 )
 def test_broken_trec(body: bytes, reason: str | None) -> None:
-    """Tags that do not match are borne; two records before one end tag are not."""
+    """Tags that do not match are tolerated; two records before one end tag are not."""
     result = parse_record(b"<DOC>" + body, read_head(TREC_NEWS), is_last=False)
 
     assert getattr(result, "reason", None) == reason
 
 
 def test_trec_by_settings() -> None:
-    """Other elements, and another record."""
+    """Other elements and another record can be set; a path of several elements is refused."""
     [record] = read_all(b"<ART><NO>7</NO><B>x</B></ART>", format="trec", record="art", id="no", content=("text(b)",))[1]
 
     assert seen(record) == ("7", None, "x")
@@ -205,14 +205,14 @@ def test_trec_by_settings() -> None:
 
 
 def test_ids_and_urls_fit_on_a_line() -> None:
-    """Line ends and control characters: a blank in an id, nothing in a URL."""
+    """Line ends and control characters become a blank in an id and are dropped from a URL."""
     data = b"<r><doc><id>a\n\tb</id><url>http://x/\n1&#x85;&#9;2</url><text>t</text></doc></r>"
 
     assert seen(read_all(data)[1][0]) == ("a b", "http://x/12", "t")
 
 
 def test_ids_are_bounded() -> None:
-    """An id of a megabyte would be in every pair of its document."""
+    """A longer id is a reject: one of a megabyte would be in every pair of its document."""
     short, long = (make_record("x" * length, None, [("", None)]) for length in (MAX_ID_LENGTH, MAX_ID_LENGTH + 1))
 
     assert isinstance(short, Record)

@@ -1,4 +1,4 @@
-"""Golden records of every format: how many, and the first, a middle and the last of them, checked by hand."""
+"""Golden records of every format, checked by hand."""
 
 import bz2
 import json
@@ -155,7 +155,7 @@ def test_golden(name: str, data: bytes, why: str, expected: list[tuple[str | Non
 
 @pytest.mark.parametrize(("name", "data"), [(name, data) for name, data, _, _ in GOLDEN])
 def test_the_named_format_reads_the_same(name: str, data: bytes) -> None:
-    """A format that is given is the one that would be detected; why it was chosen is no part of a head."""
+    """A named format reads a file as if it had been detected; the reason for the choice does not make heads differ."""
     detected, given = read_all(data), read_all(data, format=name)
 
     assert given == detected
@@ -163,13 +163,13 @@ def test_the_named_format_reads_the_same(name: str, data: bytes) -> None:
 
 
 def test_every_declared_format_has_a_golden_file() -> None:
-    """What is declared is tested; `romip`, `xml` and `jsonl` in `test_records`."""
+    """Every declared format is tested here, or with the containers, or in `test_records`: `romip`, `xml`, `jsonl`."""
     assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("declared", FORMATS.values(), ids=list(FORMATS))
 def test_every_declared_path_can_be_read(declared: Format) -> None:
-    """A declaration with a mistake would reject every record."""
+    """Every path of a declared format can be parsed: a mistake in one would reject every record."""
     for path in declared.fields:
         for alternative in split_field(path)[1]:
             assert parse_path(alternative)

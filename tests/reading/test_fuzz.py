@@ -1,4 +1,4 @@
-"""Damaged files of every format: each chunk is a record, a reject or nothing, always the same, soon, without a crash.
+"""Damaged files of every format: each chunk is a record, a reject or nothing, repeatably, quickly and without a crash.
 
 `python -m bench fuzz` does the same for millions of records.
 """
@@ -26,7 +26,7 @@ SAMPLES = [*(data for _, data, _, _ in GOLDEN), MEDIAWIKI.encode("utf-16"), KOI8
 
 
 def test_every_format_is_damaged() -> None:
-    """A format that is cut at a separator and has no sample here would not be fuzzed."""
+    """Every format that is cut at a separator has a sample here, so that it is fuzzed."""
     cut = {name for name, declared in FORMATS.items() if declared.kind in {"xml", "sgml", "jsonl"}}
 
     assert {read_head(sample).format.name for sample in SAMPLES} == cut
@@ -34,7 +34,7 @@ def test_every_format_is_damaged() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_damaged_files(seed: int) -> None:
-    """Nothing raises, no record takes a second, reading again gives the same, and all outcomes occur."""
+    """Nothing raises, no record takes longer than `SLOW`, reading again gives the same, and all outcomes occur."""
     for sample in SAMPLES:
         read_damaged(sample, read_head(sample), Findings(), "loads the kernels")
 
@@ -46,7 +46,7 @@ def test_damaged_files(seed: int) -> None:
 
 
 def test_a_damaged_file_can_be_made_again() -> None:
-    """A finding is named by the number of its file."""
+    """A damaged file can be made again from its seed and its number."""
     one, other = (next(damaged_files(SAMPLES, 7)) for _ in range(2))
 
     assert one == other
@@ -63,7 +63,7 @@ def test_a_sample_is_cut_at_a_record() -> None:
 
 
 def test_fragments_repeated_and_damaged_values() -> None:
-    """Heads, declarations, lists, containers, markup: no reader raises more than it promises, none takes too long."""
+    """No reader of heads, declarations, lists, containers or markup raises an unexpected error or takes too long."""
     seen = fuzz_values(3_000, 1)
 
     assert set(seen.cases) == {reader.name for reader in READERS}
@@ -71,7 +71,7 @@ def test_fragments_repeated_and_damaged_values() -> None:
 
 
 def test_any_setting_is_accepted_or_refused_in_one_line() -> None:
-    """YAML and assignments, sound and not."""
+    """YAML and assignments, valid or not, are accepted or refused in one line."""
     outcomes = fuzz_settings(300, 1)
 
     assert outcomes["accepted"] > 30
@@ -79,7 +79,7 @@ def test_any_setting_is_accepted_or_refused_in_one_line() -> None:
 
 
 def test_killed_and_damaged_runs_are_resumed(spark: SparkSession, tmp_path: Path) -> None:
-    """Whatever was left, the same tables."""
+    """Resuming a killed or damaged run gives the same tables, whatever was left of it."""
     seen = fuzz_resumes(spark, 2, 1, tmp_path)
 
     assert seen["resumes"] == 2

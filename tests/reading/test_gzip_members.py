@@ -1,4 +1,4 @@
-"""Gzip members: the library's own reading as the oracle, whatever the header, the pieces and the damage."""
+"""Gzip members against the standard library, whatever the header, the pieces and the damage."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ from nddup.reading.streams import Expanded, StoppedError, _Members
 
 
 def pack(data: bytes, *, extra: bytes | None, name: bytes | None, comment: bytes | None, checked: bool) -> bytes:
-    """A member with every field of RFC 1952 that is asked for."""
+    """Return a gzip member with the given fields of RFC 1952."""
     flags = 4 * (extra is not None) + 8 * (name is not None) + 16 * (comment is not None) + 2 * checked
     header = b"\x1f\x8b\x08" + bytes([flags]) + b"\0" * 4 + b"\0\xff"
     if extra is not None:
@@ -29,13 +29,13 @@ def pack(data: bytes, *, extra: bytes | None, name: bytes | None, comment: bytes
 
 
 def expand(packed: bytes, piece: int) -> bytes:
-    """What is decoded when the file comes in pieces of so many bytes."""
+    """Return what is decoded if the file comes in pieces of `piece` bytes."""
     stream = _Members(io.BytesIO(packed), GzipMember, piece)
     return b"".join(iter(lambda: stream.read1(1), b""))
 
 
 def read_all(read: Callable[[], bytes], found: list[bytes]) -> None:
-    """Read to the end, or until it raises; what came is in `found`."""
+    """Read into `found` to the end, or until an error is raised."""
     while data := read():
         found.append(data)
 
@@ -56,7 +56,7 @@ MEMBERS = st.lists(
 
 @given(MEMBERS, st.integers(1, 400), st.integers(0, 3))
 def test_members_are_decoded_as_the_standard_library_does(members: list[bytes], piece: int, zeros: int) -> None:
-    """Any header, any pieces; zero bytes after the last member are nothing."""
+    """Members are decoded for any header and pieces; zero bytes after the last one are ignored."""
     packed = b"".join(members) + b"\0" * zeros * bool(members)
 
     assert expand(packed, piece) == gzip.decompress(packed)
@@ -64,7 +64,7 @@ def test_members_are_decoded_as_the_standard_library_does(members: list[bytes], 
 
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_cut_file_gives_a_beginning_and_says_so(data: bytes, draw: st.DataObject) -> None:
-    """Wherever it is cut."""
+    """A file that is cut anywhere gives a true beginning of its text and then raises an error."""
     packed = gzip.compress(data)
     stream = Expanded(io.BytesIO(packed[: draw.draw(st.integers(1, len(packed) - 1))]), "gzip")
     found: list[bytes] = []
@@ -78,7 +78,7 @@ def test_a_cut_file_gives_a_beginning_and_says_so(data: bytes, draw: st.DataObje
 
 @pytest.mark.parametrize(("at", "words"), [(-8, "CRC check"), (-1, "length check"), (0, "not a gzip member")])
 def test_what_is_wrong_is_said_after_what_was_decoded(at: int, words: str) -> None:
-    """A wrong checksum, length or header, of the second member: the first is whole, and the second's bytes come too."""
+    """A wrong checksum, length or header of the second member is an error after all bytes decoded before it."""
     second = bytearray(gzip.compress(b"second"))
     second[at] ^= 1
     stream = _Members(io.BytesIO(gzip.compress(b"first ") + bytes(second)), GzipMember, 1 << 13)

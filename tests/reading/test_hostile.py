@@ -17,7 +17,7 @@ from tests.places import ROOT
 
 MEGABYTE = 1_000_000
 SECONDS = 10.0
-"""For any of these on a busy core; a quiet one takes a tenth, and what is quadratic takes minutes."""
+"""Limit for any of these on a busy core: a quiet one takes a tenth of it, and quadratic work takes minutes."""
 
 XML = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
 TREC = read_head(b"<DOC><DOCNO>1</DOCNO><TEXT>a</TEXT></DOC>")
@@ -32,7 +32,7 @@ REPEATED = (
 
 
 def timed(work: Callable[[bytes], object], data: bytes) -> float:
-    """Seconds of CPU that one reader takes; a file that cannot be understood is an outcome too."""
+    """Return the seconds of CPU that a reader takes; a file that cannot be understood is an outcome too."""
     started = time.process_time()
     with contextlib.suppress(FormatError):
         work(data)
@@ -41,8 +41,8 @@ def timed(work: Callable[[bytes], object], data: bytes) -> float:
 
 @pytest.mark.parametrize("start", STARTS)
 def test_reading_is_linear(start: bytes) -> None:
-    """100 KB of any one thing repeated: each reader is ready in a fraction of a second."""
-    strip_markup("<b>" * 2000)  # compiled, if it is not yet
+    """Each reader takes linear time for 100 KB of any one fragment repeated."""
+    strip_markup("<b>" * 2000)  # compile the kernels first
     readers: dict[str, Callable[[bytes], object]] = {
         "head": read_head,
         "head of a record": lambda data: read_head(b"<r><doc><text>" + data),
@@ -92,14 +92,14 @@ def test_big_structures(body: bytes, reason: str | None) -> None:
 
 
 def test_many_titles_and_many_texts_are_read_in_linear_time() -> None:
-    """Which titles stand inside a text is looked up, not tried: 280 KB took 14 s."""
+    """Titles inside texts are looked up, not searched for again and again: 280 KB took 14 s."""
     chunk = b"<DOC><DOCNO>1</DOCNO>" + b"<TITLE>a</TITLE><TEXT>b</TEXT>" * 20_000
 
     assert timed(lambda data: parse_record(data, TREC, is_last=False), chunk) < SECONDS / 2
 
 
 def test_nothing_crashes_on_a_small_stack() -> None:
-    """What recursed to death would end the process, and the task with it."""
+    """No reader recurses so deep that it ends the process, and the task with it."""
     program = """if True:
         import resource, threading
         from tests.reading.test_hostile import DEEP, MANY_ATTRIBUTES, XML, parse_record, strip_markup, read_head
@@ -141,7 +141,7 @@ BILLION_LAUGHS = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range
     ],
 )
 def test_entities_and_inclusions_stay_unread(doctype: str, body: str) -> None:
-    """A record that wants anything from outside, or from the DOCTYPE, is a reject or holds nothing of it."""
+    """A record that refers to anything outside, or to the DOCTYPE, is a reject or holds nothing of it."""
     data = f"{doctype}<r><doc><id>1</id><text>{body}</text></doc></r>".encode()
     head = read_head(data)
 
@@ -156,7 +156,7 @@ def test_entities_and_inclusions_stay_unread(doctype: str, body: str) -> None:
 
 @pytest.mark.parametrize(("inside", "places"), [(b"a\xed\xa0\x80b", 3), (b"\xff\xfe", 2), (b"\xc0\x80", 2)])
 def test_what_cannot_be_decoded_is_replaced_and_counted(inside: bytes, places: int) -> None:
-    """Surrogates and bytes that are no UTF-8, in the id as in the text, in XML as in JSON lines."""
+    """Surrogates and bytes that are not UTF-8 are replaced and counted, in ids and texts, in XML and JSON lines."""
     lines = read_head(b'{"id": "1", "text": "a"}')
     for chunk, head in (
         (b"<doc><id>%s</id><text>a</text>" % inside, XML),
@@ -182,7 +182,7 @@ def test_what_is_no_character_is_a_reject(inside: bytes) -> None:
 
 
 def test_lone_surrogates_of_utf_16_are_replaced() -> None:
-    """Half a character in a UTF-16 file is one place of its record."""
+    """A lone surrogate in a UTF-16 file is one replaced place of its record."""
     head = read_head("<r><doc><id>1</id><text>a</text></doc></r>".encode("utf-16"))
     chunk = "<doc><id>1</id><text>a".encode("utf-16-le") + b"\x00\xd8" + "</text>".encode("utf-16-le")
 

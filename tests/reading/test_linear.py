@@ -1,6 +1,6 @@
-"""Patterns and scanners over foreign bytes: time in proportion to the bytes, whatever these repeat, and no other error.
+"""Patterns and scanners over untrusted bytes take linear time, whatever repeats, and raise no unexpected error.
 
-`python -m bench fuzz` repeats the fragments of every reader; here stands the worst of each family of patterns.
+`python -m bench fuzz` repeats the fragments of every reader; this module has the worst of each family of patterns.
 """
 
 import io
@@ -30,29 +30,29 @@ from nddup.scanning.input_files import BESIDE
 from nddup.settings.sizes import parse_size
 
 SIZE = 400_000
-"""Bytes: what is linear takes a tenth of a second, what is quadratic many."""
+"""Bytes of a case: linear work on them takes a tenth of a second, quadratic work many seconds."""
 
 PAGE_HEAD = b"<!-- a -->\n"
 
 
 def read_as(kind: str, data: bytes) -> list[Record | Reject]:
-    """The records of a container in memory."""
+    """Return the records of a container in memory."""
     head = FileHead(FORMATS[kind], "utf-8", b",")
     return list(read_container(io.BytesIO(data), head, source="a/b", compression="", limit=None, max_record=SIZE))
 
 
 def times(fragment: bytes, size: int = SIZE) -> bytes:
-    """A fragment over and over."""
+    """Repeat a fragment up to `size` bytes."""
     return fragment * (size // len(fragment))
 
 
 def join_lines(data: bytes) -> object:
-    """Lines of a stream that gives few bytes at a time."""
+    """Return the lines of a stream that gives five bytes at a time."""
     return list(lines_of(data[at : at + 5] for at in range(0, len(data), 5)))
 
 
 def text(data: bytes) -> str:
-    """Bytes as they are, as text."""
+    """Return bytes as text, one character each."""
     return data.decode("latin-1")
 
 
@@ -107,7 +107,7 @@ def _warm() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_worst_of_each_family_is_linear(family: str) -> None:
-    """The limit is ten times what is needed, and a tenth of what a square of these bytes takes."""
+    """Each reader stays within a limit of ten times its time; quadratic work would take ten times the limit."""
     read, data = FAMILIES[family]
 
     def work() -> None:
@@ -123,7 +123,7 @@ def test_the_worst_of_each_family_is_linear(family: str) -> None:
     "data", [b"<?xml?>\n<!-- a --> <!DOCTYPE html>", b" <!----><html lang=a>", b"<HTML>", b"<?XML ?><html "]
 )
 def test_a_page_begins_with_its_root(data: bytes) -> None:
-    """Behind blanks, a declaration and comments."""
+    """A page is known by its root after blanks, a declaration and comments."""
     head = container_head(data, "a", None, {})
 
     assert head is not None
@@ -134,25 +134,25 @@ def test_a_page_begins_with_its_root(data: bytes) -> None:
     "data", [b"<!-- <html>", b"<!-- a --> b <html>", b"<htmlx>", b"<?xml <html>", b"<r><html>", b""]
 )
 def test_another_root_is_no_page(data: bytes) -> None:
-    """Nor is a comment that does not end, nor text."""
+    """A file is not a page if its root is another, or if it begins with text or a comment that does not end."""
     assert container_head(data, "a", None, {}) is None
 
 
 @given(st.lists(st.sampled_from([b"<!--", b"-->", b"-", b">", b"<", b"a", b"\n"])).map(b"".join))
 def test_comments_are_left_out_as_a_pattern_would(head: bytes) -> None:
-    """The scanner is what `<!--.*?-->` says."""
+    """The scanner removes what the pattern `<!--.*?-->` matches."""
     assert _without_comments(head) == re.sub(rb"<!--.*?-->", b"", head, flags=re.DOTALL)
 
 
 @given(st.text("/|[]a", max_size=30))
 def test_paths_are_split_as_a_pattern_would(path: str) -> None:
-    """The scanner is what `/(?![^[]*])` says."""
+    """The scanner splits where the pattern `/(?![^[]*])` does."""
     assert _split_outside_brackets(path, "/") == re.split(r"/(?![^\[]*\])", path)
 
 
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\xff", b"bc"])).map(b"".join), st.integers(1, 5))
 def test_lines_do_not_depend_on_pieces(data: bytes, size: int) -> None:
-    """Wherever the stream is cut."""
+    """Lines are the same wherever the stream is cut."""
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
 
     assert list(lines_of(pieces)) == list(lines_of([data]))
@@ -170,12 +170,12 @@ def test_lines_do_not_depend_on_pieces(data: bytes, size: int) -> None:
     ],
 )
 def test_attributes_are_counted_in_what_may_be_a_tag(page: bytes, most: int) -> None:
-    """Quotation marks are of values only; what stands in a comment does not hide the tag behind it."""
+    """Quotation marks only enclose values, and a comment does not hide the tag after it."""
     assert most_attributes(np.frombuffer(page, np.uint8)) == most
 
 
 def test_a_page_beyond_the_bounds_gives_the_same_words() -> None:
-    """Read flat, without what is no text."""
+    """A page beyond the bounds is read flat, without what is not text."""
     attributes = b" ".join(b"a%d=b" % i for i in range(MAX_ATTRIBUTES + 1))
 
     assert parse_page(b"<p %s>one<b>two</b>" % attributes).split() == ["one", "two"]
@@ -208,14 +208,14 @@ def test_numbers_of_any_length_in_a_deep_page(reference: bytes, character: str) 
     ids=["deep", "large score", "half a character", "no number"],
 )
 def test_lines_of_json_lists(line: str, members: list[str] | None, score: float | None) -> None:
-    """What JSON can spell and a table cannot hold."""
+    """Values that JSON can spell and a table cannot hold are None, or replaced by U+FFFD."""
     layout = guess_layout(['{"id_a": "a", "id_b": "b", "score": 1}'])
 
     assert read_lines([line], layout) == ([members], [score])
 
 
 def test_lists_whose_first_lines_are_odd() -> None:
-    """A deep array, a quoted field longer than csv reads, a return inside, a header alone, half a digit."""
+    """Odd first lines are read or refused: a deep array, a long quoted field, a return inside, a header alone."""
     with pytest.raises(LayoutError, match="looks like JSON"):
         guess_layout(["[" * 100_000])
     with pytest.raises(LayoutError, match="no column"):
@@ -227,7 +227,7 @@ def test_lists_whose_first_lines_are_odd() -> None:
 
 
 def test_a_table_whose_lines_end_in_returns() -> None:
-    """As the reader of the rows takes them; blank lines before the names are nothing."""
+    """A table may end its lines in returns, as in the reader of rows; blank lines before the header are skipped."""
     head = container_head(b"\r\n\rid;text\r1;a\r", "a.csv", None, {})
 
     assert head is not None
@@ -237,7 +237,7 @@ def test_a_table_whose_lines_end_in_returns() -> None:
 
 
 def test_lengths_and_ends_of_warc_headers() -> None:
-    """A length of more digits than any file has is none; a header ends at its blank line or where a record starts."""
+    """A length of too many digits is malformed; a header ends at its blank line or where a record starts."""
     long = WARC.replace(b"Content-Length: 76", b"Content-Length: " + b"7" * 5_000)
     first, *_ = read_as("warc", long)
     lost, *found = read_as("warc", b"WARC/1.0\r\nContent-Length: 1\r\n" + WARC)
@@ -250,7 +250,7 @@ def test_lengths_and_ends_of_warc_headers() -> None:
 
 
 def test_a_record_named_like_a_pattern() -> None:
-    """The end tag of a file that is no XML is searched as it is spelled."""
+    """The end tag of a file that is not XML is searched for as it is spelled."""
     head = read_head(b"<a(b>x<TEXT>y</TEXT></a(b>", format="trec", record="a(b")
 
     assert head.separator == b"</a(b>"

@@ -1,4 +1,4 @@
-"""Markup: the text of a page, and no page that can hang or kill the process."""
+"""The text of a page; no page can hang or kill the process."""
 
 import re
 import time
@@ -35,17 +35,17 @@ def tokens(text: str) -> list[str]:
     ],
 )
 def test_text_of_the_body(page: str, words: list[str]) -> None:
-    """Text nodes of the body, hidden elements left out, broken pages repaired as a browser does."""
+    """The text is the text nodes of the body without hidden elements; broken pages are repaired as a browser does."""
     assert tokens(strip_markup(page)) == words
 
 
 def test_text_nodes_are_joined_by_one_space() -> None:
-    """The measuring rule of the reference pairs: nothing stripped, nothing glued."""
+    """Text nodes are joined as by the measuring rule of the reference pairs: nothing is stripped or glued."""
     assert strip_markup("<p>one<b> two</b></p>") == "one  two"
 
 
 def test_bytes_equal_text() -> None:
-    """UTF-8 bytes give what their text gives."""
+    """UTF-8 bytes give the same text as the decoded page."""
     page = "<p>Привет <b>мир</b>"
 
     assert strip_markup(page.encode()) == strip_markup(page)
@@ -77,7 +77,7 @@ def test_hostile_nesting_ends(page: str) -> None:
 
 
 def test_flat_reading_gives_the_same_words() -> None:
-    """The way round for hostile pages agrees with the parser on ordinary ones."""
+    """The flat reading for hostile pages agrees with the parser on an ordinary page."""
     page = "<head><title>no</title></head><body><p>a<b>b</b>&amp;<script>x</script><!-- y -->c</p></body>"
 
     assert tokens(markup._strip_flat(page.encode())) == tokens(strip_markup(page))  # noqa: SLF001
@@ -114,7 +114,7 @@ def test_never_raises(page: str) -> None:
 
 @pytest.mark.shared
 def test_agrees_with_lxml_on_real_pages() -> None:
-    """Another parser, used as the measuring rule says, gives the same words on nearly every page."""
+    """lxml, used as the measuring rule says, gives the same words on nearly every page."""
     parquet = pytest.importorskip("pyarrow.parquet")
     pages = parquet.read_table(SHARED / "debdocs-dev" / "docs.parquet", columns=["html", "charset"]).to_pylist()[::100]
     differing = 0

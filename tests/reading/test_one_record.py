@@ -1,4 +1,4 @@
-"""The memory of one record: at most so many bytes for each of its own, and so much for its tags, in every format."""
+"""The memory of one record: bounded for each of its bytes, and for its tags, in every format."""
 
 import io
 from pathlib import Path
@@ -23,11 +23,11 @@ from nddup.reading.records import Record, Reject, parse_record
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")
 MEGABYTES, PER_BYTE, FOR_PARTS = 9, 36, 400
-"""As docs/operations.md says: bytes for a byte of a record, and MB for tags and attributes."""
+"""MB of a case, and the limits of docs/operations.md: bytes per byte of a record, MB for tags and attributes."""
 
 USUAL = ("prose", "Cyrillic", "with an emoji")
 SLOW = [("csv", "short lines"), ("trec", "empty elements")]
-"""Each line or element of theirs is looked at by itself: they are smaller, and still more than a record may have."""
+"""Cases of which each line or element is read by itself: they are smaller, yet more than a record may have."""
 
 HOSTILE = [
     (kind, filling)
@@ -41,7 +41,7 @@ XML_PIECES = ["<b>", "</b>", "<b/>", "<b c='1 2' d=\"'\"/>", "<!-- <b> -->", "<!
 
 @LINUX
 def test_the_memory_of_a_record() -> None:
-    """MBs of anything stay within what is said, read or not; of nothing but tags no tree is made: 9 MB took 560."""
+    """A record of several MB stays within the documented memory; of tags alone no tree is built: 9 MB took 560."""
     for cases, megabytes in ((HOSTILE, MEGABYTES), (SLOW, 4)):
         for (kind, filling), (peak, outcome) in peaks_of(cases, megabytes).items():
             has_parts = "tag" in filling or filling == "attributes"
@@ -51,7 +51,7 @@ def test_the_memory_of_a_record() -> None:
 
 
 def test_a_record_of_too_many_tags() -> None:
-    """In XML it is a reject that says so; a page keeps its words."""
+    """An XML record of too many tags is a reject that says so; a page of as many keeps its words."""
     head = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
     many = b"<b/>" * MAX_PARTS
 
@@ -63,7 +63,7 @@ def test_a_record_of_too_many_tags() -> None:
 
 
 def test_what_only_looks_like_tags_is_text() -> None:
-    """In comments and CDATA sections of XML; text with as many equal signs and blanks is no tag."""
+    """Tags in comments and CDATA sections of XML are text, and equal signs and blanks in a text make no tag."""
     head = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
     section = b"<![CDATA[" + b"<b>" * MAX_PARTS + b"]]><!-- " + b"<b>" * MAX_PARTS + b" -->"
 
@@ -77,7 +77,7 @@ def test_what_only_looks_like_tags_is_text() -> None:
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 @example("<p><b a=1 c><p><b a=1 c><p><")
 def test_no_part_is_missed(page: str) -> None:
-    """The count, with what is opened again, is at least that of the elements and attributes a parser makes."""
+    """The count, with elements opened again, is at least the number of elements and attributes that a parser makes."""
     html = f"<html><head></head><body>{page}</body></html>"
     made = sum(1 + len(node.attributes) for node in LexborHTMLParser(html).css("*"))
 
@@ -97,7 +97,7 @@ def test_attributes_that_are_opened_again() -> None:
 
 @given(st.lists(st.sampled_from(XML_PIECES)))
 def test_parts_of_xml_are_counted_as_they_are(pieces: list[str]) -> None:
-    """Elements and attributes, and a CDATA section as one part."""
+    """The parts of XML are its elements and attributes, and each CDATA section as one part."""
     page = "".join(pieces)
     try:
         root = etree.fromstring(f"<r>{page}</r>")
@@ -109,7 +109,7 @@ def test_parts_of_xml_are_counted_as_they_are(pieces: list[str]) -> None:
 
 
 def read(data: bytes, *, most: int | None = None, max_record: int = 1 << 20) -> list[Record | Reject]:
-    """The records of a Parquet file."""
+    """Return the records of a Parquet file."""
     head = container_head(data[:16], "a", None, {"id": None, "url": None, "content": None, "charset": None})
     assert head is not None
     raw = io.BytesIO(data)
@@ -117,14 +117,14 @@ def read(data: bytes, *, most: int | None = None, max_record: int = 1 << 20) -> 
 
 
 def parquet(text: pa.Array, **options: object) -> bytes:
-    """A file of some texts under one id."""
+    """Return a Parquet file of these texts, all of one id."""
     data = io.BytesIO()
     pq.write_table(pa.table({"id": ["1"] * len(text), "text": text}), data, compression="zstd", **options)
     return data.getvalue()
 
 
 def test_a_dictionary_is_not_expanded_by_hundreds() -> None:
-    """1 KB of a file, 500 texts of 1 MB: what Arrow holds at a time is a few of them, not 500 MB."""
+    """Of 500 texts of 1 MB in a file of 1 KB, Arrow holds a few at a time, not 500 MB."""
     data = parquet(pa.array(["a " * 500_000] * 500))
     assert len(data) < 2_000
     before, most = pa.total_allocated_bytes(), 0
@@ -139,7 +139,7 @@ def test_a_dictionary_is_not_expanded_by_hundreds() -> None:
 
 
 def test_values_far_beyond_the_limit_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dictionary, or plain values, longer than twice the limit: a reject that says how many rows were promised."""
+    """Values longer than twice the limit, in a dictionary or plain, are one reject that counts the rows."""
     monkeypatch.setattr(parquet_rows, "_read_row", lambda *_: pytest.fail("decoded"))
     for data in (parquet(pa.array(["a" * 5_000] * 7)), parquet(pa.array(["a" * 5_000] * 7), use_dictionary=False)):
         (found,) = read(data, max_record=1_000)
@@ -150,7 +150,7 @@ def test_values_far_beyond_the_limit_are_not_decoded(monkeypatch: pytest.MonkeyP
 
 
 def test_a_small_file_does_not_become_a_large_collection() -> None:
-    """Past `input.max_expansion` the rest is a reject."""
+    """Beyond `input.max_expansion` the rest of a file is a reject."""
     found = read(parquet(pa.array(["a" * 5_000] * 500)), most=100_000)
 
     assert len(found) == 22

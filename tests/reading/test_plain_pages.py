@@ -1,4 +1,4 @@
-"""Pages read without a tree: the text of the parser, to the byte, or none."""
+"""Pages read without a tree: the text of the parser, to the byte, or None."""
 
 import html.entities
 
@@ -37,7 +37,7 @@ TABLES = st.lists(st.sampled_from(PARTS)).map(lambda parts: f"<table>{''.join(pa
 
 
 def within(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Parts one after another, most of them in an element."""
+    """Draw parts one after another, most of them in an element."""
     element = st.builds("<{0}{1}>{2}</{0}>".format, st.sampled_from(NAMES), st.sampled_from(ATTRIBUTES), inner)
     return st.lists(st.one_of(element, element, inner, st.sampled_from(TEXTS)), max_size=4).map("".join)
 
@@ -76,13 +76,13 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize(("page", "text"), PLAIN)
 def test_the_text_of_plain_pages(page: str, text: str) -> None:
-    """As by hand, and as the parser has it."""
+    """The text of a plain page is that found by hand and that of the parser."""
     assert text_of_plain_page(page.encode()) == text.encode() == parse_page(page.encode()).encode()
 
 
 @pytest.mark.parametrize("page", NOT_PLAIN)
 def test_what_is_not_plain(page: str) -> None:
-    """The parser does more there than open and close elements."""
+    """A page is not plain if the parser does more than open and close elements."""
     assert text_of_plain_page(page.encode()) is None
 
 
@@ -93,14 +93,14 @@ def test_what_is_not_plain(page: str) -> None:
 @example("<form><div></form>a</div>")
 @example("<button><p>a</button>b</p>c")
 def test_the_text_is_the_parsers(page: str) -> None:
-    """Or there is none."""
+    """The text of any page is that of the parser, or None."""
     assert text_of_plain_page(page.encode()) in (None, parse_page(page.encode()).encode())
 
 
 @given(st.binary())
 @example(b"<p>\xe9<b>x")
 def test_any_bytes(page: bytes) -> None:
-    """Also those that are no UTF-8: then the text is not, or only tags are damaged."""
+    """Bytes that are not UTF-8 also give the text of the parser, or None."""
     found = text_of_plain_page(page)
 
     assert strip_markup(page) == parse_page(page)
@@ -108,7 +108,7 @@ def test_any_bytes(page: bytes) -> None:
 
 
 def test_nearly_all_real_pages_are_plain() -> None:
-    """And their texts are the parser's: of Apache, Boost and LLVM, in ten languages."""
+    """Nearly all pages of Apache, Boost and LLVM, in ten languages, are plain, with the text of the parser."""
     parquet = pytest.importorskip("pyarrow.parquet")
     path = SHARED / "debdocs-dev" / "docs.parquet"
     if not path.exists():
@@ -126,7 +126,7 @@ def test_nearly_all_real_pages_are_plain() -> None:
 
 
 def test_elements_and_references_are_found() -> None:
-    """Every kind has a name; references are those of the standard, in so far as they fit."""
+    """Every kind of element has a name; references are those of the standard, as far as they fit."""
     names = (
         "o dialog html head body meta script title br hr nav div ul h1 p li dd pre form b a table tr td tbody caption "
         "col colgroup button iframe svg path"

@@ -1,4 +1,4 @@
-"""How the head of a file tells where its records begin, how they are cut, and how they are encoded."""
+"""The head of a file shows where its records begin, how they are cut and how they are encoded."""
 
 import pickle
 
@@ -14,7 +14,7 @@ from tests.reading.record_files import FIXTURES, PIECES, needs_shared, read_all,
 
 @needs_shared
 def test_files_of_one_shape_have_one_head() -> None:
-    """Nothing of a file's own (collection, date) is in its head."""
+    """The head holds nothing of one file only, such as its collection or date."""
     data = (FIXTURES / "romip_prefixed_root.xml").read_bytes()
     other = data.replace(b"2023-06-10", b"2024-01-01").replace(b">ruweb<", b">other<")
 
@@ -44,7 +44,7 @@ def test_detects_plain_xml(data: bytes, separator: bytes, found: str) -> None:
 
 
 def test_several_shapes_by_paths() -> None:
-    """Children, attributes, predicates, several content paths; prefixes do not matter."""
+    """Paths may use children, attributes and predicates, several of them for the content; prefixes do not matter."""
     data = b"""<add xmlns:x="u"><doc><field name="id">d1</field><x:meta href="http://a/1"/>
     <field name="title">T</field><field name="text">one <b>two</b></field></doc></add>"""
 
@@ -70,7 +70,7 @@ def test_namespaces_of_all_ancestors() -> None:
 
 
 def test_prolog_does_not_fool() -> None:
-    """Record tags in comments, CDATA, instructions and the DOCTYPE before the first record are no records."""
+    """Record tags in comments, CDATA, instructions and the DOCTYPE before the first record are not records."""
     data = b"""<?xml version="1.0"?><?pi <document>?><!-- <document> --><!DOCTYPE r [<!ENTITY a "<document>">
     <!-- it's ] > -->]><r><head><![CDATA[<document>]]></head><document><id>1</id><text>a</text></document>
     <!-- <document> --> <document><id>2</id><text>b</text></document></r>"""
@@ -80,7 +80,7 @@ def test_prolog_does_not_fool() -> None:
 
 @pytest.mark.parametrize("codec", ["cp1251", "koi8-r", "utf-8", "utf-16", "utf-16-le", "utf-16-be"])
 def test_encodings_of_the_file(codec: str) -> None:
-    """Declared, marked or recognised by its zero bytes: the text is right."""
+    """The text is right whether the encoding is declared, marked, or recognised by its zero bytes."""
     text = f'<?xml version="1.0" encoding="{codec}"?><r><doc><id>ё</id><text>Привет</text></doc></r>'
 
     assert records_of(text.encode(codec)) == [Record("ё", None, ("Привет",), None)]
@@ -109,7 +109,7 @@ def test_wrong_declaration_of_the_file() -> None:
     ],
 )
 def test_says_what_to_set(data: bytes, settings_: dict[str, str], error: type[Exception], words: str) -> None:
-    """What cannot be told is an error with the settings that would tell it."""
+    """A file that cannot be understood raises an error that names the settings to use."""
     with pytest.raises(error, match=words):
         read_head(data, **settings_)
 
@@ -118,7 +118,7 @@ def test_says_what_to_set(data: bytes, settings_: dict[str, str], error: type[Ex
     "path", ["", "a//b", "@a/b", "a[2]", "a b", "a|", "html(a", "xml(a)", "html(text(a))", "a/text()"]
 )
 def test_refuses_bad_paths(path: str) -> None:
-    """A path that cannot be read is refused by name."""
+    """A path that cannot be parsed is refused."""
     with pytest.raises(FormatError, match="path"):
         read_head(b"<r><doc><id>1</id></doc></r>", record="doc", content=(path or " ",))
 

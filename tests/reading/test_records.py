@@ -39,7 +39,7 @@ def b64(text: str, codec: str = "cp1251") -> str:
     ],
 )
 def test_romip_fixtures(name: str, encoding: str, first_id: str, query: str) -> None:
-    """Each shape and each defect gives the documents of `expected.json`; the cut file one reject more."""
+    """Each form and each defect gives the documents of `expected.json`; the last one of the cut file is a reject."""
     expected = json.loads((FIXTURES / "expected.json").read_text())
     data = (FIXTURES / name).read_bytes()
     count = 29 if "truncated" in name else 30
@@ -66,7 +66,7 @@ def test_romip_fixtures(name: str, encoding: str, first_id: str, query: str) -> 
 
 @needs_shared
 def test_news_has_its_subject() -> None:
-    """The subject, base64 too, comes before the content."""
+    """The subject, also in base64, comes before the content."""
     records = records_of((FIXTURES / "romip_news.xml").read_bytes())
 
     assert records[0].fields[0] == "Тема 182".encode("cp1251")
@@ -106,7 +106,7 @@ def test_utf_16_export() -> None:
 
 
 def test_romip_by_hand() -> None:
-    """Wrapped and indented base64, an id with zeros, an entity in a URL."""
+    """Wrapped and indented base64, an id with zeros, and an entity in a URL are read."""
     body = b64("<p>Привет, мир</p>")
     data = f"""<?xml version="1.0"?><romip:dataset xmlns:romip="http://www.romip.ru/data/common">
     <document><docID> 007 </docID><docURL>http://x/?a=1&amp;b=2</docURL>
@@ -147,7 +147,7 @@ def test_subject_alone_is_no_document() -> None:
     ],
 )
 def test_romip_url(written: str, url: str | None) -> None:
-    """A URL is decoded only where it decodes to something printable."""
+    """A URL is decoded only if that gives something printable."""
     fields = f"<docID>1</docID><docURL>{written}</docURL><content>a</content>"
     data = f"<dataset><document>{fields}</document></dataset>"
 
@@ -160,12 +160,12 @@ def test_romip_url(written: str, url: str | None) -> None:
      ("YWJjZ", None), ("YW==YWJj", None), ("=YWJ", None), ("YW-_", None), ("Привет", None)],
 )  # fmt: skip
 def test_base64(text: str, raw: bytes | None) -> None:
-    """Wrapped and unpadded base64 is read, anything else is not."""
+    """Wrapped and unpadded base64 is read; anything else is not."""
     assert decode_base64(text) == raw
 
 
 def test_text_by_markup_mode() -> None:
-    """The mode is the user's, else the format's, else told from each field."""
+    """The mode is the user's, else the format's, else detected for each field."""
     record = Record("1", None, ("a & b < c", "<p>x<br>y"), None)
 
     assert record_text(record) == "a & b < c\nx y"
@@ -188,7 +188,7 @@ def test_fingerprint_is_of_the_content_only() -> None:
 
 
 def test_json_lines() -> None:
-    """Ids stay as written, dotted paths reach into objects, blank lines are nothing."""
+    """Ids stay as written, dotted paths reach into objects, and blank lines are skipped."""
     data = b"""{"id": "007", "url": "u", "text": "a"}
 {"id": 12345678901234567890, "text": "b\\ud800"}
 

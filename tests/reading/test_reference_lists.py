@@ -1,4 +1,4 @@
-"""Lists of duplicates: how a file is laid out is told from its first lines, and counting pairs that nobody lists."""
+"""Lists of duplicates: the layout is detected from the first lines, and pairs are counted without listing them."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -37,7 +37,7 @@ PAIRS = [["1", "2"], ["2", "3"]]
 def test_lists_of_pairs_are_told(  # noqa: PLR0913, PLR0917 - a row of the table
     lines: list[str], delimiter: str, header: tuple[str, ...], score: str | None, members: object, scores: object
 ) -> None:
-    """Delimiter, header, comments and score come from the lines; ids stay texts."""
+    """Delimiter, header, comments and score are detected from the lines; ids stay texts."""
     layout = guess_layout(lines)
 
     assert (layout.kind, layout.delimiter, layout.header, layout.score_name) == ("pairs", delimiter, header, score)
@@ -54,7 +54,7 @@ def test_lists_of_pairs_are_told(  # noqa: PLR0913, PLR0917 - a row of the table
     ],
 )
 def test_lists_of_groups_are_told(lines: list[str]) -> None:
-    """Lines of different length, third fields that are no numbers, and JSON lists are groups."""
+    """Lines of different length, third fields that are not numbers, and JSON lists are groups."""
     layout = guess_layout(lines)
     read = read_lines([*lines, "  "], layout).members
 
@@ -73,7 +73,7 @@ def test_lists_of_groups_are_told(lines: list[str]) -> None:
     ],
 )
 def test_a_header_alone_is_a_list_of_no_pairs(lines: list[str], header: tuple[str, ...], members: object) -> None:
-    """What `nddup truth` leaves where no texts are alike; one line of two ids is still a pair, single letters too."""
+    """A header alone, as `nddup truth` writes if no texts are alike, has no pairs; one line of two ids is a pair."""
     layout = guess_layout(lines)
 
     assert (layout.kind, layout.header, read_lines(lines, layout).members) == ("pairs", header, members)
@@ -91,12 +91,12 @@ def test_a_header_alone_is_a_list_of_no_pairs(lines: list[str], header: tuple[st
     ],
 )
 def test_only_a_line_that_may_be_cut_is_not_looked_at(text: bytes, is_whole: bool, lines: list[str]) -> None:  # noqa: FBT001
-    """The layout of a list of one header and one pair is told from both."""
+    """A last line that may be cut does not decide the layout, unless it is the only one."""
     assert first_lines(text, is_whole=is_whole) == lines
 
 
 def test_what_is_said_wins_over_what_is_told() -> None:
-    """Kind, delimiter, header and score may be given."""
+    """A given kind, delimiter, header or score wins over the detected one."""
     lines = ["a,b,1 x", "c,d,2 y"]
 
     groups = guess_layout(["1,2,3"], kind="groups")
@@ -122,7 +122,7 @@ def test_what_is_said_wins_over_what_is_told() -> None:
     ],
 )
 def test_what_is_no_list_is_said(lines: list[str], said: str) -> None:
-    """The message says what was expected."""
+    """The error for a file that is not a list says what was expected."""
     with pytest.raises(LayoutError) as error:
         guess_layout(lines)
 
@@ -130,13 +130,13 @@ def test_what_is_no_list_is_said(lines: list[str], said: str) -> None:
 
 
 def test_a_score_that_is_not_there_is_refused() -> None:
-    """The columns there are are named."""
+    """The error for a missing score names the columns that are there."""
     with pytest.raises(LayoutError, match="no column 'sim'; there are id_a, id_b"):
         guess_layout(["id_a,id_b", "1,2"], score="sim")
 
 
 def test_lines_that_cannot_be_read_are_counted_not_dropped() -> None:
-    """A pair with one id, broken JSON, a group without ids: each is an entry of None."""
+    """A pair with one id, broken JSON and a group without ids are entries of None."""
     pairs, groups = Layout("pairs", "comma", score=2), Layout("groups", "json")
 
     assert read_lines(["1", ",2", "1,2,x"], pairs) == Lists([None, None, ["1", "2"]], [None, None, None])
@@ -145,7 +145,7 @@ def test_lines_that_cannot_be_read_are_counted_not_dropped() -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]))), st.integers(1, 7))
 def test_lines_of_a_stream_do_not_depend_on_its_pieces(lines: list[str], size: int) -> None:
-    """Cut anywhere, also inside a character."""
+    """Lines are the same wherever the stream is cut, also inside a character."""
     data = "".join(line + "\n" for line in lines).encode()
     pieces = [data[i : i + size] for i in range(0, len(data), size)]
 
@@ -154,7 +154,7 @@ def test_lines_of_a_stream_do_not_depend_on_its_pieces(lines: list[str], size: i
 
 @given(st.lists(st.sets(st.integers(-4, 9)), max_size=8))
 def test_pairs_of_overlapping_sets_are_counted_once(family: list[set[int]]) -> None:
-    """As many as the union of all their pairs holds."""
+    """The count is the number of pairs in the union of all their pairs."""
     rows = [(number, item) for number, items in enumerate(family) for item in [*items, *list(items)[:1]]]
     sets, items = (np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ((), ())))
 
@@ -170,7 +170,7 @@ def test_disjoint_sets_of_any_size_are_counted_at_once() -> None:
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_ratios_are_those_of_the_counts(common: int, missed: int, invented: int) -> None:
-    """Precision, recall, and F1 as their harmonic mean; None where nothing is under the line."""
+    """Precision and recall are None if the denominator is 0; F1 is their harmonic mean."""
     both = Agreement(common + missed, common + invented, common)
 
     assert both.precision == (common / (common + invented) if common + invented else None)
@@ -181,7 +181,7 @@ def test_ratios_are_those_of_the_counts(common: int, missed: int, invented: int)
 
 
 def test_curves_add_up_from_the_top() -> None:
-    """A point holds all that is at or above it; rows without a value are in no point."""
+    """A point counts all that is at or above it; rows without a value are in no point."""
     scores = score_curve([(10, [2, 1, 2]), (7, [3, 3, 0])], 0.1, found=8)
     ours = resemblance_curve([(100, [4]), (80, [4]), (None, [9])], [(80, [3])], steps=100, reference=6)
 
@@ -192,7 +192,7 @@ def test_curves_add_up_from_the_top() -> None:
 
 @given(st.floats(1e-9, 1e9))
 def test_steps_are_nice(least: float) -> None:
-    """At least what was asked, and at most two and a half times that."""
+    """A step is at least what was asked, and at most two and a half times that."""
     assert least * 0.999 <= nice_step(least) <= least * 2.501
 
 

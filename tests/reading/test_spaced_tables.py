@@ -1,4 +1,4 @@
-"""CSV with blanks after its delimiters: recognised where every row of the head has them, else the reject says why."""
+"""CSV with blanks after its delimiters is recognised if every row of the head has them; else the reject says why."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from nddup.settings.load import build_config
 
 
 def read(data: bytes, head_bytes: int = 5_000) -> list[Record | Reject]:
-    """The records of a table."""
+    """Return the records of a table."""
     head = container_head(data[:head_bytes], "a.csv", None, {})
     assert head is not None
     raw = io.BytesIO(data)
@@ -28,7 +28,7 @@ VALUES = st.text(st.sampled_from('ab ",;\n'), max_size=6)
 
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5), st.integers(1, 80))
 def test_as_python_reads_them(rows: list[tuple[str, str]], head_bytes: int) -> None:
-    """Quoted values with delimiters, quotes and line ends, a blank before each; the head ends anywhere in them."""
+    """Quoted values with a blank before each are read as by Python, wherever in them the head ends."""
     quoted = [[f'"{value.replace(chr(34), chr(34) * 2)}"' for value in row] for row in rows]
     text = "id, text\n" + "".join(", ".join(row) + "\n" for row in quoted)
 
@@ -54,12 +54,12 @@ def test_as_python_reads_them(rows: list[tuple[str, str]], head_bytes: int) -> N
     ],
 )
 def test_what_separates_the_fields(text: str, separator: str) -> None:
-    """The delimiter, with a blank where every row has one."""
+    """The separator is the delimiter, with a blank if every row has one."""
     assert separator_of(text, ",") == separator
 
 
 def test_a_reject_names_the_cause() -> None:
-    """Where some rows have the blank and others have not."""
+    """If some rows have the blank and others do not, the reject says so."""
     wide, open_ended = read(b'id,text\n1, "a, b"\n2,"c"\n'), read(b'id,text\n1,a\n2, "c" d,"e\n')
 
     why = "; a quote after a blank does not open a quoted value"
@@ -70,7 +70,7 @@ def test_a_reject_names_the_cause() -> None:
 
 
 def test_such_a_table_is_tagged_to_the_byte(tmp_path: Path) -> None:
-    """The rows stay as they are; the new cells are appended."""
+    """In kept and tagged tables the rows stay as they were; new cells are appended."""
     rows = ['1, "one two, three"', '2, "one two, three"', '3, "four, five ""six"""']
     (tmp_path / "a.csv").write_text("\n".join(["id, text", *rows, ""]), encoding="utf-8")
     settings = {"shingle": {"length": 1}, "output": {"report": False, "kept": "as-input", "tagged": "as-input"}}

@@ -1,4 +1,4 @@
-"""Expanding and cutting files from their start: everything that decodes, and exactly what does not."""
+"""Expanding and cutting files from their start: everything that decodes is given, and what does not is reported."""
 
 import bz2
 import gzip
@@ -27,7 +27,7 @@ class Slow(io.BytesIO):
     """A stream that gives at most a few bytes at a time, as a network may."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most seven bytes."""
+        """Return at most seven bytes."""
         return super().read(min(size, 7) if size is not None and size > 0 else size)
 
 
@@ -49,7 +49,7 @@ def test_members_one_after_another_are_one_stream(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in COMPRESSIONS if name])
 @pytest.mark.parametrize("share", [0.7, 0.9999])
 def test_a_cut_file_gives_its_start_and_then_says_so(name: str, share: float) -> None:
-    """What was expanded is a true beginning, and the end is no silent end."""
+    """The bytes expanded from a cut file are a true beginning, and then an error is raised."""
     whole = b"".join(b"%d;" % (n * n * 7919) for n in range(100_000))
     data = COMPRESSIONS[name](whole)
     stream, found = Expanded(io.BytesIO(data[: int(len(data) * share)]), name), bytearray()
@@ -64,7 +64,7 @@ def test_a_cut_file_gives_its_start_and_then_says_so(name: str, share: float) ->
 
 
 def test_a_flipped_byte_is_said() -> None:
-    """A file that decodes and whose checksum is wrong is damaged too, after all its records."""
+    """A file that decodes but has a wrong checksum gives all its records, and then a reject."""
     data = bytearray(gzip.compress(b"a\nb\nc\n"))
     data[-6] ^= 1
 
@@ -75,7 +75,7 @@ def test_a_flipped_byte_is_said() -> None:
 
 
 def test_expansion_has_a_limit() -> None:
-    """What a bomb expands to up to the limit is given; then it is stopped, and says by which setting."""
+    """A bomb is expanded up to the limit and then stopped with an error that names the setting."""
     stream = Expanded(io.BytesIO(gzip.compress(bytes(10_000_000))), "gzip", limit=1_000_000)
 
     got: list[bytes] = []
@@ -88,7 +88,7 @@ def test_expansion_has_a_limit() -> None:
 
 @given(st.lists(st.binary(max_size=40)), st.sampled_from([b"\n", b"</d>", b"aa"]), st.integers(1, 60))
 def test_chunks_are_what_stands_between_separators(parts: list[bytes], separator: bytes, limit: int) -> None:
-    """As `bytes.split` cuts, but for chunks above the limit, which are counted one reject each."""
+    """Chunks are those of `bytes.split`, except that each one above the limit is a reject with its length."""
     data = separator.join(parts)
 
     found = cut(data, separator, limit=limit)
@@ -109,7 +109,7 @@ def test_chunks_are_what_stands_between_separators(parts: list[bytes], separator
 
 
 def test_a_long_record_is_passed_over_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its length is exact though it was never held, also where pieces end inside a separator."""
+    """The length of a record that is too long is exact, also if pieces end inside a separator."""
     monkeypatch.setattr("nddup.reading.streams.PIECE", 10)
     for size in range(95, 130):
         data = b"<d>a</d>" + b"x" * size + b"</d><d>b</d>"
@@ -124,7 +124,7 @@ def test_a_long_record_is_passed_over_within_bounds(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_separator_of_utf_16_lies_on_whole_units() -> None:
-    """Bytes that look like it between two characters do not cut."""
+    """Bytes that look like the separator across two characters do not cut."""
     text = "一ਊ\nb"  # U+0A0A holds the byte of a line end twice
 
     found = cut(text.encode("utf-16-le"), "\n".encode("utf-16-le"), unit=2)
@@ -134,7 +134,7 @@ def test_a_separator_of_utf_16_lies_on_whole_units() -> None:
 
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_a_head_is_the_start_of_what_expands(name: str) -> None:
-    """As much as asked for; of damaged bytes as much as decodes."""
+    """A head has the requested length, or as much of damaged bytes as decodes."""
     data = COMPRESSIONS[name](b"0123456789" * 1000)
 
     assert expand_head(data, 15) == b"012345678901234"

@@ -11,7 +11,7 @@ from nddup.reading.warc import cut_warc, parse_warc
 
 
 def block(number: int, payload: bytes, kind: str = "response", content_type: str = "application/http") -> bytes:
-    """One WARC record."""
+    """Return one WARC record."""
     head = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{number}>\r\n"
         f"WARC-Target-URI: http://a.example/{number}\r\nContent-Type: {content_type}\r\n"
@@ -21,24 +21,24 @@ def block(number: int, payload: bytes, kind: str = "response", content_type: str
 
 
 def page(text: str, charset: str = "utf-8", headers: str = "") -> bytes:
-    """An HTTP response."""
+    """Return an HTTP response."""
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={charset}\r\n{headers}\r\n"
     return head.encode() + f"<html><body>{text}</body></html>".encode(charset)
 
 
 def read(data: bytes, limit: int = 1 << 20) -> list[Record | Reject]:
-    """The records of a file."""
+    """Return the records and rejects of a file."""
     found = cut_warc(Expanded(io.BytesIO(data), ""), max_record=limit)
     return [parse_warc(item.value, max_record=limit) if isinstance(item, Chunk) else item for item in found]
 
 
 def told(items: list[Record | Reject]) -> list[str]:
-    """Text of a record, reason of a reject."""
+    """Return the text of each record and the reason of each reject."""
     return [item.reason if isinstance(item, Reject) else record_text(item) for item in items]
 
 
 def test_pages_and_nothing_else() -> None:
-    """Responses, resources and conversions are read; what is about them is passed over; a revisit is a reject."""
+    """Responses, resources and conversions are read; records about them are skipped; a revisit is a reject."""
     data = b"".join(
         [
             block(0, b"software: x", "warcinfo", "application/warc-fields"),
@@ -61,7 +61,7 @@ def test_pages_and_nothing_else() -> None:
 
 
 def test_encodings_of_http_are_undone_or_left() -> None:
-    """Gzip and chunks as the header says; a payload that is not what it says is taken as it is."""
+    """Gzip and chunks are undone as the header says; a payload that is not in that encoding is taken as it is."""
     zipped = gzip.compress(b"<p>zipped")
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
     data = b"".join(
@@ -77,7 +77,7 @@ def test_encodings_of_http_are_undone_or_left() -> None:
 
 
 def test_bad_records_are_one_reject_each() -> None:
-    """Bytes between records, a header without length, a record that is too long: the next one is read."""
+    """Bytes between records, a header without length and a record that is too long are one reject each."""
     good = [block(n, page(f"page {n}")) for n in range(4)]
     no_length = good[1].replace(b"Content-Length", b"Content-Lenght")
     data = good[0] + b"garbage\r\n" + good[1] + no_length + good[2] + block(9, page("x" * 5000)) + good[3]
@@ -99,7 +99,7 @@ def test_a_cut_file_says_so(missing: int) -> None:
 
 
 def test_a_payload_that_looks_like_a_record_does_not_cut() -> None:
-    """The length counts, not the look."""
+    """A payload ends by its length, even if it looks like a record."""
     data = block(1, page("before\r\n\r\nWARC/1.1\r\nWARC-Type: response\r\nafter")) + block(2, page("next"))
 
     assert [text.split()[0] for text in told(read(data))] == ["before", "next"]

@@ -39,7 +39,7 @@ shares = st.floats(0, 1)
 
 
 def permuted(union: int, common: int, *, draws: int = DRAWS, seed: int = 1) -> NDArray[np.bool_]:
-    """Return random orders of a union, (draws, union): whether each element is in both documents, as `common` are."""
+    """Return random orders of a union, (draws, union): whether each element is one of the `common` in both."""
     rng = np.random.default_rng(seed)
     return np.array([rng.permutation(union) for _ in range(draws)]) < common
 

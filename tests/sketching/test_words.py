@@ -139,7 +139,7 @@ def test_an_unknown_language_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_keywords_are_the_positions_of_their_letters(keyword: str, letters: int, number: int) -> None:
-    """The numbers are those of the printed samples (31513, 5125, 71522, 23519) and others made by hand."""
+    """The numbers are those of the printed samples (31513, 5125, 71522, 23519) and others computed by hand."""
     assert letter_number(keyword, letters=letters) == number
 
 
