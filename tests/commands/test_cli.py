@@ -1,4 +1,4 @@
-"""The command line: exit status, one line for a mistake, what is shown, and the script for spark-submit."""
+"""The command line: exit status, one line per mistake, the output of `show`, and the script for spark-submit."""
 
 import json
 import os
@@ -28,7 +28,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two copies, one near-duplicate of them, one other, and a line that is no document."""
+    """Two copies, a near-duplicate of them, an unrelated document, and a line that is not a document."""
     path = tmp_path_factory.mktemp("cli") / "pages.jsonl"
     lines = [json.dumps({"id": name, "url": f"http://x/{name}", "text": text}) for name, text in TEXTS.items()]
     path.write_text("\n".join([*lines, "{broken", ""]))
@@ -37,13 +37,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(pages: Path) -> Path:
-    """A run over these pages, by the embedded engine."""
+    """A run of the embedded engine over these pages."""
     run_locally([str(pages)], str(pages.parent / "out"), load_config())
     return pages.parent / "out"
 
 
 def mistake(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line that a mistake gives; its exit status is 2, and nothing else is printed."""
+    """Return the message of a mistake, after checking that the exit status is 2 and that it is all that is printed."""
     try:
         status = main([str(argument) for argument in arguments])
     except SystemExit as end:
@@ -57,12 +57,12 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_no_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command the line says where help is."""
+    """Without a command, the one line says how to get help."""
     assert mistake(capsys) == "the following arguments are required: COMMAND (see nddup --help)"
 
 
 def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the commands there are."""
+    """The one line names the unknown command and the known ones."""
     said = mistake(capsys, "rnu", "x")
 
     assert "rnu" in said
@@ -86,12 +86,12 @@ def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> 
 def test_wrong_arguments_are_refused_before_spark_starts(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    """One line says what was wrong."""
+    """One line says what is wrong with the arguments."""
     assert mistake(capsys, "run", *arguments).startswith(said)
 
 
 def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    """`nddup --help` and `nddup run --help` show commands to copy."""
+    """`nddup --help` and `nddup run --help` show at least three example commands."""
     for arguments in (["--help"], ["run", "--help"]):
         with pytest.raises(SystemExit) as end:
             main(arguments)
@@ -103,7 +103,7 @@ def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:
 def test_inputs_and_outputs_that_cannot_be_are_refused(
     capsys: pytest.CaptureFixture[str], pages: Path, tmp_path: Path
 ) -> None:
-    """A missing input; an output that exists, that is no run, that is below a file. Nothing is touched."""
+    """A missing input, and an output that exists, is no run or lies below a file, are refused; nothing is changed."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
@@ -125,7 +125,7 @@ def test_inputs_and_outputs_that_cannot_be_are_refused(
 def test_runs_that_cannot_be_shown_are_refused(
     capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path
 ) -> None:
-    """No run, an unfinished one, unknown ids: exit status 2 and what it is."""
+    """`show` refuses a folder that is no run, an unfinished run, and unknown ids, with exit status 2 and the reason."""
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "_RUN.json").write_text("{}")
@@ -138,7 +138,7 @@ def test_runs_that_cannot_be_shown_are_refused(
 
 
 def test_sketches_of_another_format_are_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A run of another sketch format is told by both formats."""
+    """A run of another sketch format fails with a line that names both formats."""
     (tmp_path / "_RUN.json").write_text("{}")
     (tmp_path / "_COMPLETE").write_text("")
     (tmp_path / "metrics.json").write_text('{"versions": {"sketch_format": "old"}}')
@@ -152,7 +152,7 @@ def test_sketches_of_another_format_are_a_failure(capsys: pytest.CaptureFixture[
 def test_show_gives_the_summary_one_cluster_and_one_document(
     capsys: pytest.CaptureFixture[str], finished: Path
 ) -> None:
-    """What was read and found; the members of a cluster; a document with its pairs and clusters."""
+    """`show` prints what a run read and found, the members of a cluster, or a document with its pairs and clusters."""
     assert main(["show", str(finished)]) == 0
     summary = capsys.readouterr().out
     cluster = summary.strip().splitlines()[-1].split()[0]
@@ -182,7 +182,7 @@ def test_show_gives_the_summary_one_cluster_and_one_document(
 def test_an_unexpected_error_is_one_line_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pages: Path, tmp_path: Path
 ) -> None:
-    """A fault of the program is exit status 1 and one line; NDDUP_DEBUG=1 shows the trace."""
+    """A fault of the program gives exit status 1 and one line; NDDUP_DEBUG=1 shows the traceback."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken\nin two lines")
@@ -229,7 +229,7 @@ def test_an_unexpected_error_is_one_line_too(
 def test_the_line_of_a_failure_says_what_happened(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
-    """Of a long trace the file, the worker's own error or the first cause is told."""
+    """The line for a long Java trace names the unreadable file, the Python worker's own error, or the root cause."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(text)
@@ -242,7 +242,7 @@ def test_the_line_of_a_failure_says_what_happened(
 
 @pytest.mark.spark
 def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> None:
-    """Neither Java nor Spark adds a word, and nothing of Spark's is left in the folder."""
+    """Java and Spark add nothing to the one line of a mistake, and leave no files in the folder."""
     command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]
     arguments = ["run", "none.xml", "--output", "out", "--master", "local[1]", "--set", "spark.driver.memory=512m"]
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
@@ -266,7 +266,7 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
 
 @pytest.mark.spark
 def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished: Path, tmp_path: Path) -> None:
-    """jobs/dedup.py takes the arguments of `nddup run`, and leaves the tables of the embedded engine."""
+    """jobs/dedup.py takes the arguments of `nddup run` and writes the same tables as the embedded engine."""
     options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
     options += ["--conf", "spark.driver.host=127.0.0.1", *(f"--conf={key}={value}" for key, value in SMALL.items())]
     options += ["--driver-java-options", for_java()]

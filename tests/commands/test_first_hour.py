@@ -1,4 +1,4 @@
-"""Ten mistakes of a first hour: the exit status, and every line that is printed."""
+"""Mistakes of a first hour with nddup: the exit status and every printed line."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ RUN = ("run", "news.jsonl", "--output", "out", "--set", "output.report=false", "
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six texts, two of them alike, as JSON lines."""
+    """Run in a folder with six texts as JSON lines, two of them near-duplicates."""
     monkeypatch.chdir(tmp_path)
     rows = [{"url": url, "text": text} for url, text in TEXTS.items()]
     Path("news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -30,23 +30,23 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> "Say":
-    """Runs a command in this process."""
+    """A function that runs a command in this process."""
     return Say(capsys, monkeypatch)
 
 
 class Say:
-    """A command as a function."""
+    """Runs commands in this process and records what they print."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self._given = capsys, monkeypatch
 
     def __call__(self, *arguments: str) -> Transcript:
-        """What it printed."""
+        """Run a command; returns its exit status and printed lines."""
         return record(*self._given, *arguments)
 
 
 def table(**numbers: str) -> list[str]:
-    """The summary of the run over the six texts, but for some lines."""
+    """Return the summary of the run over the six texts, with the given lines replaced."""
     lines = {
         "records read": "6   1 file, 1 kB",
         "rejected": "0",
@@ -75,7 +75,7 @@ STAGES = [
 
 
 def test_1_a_wrong_id(say: Say) -> None:
-    """Refused where no record has it; counted where some lack it; said where none is given."""
+    """`input.id` is refused if no record has it, and records that lack it are counted."""
     refused = say("run", "news.jsonl", "--output", "out", "--set", "input.id=nope")
     said = "nddup: input.id=nope: no record at the start of any file has it; news.jsonl has url, text"
     assert refused == Transcript(2, [], [said])
@@ -88,7 +88,7 @@ def test_1_a_wrong_id(say: Say) -> None:
 
 
 def test_2_spark_that_does_not_start() -> None:
-    """One line with the deepest cause, which is Java only where Java is missing."""
+    """If Spark does not start, one line names the root cause; it mentions Java only if Java is missing."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -106,14 +106,14 @@ def test_2_spark_that_does_not_start() -> None:
 
 @pytest.mark.spark
 def test_2_a_heap_that_java_refuses() -> None:
-    """Its word, and nothing of how to get another Java."""
+    """The line repeats Java's own message, without advice on how to install Java."""
     lots = record_apart(Path(), *RUN, "--set", "spark.driver.memory=lots")
 
     assert lots == Transcript(2, [], ["nddup: Spark did not start: Invalid maximum heap size: -Xmxlots"])
 
 
 def test_3_a_run_and_its_check(say: Say) -> None:
-    """A line for each stage and each promise. (When the first word comes: `test_first_word`.)"""
+    """A run prints a line for each stage, and `check` one for each promise (`test_first_word` tests the first line)."""
     assert say(*RUN) == Transcript(0, [*table(), " 0.0 s, results in out"], STAGES)
 
     checked = say("check", "out")
@@ -124,7 +124,7 @@ def test_3_a_run_and_its_check(say: Say) -> None:
 
 
 def test_4_an_interrupted_run_is_resumed(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line; the resumed run says what it reused."""
+    """An interrupt prints one line, and the resumed run names the tables it reused."""
     with monkeypatch.context() as patch:
         patch.setattr("nddup.run.local_stages.engine.pair", interrupt)
         stopped = say(*RUN)
@@ -148,19 +148,19 @@ def test_4_an_interrupted_run_is_resumed(say: Say, monkeypatch: pytest.MonkeyPat
 def test_4_what_an_interrupt_leaves(
     arguments: list[str], afterwards: str, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line, with what is true of the command."""
+    """An interrupt prints one line, which says in what state the command leaves its output."""
     monkeypatch.setattr(f"nddup.commands.{arguments[0]}.execute", interrupt)
 
     assert say(*arguments) == Transcript(130, [], [f"nddup: interrupted{afterwards}"])
 
 
 def interrupt(*_: object) -> None:
-    """As Ctrl-C does."""
+    """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt
 
 
 def test_5_cheap_mistakes(say: Say) -> None:
-    """What is missing, taken or no run."""
+    """A missing input, an output that exists, a folder that is no run, and an unknown option or command are named."""
     Path("taken").mkdir()
     Path("taken/file").touch()
 
@@ -181,7 +181,7 @@ def test_5_cheap_mistakes(say: Say) -> None:
 
 
 def test_6_files_that_are_not_read(say: Say) -> None:
-    """The first few are named with their reasons, also in the summary."""
+    """The summary names the first unread files with their reasons."""
     Path("in").mkdir()
     Path("news.jsonl").rename("in/news.csv")
     Path("in/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
@@ -202,7 +202,7 @@ def test_6_files_that_are_not_read(say: Say) -> None:
 
 
 def test_7_find_duplicates_in_python() -> None:
-    """What is no setting of it is refused, with how the setting is given."""
+    """`find_duplicates` refuses settings and inputs that it does not take, and says how to give them."""
     pages = pd.DataFrame({"id": ["a", "b"], "text": ["one two", "three four"]})
 
     with pytest.raises(ConfigError, match=r"^find_duplicates: output: it writes no folder, the tables are returned; "):
@@ -234,14 +234,14 @@ HINTS = {
 
 @pytest.mark.parametrize("setting", HINTS)
 def test_8_hints_for_settings(setting: str, say: Say) -> None:
-    """Each says what was meant."""
+    """The refusal of a mistyped setting says what was probably meant."""
     assert say("run", "news.jsonl", "--output", "out", "--set", setting) == Transcript(
         2, [], [f"nddup: {HINTS[setting]}"]
     )
 
 
 def test_8_hints_for_options(say: Say) -> None:
-    """An option with the name of a setting, one of another program, and wildcards in quotes."""
+    """Options named like settings, options of other programs, quoted wildcards and `~` get a hint."""
     cases = {
         ("news.jsonl", "--threshold", "0.9"): "unrecognized arguments: --threshold 0.9; a setting is given as"
         " --set pairs.threshold=0.9 (see nddup run --help)",
@@ -258,7 +258,7 @@ def test_8_hints_for_options(say: Say) -> None:
 
 
 def test_9_looking_at_a_result(say: Say) -> None:
-    """Columns have names; kept JSON lines are called so."""
+    """The columns that `show` prints have headings, and kept JSON lines are written to files named .jsonl."""
     assert say(*RUN, "--set", "output.kept=jsonl").status == 0
 
     shown = say("show", "out", "--doc", "http://x/5")

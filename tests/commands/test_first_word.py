@@ -1,4 +1,4 @@
-"""Each command says what it does before it loads, compiles, reads or starts anything that takes time."""
+"""Each command starts its progress line before it loads, compiles, reads or starts anything slow."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ sys.stderr.isatty = lambda: True
 status = main(sys.argv[1:])
 sys.stderr.write("\\n" + json.dumps({"status": status, "loaded": loaded[0]}) + "\\n")
 """
-"""The modules that are loaded when the line of progress begins; that it speaks in time `test_steps` shows."""
+"""Prints the modules loaded when the progress line starts; `test_steps` proves that the line appears in time."""
 
 COMMANDS = {
     "run": ["run", "pages.jsonl", "--output", "new", "--set", "output.report=false"],
@@ -48,7 +48,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_begins_before_anything_is_loaded(name: str, place: Path) -> None:
-    """Neither a library that takes a tenth of a second, nor a kernel, nor Spark."""
+    """No slow library, no kernel and no Spark is loaded when the progress line starts."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, *COMMANDS[name]], cwd=place, capture_output=True, text=True,
                           check=False, env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The actions of `nddup index`, as they are typed: what they print, their exit status, and what they refuse."""
+"""The actions of `nddup index` on the command line: output, exit status and refusals."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A folder with a repository of two versions, a batch, and a page; commands run in it."""
+    """Run in a folder with a repository of two versions, a batch and a page."""
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({"id": name, "text": text}) for name, text in TEXTS.items()]
     Path("batch.jsonl").write_text("\n".join(lines) + "\n")
@@ -26,12 +26,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def index(*arguments: str) -> int:
-    """The exit status of `nddup index`."""
+    """Run `nddup index`; returns its exit status."""
     return main(["index", *arguments])
 
 
 def test_the_life_of_a_repository(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each action says in a line what it did; what was added already changes nothing."""
+    """Each action prints what it did, and adding a batch again changes nothing."""
 
     def told(*arguments: str, status: int = 0) -> str:
         assert index(*arguments) == status
@@ -78,7 +78,7 @@ WRONG: list[tuple[list[str], str]] = [
 def test_wrong_use_is_one_line(
     place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    """It names what is wrong, and nothing is changed or made."""
+    """Wrong use is refused in one line that names the mistake, and no file is changed or created."""
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
     status = index(*arguments)

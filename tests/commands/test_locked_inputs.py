@@ -1,4 +1,4 @@
-"""Folders and files that this user may not open: one line, exit status 2, and no file is left out silently."""
+"""Folders that the user may not open are refused in one line with exit status 2: no file is left out silently."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a collection, for a user who is not root: root may open everything."""
+    """Run in a folder with a collection that a user other than root can read: root can open everything."""
     with TemporaryDirectory() as made:
         place, user = Path(made), os.geteuid()
         place.chmod(0o755)
@@ -33,7 +33,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def lock(path: Path, mode: int) -> None:
-    """Take rights away, and become a user whom that binds."""
+    """Set the mode of a path and, as root, become a user to whom it applies."""
     path.chmod(mode)
     if os.geteuid() == 0:
         os.seteuid(NOBODY)
@@ -42,7 +42,7 @@ def lock(path: Path, mode: int) -> None:
 @pytest.mark.parametrize("mode", [0o000, 0o444])
 @pytest.mark.parametrize("locked", ["in", "in/sub"])
 def test_a_locked_folder(locked: str, mode: int, place: Path) -> None:
-    """One that may not be listed, and one whose names may be listed but whose files may not be looked at."""
+    """A folder is refused if it may not be listed, or if it may be listed but its files may not be examined."""
     lock(place / locked, mode)
 
     with pytest.raises(ConfigError, match=r"^INPUT in: cannot be listed \(.*Permission denied\)$") as refused:
@@ -53,8 +53,8 @@ def test_a_locked_folder(locked: str, mode: int, place: Path) -> None:
 
 
 def test_what_the_commands_say(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 2 and one line, for a collection and for a result."""
-    assert main(["inspect", "in"]) == 0  # loads the modules, which another user perhaps may not read
+    """`inspect` of a locked collection and `show` of a locked run give exit status 2 and one line."""
+    assert main(["inspect", "in"]) == 0  # loads the modules, which the other user may not be able to read
     assert main(["show", "in"]) == 2
     capsys.readouterr()
     lock(place / "in", 0)

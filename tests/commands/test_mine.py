@@ -1,4 +1,4 @@
-"""`nddup mine` as people run it: results, files, budgets, and mistakes in one line."""
+"""The command `nddup mine`: results, files, budgets, and one line per mistake."""
 
 import gzip
 import subprocess
@@ -15,7 +15,7 @@ FAMILY = "1 2 3\n1 2 3\n1 2\n4 5\n4 5\n6\n6\n"
 
 @pytest.fixture
 def family(tmp_path: Path) -> Path:
-    """Three documents of common features, two of others, and one alone."""
+    """A FIMI file: three documents with common features, two with others, and one alone."""
     path = tmp_path / "family.fimi"
     path.write_text(FAMILY)
     return path
@@ -23,12 +23,12 @@ def family(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is, a step says nothing on standard error."""
+    """Keep steps from showing progress on standard error, however slow the machine."""
     monkeypatch.setattr(steps, "PATIENCE", float("inf"))
 
 
 def mine(capfdbinary: pytest.CaptureFixture[bytes], *arguments: object) -> tuple[int, str, str]:
-    """Run the command: status, standard output, standard error."""
+    """Run the command; returns its status, standard output and standard error."""
     try:
         status = main(["mine", *map(str, arguments)])
     except SystemExit as exit_:
@@ -38,19 +38,19 @@ def mine(capfdbinary: pytest.CaptureFixture[bytes], *arguments: object) -> tuple
 
 
 def test_prints_maximal_sets(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Every maximal set is a line: its items, then its support; nothing else is said."""
+    """Each maximal set is printed as one line, its items and then its support, and nothing else is printed."""
     assert mine(capfdbinary, family, "--support", 2) == (0, "1 2 3 2\n4 5 2\n6 2\n", "")
     assert mine(capfdbinary, family, "--support", 3) == (0, "1 2 3\n", "")
 
 
 def test_options_choose_sets(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Closed sets, and larger sets only."""
+    """`--closed` prints closed sets, and `--min-size` leaves out smaller sets."""
     assert mine(capfdbinary, family, "--support", 2, "--closed")[1] == "1 2 3\n1 2 3 2\n4 5 2\n6 2\n"
     assert mine(capfdbinary, family, "--support", 2, "--min-size", 2)[1] == "1 2 3 2\n4 5 2\n"
 
 
 def test_gzip_and_output_file(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A packed file gives the same, and a file of results the same again; nothing is left beside it."""
+    """A gzipped input gives the same sets, `--output` writes them to a file, and no other file is left."""
     packed, output = tmp_path / "family.gz", tmp_path / "sets.txt"
     packed.write_bytes(gzip.compress(FAMILY.encode()))
 
@@ -60,7 +60,7 @@ def test_gzip_and_output_file(tmp_path: Path, capfdbinary: pytest.CaptureFixture
 
 
 def test_a_budget_is_announced(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Past --max-sets the sets found come out, and standard error says that there are more; at it, nothing is said."""
+    """Past --max-sets, the sets found are printed and standard error says that there are more; at it, it is silent."""
     status, out, err = mine(capfdbinary, family, "--support", 2, "--max-sets", 2)
 
     assert (status, len(out.splitlines())) == (0, 2)
@@ -69,7 +69,7 @@ def test_a_budget_is_announced(family: Path, capfdbinary: pytest.CaptureFixture[
 
 
 def test_an_empty_file_is_no_mistake(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Without transactions there are no sets; it is said, since it is seldom meant."""
+    """A file without transactions gives no sets and exit status 0, with a note, since it is seldom intended."""
     empty = tmp_path / "empty.fimi"
     empty.write_text("\n\n")
 
@@ -78,7 +78,7 @@ def test_an_empty_file_is_no_mistake(tmp_path: Path, capfdbinary: pytest.Capture
 
 @pytest.mark.parametrize("support", ["0", "-3", "1.5", "85%", "", "x", "²"])
 def test_support_is_a_positive_number(family: Path, capfdbinary: pytest.CaptureFixture[bytes], support: str) -> None:
-    """Anything else is wrong use, in one line."""
+    """A support that is not a whole number of at least 1 is refused in one line."""
     status, out, err = mine(capfdbinary, family, f"--support={support}")
 
     assert (status, out) == (2, "")
@@ -87,7 +87,7 @@ def test_support_is_a_positive_number(family: Path, capfdbinary: pytest.CaptureF
 
 
 def test_mistakes_are_one_line(family: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """What is missing or in the way is named, with status 2; existing files are not touched."""
+    """Missing inputs and existing outputs are refused by name with status 2, and existing files are not touched."""
     missing, taken = tmp_path / "nothing.fimi", tmp_path / "taken.txt"
     taken.write_text("years of work")
 
@@ -102,7 +102,7 @@ def test_mistakes_are_one_line(family: Path, tmp_path: Path, capfdbinary: pytest
 
 
 def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A gzip that ends too soon is a failure at work: one line, status 1, no output."""
+    """A truncated gzip file gives one line, status 1 and no output file."""
     packed, output = tmp_path / "family.gz", tmp_path / "sets.txt"
     packed.write_bytes(gzip.compress(FAMILY.encode() * 1000)[:-20])
 
@@ -115,7 +115,7 @@ def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.Capt
 
 
 def test_needs_no_spark(family: Path) -> None:
-    """The command runs to its end without loading pyspark, and a reader that has enough is no error."""
+    """The command succeeds without loading pyspark."""
     code = (
         "import sys; from nddup import steps; steps.PATIENCE = 1e9; from nddup.cli import main;"
         " s = main(sys.argv[1:]); sys.exit(s or 'pyspark' in sys.modules)"

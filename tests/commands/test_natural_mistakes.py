@@ -1,4 +1,4 @@
-"""What people get wrong in their first hour: the exit status and every line that is printed."""
+"""Mistakes in data and settings that new users make: the exit status and the printed lines."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its keys are named."""
+    """A content key whose value is an object is refused, and the keys of that object are named."""
     assert main(["run", "news.jsonl", "--output", "out", "--set", "input.content=meta"]) == 2
 
     said = "input.content=meta: no record at the start of any file has it; news.jsonl has url, text, meta.by"
@@ -32,7 +32,7 @@ def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_first_reject_of_each_reason_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that nobody has to open a table to learn why; likewise that nothing is left."""
+    """The summary shows the first reject of each reason, and says so if no record became a document."""
     Path("bad.csv").write_text("id,text\n1,a b c\n2,a,b\n3,c,d\n1,d e f\n", encoding="utf-8")
     Path("none.csv").write_text("id,text\n2,a,b\n", encoding="utf-8")
 
@@ -48,7 +48,7 @@ def test_the_first_reject_of_each_reason_is_shown(capsys: pytest.CaptureFixture[
 
 
 def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """At the start which key could be the id; at the end how many were made up, and what was not read."""
+    """A run first suggests a key for the id, and at its end names made-up ids by number and unread files by name."""
     assert main(["run", "odd", "--output", "out", "--set", "output.report=false"]) == 0
 
     said = capsys.readouterr()
@@ -59,7 +59,7 @@ def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str
 
 
 def test_too_many_rejects_name_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
-    """As people write numbers, not as a dictionary."""
+    """The line of a run with too many rejects counts them by reason, in words and not as a dictionary."""
     limits = ["--set", "input.min_tokens=1000", "--set", "input.max_rejects=0.5"]
     assert main(["run", "news.jsonl", "--output", "out", *limits]) == 1
 

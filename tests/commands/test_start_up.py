@@ -1,4 +1,4 @@
-"""What a command loads: nothing that it does not use, and no Spark for what lies on this machine."""
+"""The modules that a command loads: only those it uses, and no Spark for local files."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ HEAVY = {
     "rapidfuzz", "resiliparse", "scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats", "selectolax", "yaml",
     "nddup.metrics", "nddup.sketching.recipe", "pyarrow.parquet",
 }  # fmt: skip
-"""Packages that take a tenth of a second or more, or pull others in; modules that stand for some of our own."""
+"""Packages that take 0.1 s or more to load, or load such packages, and modules that stand for parts of nddup."""
 
 KERNELS = {"numba", "numpy", "yaml"}
 """numba reads its own settings from YAML."""
@@ -44,7 +44,7 @@ print(json.dumps({"status": status, "loaded": loaded, "looked": looked}), file=s
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, its inputs, a list, a grid and a FIMI file."""
+    """A folder with a finished run, its input, a truth list, a grid, a FIMI file and a repository."""
     folder = tmp_path_factory.mktemp("start")
     words = [f"w{number}" for number in range(60)]
     texts = {f"d{number}": " ".join([*words[:number], "x", *words[number:]]) for number in range(4)}
@@ -72,12 +72,12 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "sweep": (["sweep", "pages.jsonl", "--grid", "grid.yaml", "--output", "sweep", "--truth", "list.csv"],
               SETTINGS | RUN | READ_BY | SKETCHING | {"matplotlib"}),
 }  # fmt: skip
-"""Of each command its arguments, and what it may load of `HEAVY`."""
+"""The arguments of each command, and the modules of `HEAVY` that it may load."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
-    """In a process of its own, over files of this machine."""
+    """A command over local files loads no slow module that it does not use."""
     arguments, allowed = COMMANDS[name]
 
     done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], cwd=place, capture_output=True, text=True,
@@ -86,11 +86,11 @@ def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
     said = json.loads(done.stderr.splitlines()[-1])
     assert said["status"] == 0, done.stderr
     assert HEAVY & set(said["loaded"]) <= allowed
-    assert said["looked"] < 60  # for cycles; at Python's own threshold some hundred times
+    assert said["looked"] < 60  # garbage collections; with Python's default threshold there would be some hundred
 
 
 def test_importing_the_package_loads_nothing() -> None:
-    """Neither libraries nor rooms; both names of the package are completed."""
+    """`import nddup` loads no slow module, and `dir(nddup)` still lists `find_duplicates` and `open`."""
     program = "import sys, nddup; print(*sys.modules, *dir(nddup))"
 
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -100,7 +100,7 @@ def test_importing_the_package_loads_nothing() -> None:
 
 
 def test_opening_a_run_compiles_nothing_and_loads_no_spark(place: Path) -> None:
-    """Kernels are loaded by who explains a pair or takes another threshold. (Arrow's datasets load pandas.)"""
+    """Opening a run loads no Spark and no kernels; only explanations and other thresholds do. (Arrow loads pandas.)"""
     program = "import sys, nddup; nddup.open('run')._repr_html_(); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=True,

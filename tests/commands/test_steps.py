@@ -1,4 +1,4 @@
-"""The line that says what a command does: after a while, once a step, and a bar that never goes back."""
+"""The progress line of a command: it appears after a delay, once per step, and its bar never goes back."""
 
 import time
 
@@ -10,13 +10,13 @@ from nddup.steps import Steps
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the usual times."""
+    """Shorten the delays to about a tenth."""
     monkeypatch.setattr(steps, "PATIENCE", 0.07)
     monkeypatch.setattr(steps, "REFRESH_SECONDS", 0.02)
 
 
 def test_a_step_that_lasts_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where there is no terminal; a short step and a quiet command say nothing."""
+    """Without a terminal, a step that lasts is named once, and short steps and quiet commands print nothing."""
     with Steps("evaluate", 3) as shown:
         shown.begin("read the list")
         time.sleep(0.3)
@@ -31,7 +31,7 @@ def test_a_step_that_lasts_is_named_once(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_bar_never_goes_back() -> None:
-    """Over all steps, parts of a step told out of order, and more steps than were announced."""
+    """The bar never goes back, even if the parts of a step come out of order or there are more steps than announced."""
     shown = Steps("truth", 3)
     filled = []
     for name in ("a", "b", "c", "d"):
@@ -49,7 +49,7 @@ def test_the_bar_never_goes_back() -> None:
 def test_a_terminal_gets_one_line_that_goes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is written over itself, and taken away at the end."""
+    """On a terminal, the progress is one line that is overwritten in place and erased at the end."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with Steps("show", 2) as shown:
         shown.begin("open the run")

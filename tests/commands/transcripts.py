@@ -1,4 +1,4 @@
-"""What a command printed, with its times made equal."""
+"""Transcripts of commands: exit status and printed lines, with times replaced by fixed ones."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.places import ROOT
 
 
 class Transcript(NamedTuple):
-    """The exit status of a command, and every line that it printed."""
+    """The exit status of a command and every line that it printed."""
 
     status: int
     out: list[str]
@@ -34,7 +34,7 @@ def record(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 
 
 def record_apart(folder: Path, *arguments: str, **environment: str) -> Transcript:
-    """Run a command in a process of its own, as a shell does."""
+    """Run a command in a separate process, as a shell does; its progress lines are left out."""
     done = subprocess.run(
         [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())", *arguments],
         cwd=folder, capture_output=True, text=True, check=False, timeout=300,
@@ -45,6 +45,6 @@ def record_apart(folder: Path, *arguments: str, **environment: str) -> Transcrip
 
 
 def normalised(text: str) -> list[str]:
-    """Its lines, with the time of day and seconds as `TIME` and `0.0 s`."""
+    """Return the lines of the text, with each time of day as `TIME` and each duration as ` 0.0 s`."""
     text = re.sub(r"^\d\d:\d\d:\d\d ", "TIME ", text, flags=re.MULTILINE)
     return re.sub(r" +\d+\.\d s", " 0.0 s", text).splitlines()
