@@ -1,4 +1,4 @@
-"""Settings of the kinds: choices that contradict each other are refused, and what is not given follows the kind."""
+"""Settings of the kinds: contradictory choices are refused, and defaults depend on the kind."""
 
 from typing import Any
 

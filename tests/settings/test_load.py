@@ -1,4 +1,4 @@
-"""Settings: every default, every refusal in one line, and exact thresholds."""
+"""Loading of settings: defaults, shipped configurations, exact thresholds, files and assignments."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ CONF = ROOT / "conf"
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
-    """Nothing said gives the documented value of every key."""
+    """Without a file or assignments, every key has its documented default."""
     assert load_config().model_dump() == {
         "input": {
             "format": None,
@@ -99,7 +99,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
 
 
 def test_every_key_says_what_it_does() -> None:
-    """Each setting has a description, for the documentation made from the schema."""
+    """Each setting has a description, from which the documentation is generated."""
     for section in Config.model_fields.values():
         for field in getattr(section.annotation, "model_fields", {"": section}).values():
             assert field.description
@@ -107,7 +107,7 @@ def test_every_key_says_what_it_does() -> None:
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(CONF.glob("*.yaml"))])
 def test_configurations_that_are_shipped_can_be_loaded(name: str) -> None:
-    """Every file of conf/ passes the schema."""
+    """Every file of conf/ can be loaded and differs from the defaults."""
     assert load_config(str(CONF / f"{name}.yaml")) != Config()
 
 
@@ -120,7 +120,7 @@ def test_configurations_that_are_shipped_can_be_loaded(name: str) -> None:
     ],
 )
 def test_profiles_hold_the_published_settings(name: str, published: dict[str, object]) -> None:
-    """Shingles and sketches are those of the paper."""
+    """The shingle and sketch settings of a profile are those of its paper."""
     config = load_config(str(CONF / f"{name}.yaml"))
 
     held = {**config.shingle.model_dump(), **config.sketch.model_dump()}
@@ -128,7 +128,7 @@ def test_profiles_hold_the_published_settings(name: str, published: dict[str, ob
 
 
 def test_romip_configuration_holds_the_published_settings() -> None:
-    """20-word shingles, 100 smallest, 85 in common."""
+    """The ROMIP configuration has shingles of 20 words, sketches of 100 and a threshold of 85 common features."""
     config = load_config(str(CONF / "romip2005.yaml"))
 
     assert (config.shingle.length, config.sketch.size) == (20, 100)
@@ -146,14 +146,14 @@ def test_cluster_configurations_reserve_memory_for_python(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["0.55", "1.0", "0.8", "0.1", "0.000000001", "0.123456789"])
 def test_a_share_is_the_decimal_that_was_written(text: str) -> None:
-    """0.55 is 11/20, not the float beside it."""
+    """A share is the exact decimal as written: 0.55 is 11/20, not the nearest float."""
     config = load_config(None, [f"pairs.threshold={text}"])
 
     assert config.pairs.share == Fraction(text)
 
 
 def test_an_integer_is_a_count_and_a_point_makes_a_share() -> None:
-    """With `overlap`, 1 is one feature and 1.0 is all of them."""
+    """With `overlap`, an integer is a count and a decimal a share: 1 is one feature, 1.0 is all of them."""
     count = load_config(None, ["pairs.measure=overlap", "pairs.threshold=1"]).pairs
     share = load_config(None, ["pairs.measure=overlap", "pairs.threshold=1.0"]).pairs
 
@@ -165,12 +165,12 @@ def test_an_integer_is_a_count_and_a_point_makes_a_share() -> None:
     ("text", "size"), [("1048576", 1 << 20), ("64MB", 64 << 20), ("1 gb", 1 << 30), ("10Kb", 10 << 10), ("'7'", 7)]
 )
 def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
-    """A size is a number of bytes, or has KB, MB or GB, of 1024."""
+    """A size is a number of bytes, or has the unit KB, MB or GB, in powers of 1024."""
     assert load_config(None, [f"input.max_record={text}"]).input.max_record == size
 
 
 def test_spark_keys_mean_the_same_in_a_file_and_on_the_command_line(tmp_path: Path) -> None:
-    """`spark: {spark.sql.x: 8}` and `--set spark.sql.x=8` give Spark the same text."""
+    """`spark: {spark.sql.x: 8}` and `--set spark.sql.x=8` pass the same text to Spark."""
     by_file = load_config(written(tmp_path, "spark:\n  spark.sql.x: 8\n  spark.y: true\n"))
     by_line = load_config(None, ["spark.sql.x=8", "spark.y=true"])
 
@@ -179,18 +179,18 @@ def test_spark_keys_mean_the_same_in_a_file_and_on_the_command_line(tmp_path: Pa
 
 
 def test_spark_values_on_the_command_line_may_hold_anything() -> None:
-    """Everything after the first = is the value, as it stands."""
+    """The value of a Spark key is everything after the first `=`, unchanged."""
     assert load_config(None, ["spark.x=-Da=b: [c"]).spark == {"spark.x": "-Da=b: [c"}
 
 
 @pytest.mark.parametrize("path", ["@id", "a/b", "field[@name=id]", "%x", "title+body"])
 def test_paths_need_no_quotes_on_the_command_line(path: str) -> None:
-    """A path that YAML could not read, such as an attribute, is taken as it is."""
+    """A path that YAML cannot read, such as an attribute, is taken literally."""
     assert load_config(None, [f"input.id={path}"]).input.id == path
 
 
 def test_an_assignment_wins_over_the_file_and_the_last_one_over_all(tmp_path: Path) -> None:
-    """The file is differences from the defaults, `--set` differences from the file."""
+    """The file overrides the defaults, `--set` overrides the file, and the last `--set` of a key wins."""
     path = written(tmp_path, "sketch: {size: 50, seed: 3}\n")
 
     config = load_config(path, ["sketch.size=60", "sketch.size=70"])
@@ -199,13 +199,13 @@ def test_an_assignment_wins_over_the_file_and_the_last_one_over_all(tmp_path: Pa
 
 
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
-    """No differences, no change; so of a section whose lines are all commented out."""
+    """An empty file, or a section whose lines are all commented out, leaves the defaults."""
     assert load_config(written(tmp_path, "# nothing\n")) == Config()
     assert load_config(written(tmp_path, "spark:\n  # spark.x: 1\nsketch:\n")) == Config()
 
 
 def test_every_format_can_be_asked_for() -> None:
-    """The names that `input.format` takes are those of the formats."""
+    """`input.format` accepts the name of every format and no other."""
     (names, _) = get_args(InputConfig.model_fields["format"].annotation)
 
     assert set(get_args(names)) == set(FORMATS)

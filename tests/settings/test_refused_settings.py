@@ -1,4 +1,4 @@
-"""Settings that are refused: each in one line that names the key, what was expected and what came."""
+"""Refused settings: one line names the key, what was expected and what was given."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.settings.written_settings import written
 
 
 def refusal(*assignments: str, path: str | None = None) -> str:
-    """The message of a refused configuration: always one line."""
+    """Return the message of a refused configuration, after checking that it is one line."""
     with pytest.raises(ConfigError) as caught:
         load_config(path, assignments)
     message = str(caught.value)
@@ -34,7 +34,7 @@ def refusal(*assignments: str, path: str | None = None) -> str:
     ],
 )
 def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> None:
-    """An unknown name is refused with the nearest known one, or all of them."""
+    """An unknown name is refused with the nearest known name, or with all known names."""
     assert refusal(assignment).startswith(said)
 
 
@@ -54,12 +54,12 @@ def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> Non
     ],
 )
 def test_wrong_values_are_refused_with_what_was_expected(assignment: str, said: str) -> None:
-    """The message names the key, what was expected and what came."""
+    """The message names the key, what was expected and what was given."""
     assert refusal(assignment).startswith(said)
 
 
 def test_all_wrong_keys_are_named_at_once() -> None:
-    """Two mistakes are told in one line."""
+    """One line names all wrong keys."""
     said = refusal("sketch.size=0", "keep.policy=best")
 
     assert "sketch.size: " in said
@@ -83,7 +83,7 @@ def test_all_wrong_keys_are_named_at_once() -> None:
     ],
 )
 def test_thresholds_that_mean_nothing_are_refused(assignments: list[str], said: str) -> None:
-    """A threshold is a count with `overlap`, or a share in (0, 1] of at most nine decimals."""
+    """A threshold is refused unless it is a count with `overlap`, or a share in (0, 1] of at most nine decimals."""
     assert refusal(*assignments) == f"--set: pairs.threshold: {said}"
 
 
@@ -97,7 +97,7 @@ def test_thresholds_that_mean_nothing_are_refused(assignments: list[str], said: 
     ],
 )
 def test_sizes_that_mean_nothing_are_refused(text: str, said: str) -> None:
-    """A size that is no number of bytes is refused with an example."""
+    """A size that is not a number of bytes is refused with an example."""
     assert refusal(f"input.max_record={text}") == f"--set: input.max_record: {said}"
 
 
@@ -119,7 +119,7 @@ def test_sizes_that_mean_nothing_are_refused(text: str, said: str) -> None:
     ids=["date", "binary", "digits", "hexadecimal", "64 bits", "Java's", "deep", "aliases", "controls", "key", "long"],
 )
 def test_whatever_is_typed_is_refused_in_a_line_that_can_be_read(assignment: str, said: str) -> None:
-    """What YAML's reader fails at is text; what is said of it is printable and short."""
+    """A value that breaks YAML's reader is treated as text, and its refusal is printable and short."""
     message = refusal(assignment)
 
     assert message.isprintable()
@@ -129,7 +129,7 @@ def test_whatever_is_typed_is_refused_in_a_line_that_can_be_read(assignment: str
 
 @pytest.mark.parametrize("text", ["sketch: " + "[" * 2_000, "a: 2001-13-45", "a: 0b_", "a: " + "9" * 5_000])
 def test_a_file_that_yaml_fails_at_is_refused(tmp_path: Path, text: str) -> None:
-    """Its reader raises Python's own errors for dates, numbers and depth."""
+    """A file is refused as `not YAML` even where the reader raises Python's own errors, for dates, numbers or depth."""
     assert "not YAML" in refusal(path=written(tmp_path, text))
 
 
@@ -143,14 +143,14 @@ def test_a_file_that_yaml_fails_at_is_refused(tmp_path: Path, text: str) -> None
     ],
 )
 def test_spark_settings_that_would_have_no_effect_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """A key that is not Spark's, or a value that is no text, is not passed on in silence."""
+    """A key that is not Spark's, or a value that is neither text nor a number, is refused instead of passed on."""
     path = written(tmp_path, text)
 
     assert refusal(path=path) == f"{path}: {said}"
 
 
 def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
-    """The message says which file, also when assignments follow."""
+    """A mistake in a file is reported under the file's name, even if there are assignments too."""
     path = written(tmp_path, "sketch: {sise: 50}\n")
 
     assert refusal("sketch.size=60", path=path) == f"{path}: sketch.sise: unknown key; did you mean size?"
@@ -168,14 +168,14 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_no_settings_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """YAML's own complaints become one line, and so does YAML that is no mapping of sections."""
+    """Invalid YAML, and YAML that is not a mapping of sections, are each refused in one line."""
     path = written(tmp_path, text)
 
     assert refusal(path=path).startswith(f"{path}: {said}")
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """A file that is not UTF-8 is no YAML."""
+    """A file that is not UTF-8 is refused as `not YAML`."""
     path = tmp_path / "old.yaml"
     path.write_bytes("# настройки\n".encode("cp1251"))
 
@@ -183,7 +183,7 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The file, and why it cannot be read."""
+    """A missing file is named, with the reason why it cannot be read."""
     path = str(tmp_path / "none.yaml")
 
     assert refusal(path=path) == f"{path}: cannot read the configuration (No such file or directory)"
