@@ -1,4 +1,4 @@
-"""The daily DAG, in Airflow itself: it parses without Spark, runs day after day on a cluster, and stops a bad day.
+"""The daily DAG in Airflow itself: it loads without Spark, runs day after day on a cluster, and stops at a bad day.
 
 Each good day is added to a repository.
 """
@@ -53,11 +53,12 @@ for line in sys.stdin:
         status = print(type(error).__name__, error) or 1
     print(f"\\nENDED {int(bool(status))}", flush=True)
 """
-"""What Airflow reads of the DAG, then its commands, each a line behind a connection: a process takes 10 s to load."""
+"""Prints what Airflow reads of the DAG, then runs the commands on standard input, one JSON list per line: a connection
+and the arguments. One process runs them all, because loading Airflow takes 10 s."""
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it said."""
+    """Whether a command succeeded, and what it printed."""
 
     is_good: bool
     said: str
@@ -65,33 +66,33 @@ class Ended(NamedTuple):
 
 @dataclass
 class Airflow:
-    """An Airflow with an empty database, and the folders of its batches and runs."""
+    """An Airflow process with an empty database, and the folder of its batches, runs and repository."""
 
     folder: Path
     process: "subprocess.Popen[str]"
     connection: dict[str, object]
     read: str = ""
-    """What it said of the DAG it had read."""
+    """What it printed about the DAG when it had read it."""
 
     @property
     def runs(self) -> Path:
-        """Where the runs go."""
+        """The folder of the runs."""
         return self.folder / "runs"
 
     @property
     def index(self) -> Path:
-        """The repository to which each day is added."""
+        """The folder of the repository to which each day is added."""
         return self.folder / "index"
 
     def run(self, *command: str) -> Ended:
-        """Run a command of Airflow to its end."""
+        """Run an Airflow command to its end."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([json.dumps(self.connection), *command]) + "\n")
         self.process.stdin.flush()
         return self.listen()
 
     def listen(self) -> Ended:
-        """Wait for the end of what the process does; one that takes too long is ended."""
+        """Wait until the process ends its command; kill the process after `PATIENCE` seconds."""
         assert self.process.stdout is not None
         said: list[str] = []
         limit = threading.Timer(PATIENCE, self.process.kill)
@@ -106,13 +107,13 @@ class Airflow:
         pytest.fail("Airflow ended, or was ended:\n" + "".join(said)[-4000:])
 
     def day(self, at: str, **params: object) -> Ended:
-        """Run the DAG as it runs at the start of a day."""
+        """Run the DAG as Airflow runs it at the start of a day."""
         return self.run("dags", "test", "nddup_daily", at, "-c", json.dumps(params))
 
 
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """Airflow in its own environment, connected to a standalone master with one worker; batches of two days."""
+    """Airflow in its own environment, connected to a standalone cluster of one worker, with batches of two days."""
     subprocess.run([str(ROOT / "scripts" / "airflow.sh")], check=True)
     folder = tmp_path_factory.mktemp("airflow")
     for date in BATCHES:
@@ -141,7 +142,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What docs/operations.md says to set, with nothing of Spark's that is set outside."""
+    """Return the variables that docs/operations.md says to set, without the Spark and Airflow variables set outside."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK", "AIRFLOW"))}
     return outer | {
         "AIRFLOW_HOME": str(folder / "home"),
@@ -163,7 +164,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def options_of_submit() -> str:
-    """Settings for every spark-submit. A folder of them would be on the class path, and Java would map no archive."""
+    """Return Java options for every spark-submit; a folder of settings on the class path would rule out the archive."""
     settings = {
         "log4j2.configurationFile": QUIET.as_uri(),
         "spark.driver.host": HOST,
@@ -178,7 +179,7 @@ def options_of_submit() -> str:
 
 
 def test_the_dag_imports_neither_spark_nor_nddup() -> None:
-    """What the scheduler reads every half minute needs the standard library and Airflow alone."""
+    """The DAG file, which the scheduler reads every half minute, imports only the standard library and Airflow."""
     found = set()
     for node in ast.walk(ast.parse(DAG.read_text())):
         if isinstance(node, ast.Import):
@@ -190,7 +191,7 @@ def test_the_dag_imports_neither_spark_nor_nddup() -> None:
 
 
 def test_airflow_reads_the_dag(airflow: Airflow) -> None:
-    """No error; its parameters and the order of its tasks; nddup and Spark were not loaded for it."""
+    """Airflow reads the DAG without error, with its parameters and task order, and without loading nddup or Spark."""
     assert airflow.read.strip().splitlines()[-2:] == [
         "{} ['nddup_daily'] []",
         (
@@ -202,12 +203,12 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
 
 def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
-    A day is run, checked and added, a version of the repository; the next one, whose result is bad, fails.
+    A good day is run, checked and added as a version of the repository; the next day, whose result is bad, fails.
 
-    The run of that next day is there before, as an earlier try may have left it: it is resumed, and a table of it was
-    changed, which `nddup check` finds, so that its day is not added. Mended, the task of its day adds it. A parameter
-    out of its range is refused. That a day added again changes nothing is proved in `test_daily_repository`. The first
-    day runs on the cluster, the rest where another connection says: in a driver without executors.
+    The run of the next day exists already, as an earlier try may have left it, with a row of a table missing. The DAG
+    resumes it, `nddup check` finds the damage, and the day is not added. Once the run is repaired, its repository task
+    adds the day. A parameter out of range is refused. `test_daily_repository` proves that adding a day again changes
+    nothing. The first day runs on the cluster; the rest, by another connection, in a driver without executors.
     """
     first, second = (airflow.runs / date for date in BATCHES)
     good = airflow.day("2026-01-05")
@@ -222,7 +223,7 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     shutil.copytree(whole, second)
     refused = airflow.day("2026-01-20", date="2026-01-04", max_rejects=2)
     between = nddup.repository.open(str(airflow.index)).version
-    added = airflow.run("tasks", "test", "nddup_daily", "repository", "2026-01-06")  # last: none follows in one process
+    added = airflow.run("tasks", "test", "nddup_daily", "repository", "2026-01-06")  # last: nothing may follow it
 
     assert good.is_good, good.said[-4000:]
     assert json.loads((first / "metrics.json").read_text())["records"] == DOCUMENTS
@@ -238,7 +239,7 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
 
 
 def drop_a_row(run: Path) -> None:
-    """Take one document out of the keep-list, so that the file sizes are those noted."""
+    """Remove one document from the keep-list, and adjust the noted file size to match."""
     folder, note = run / "keep", run / "_stages" / "keep.json"
     part = max(folder.glob("part-*"), key=lambda path: path.stat().st_size)
     table = pq.read_table(part)

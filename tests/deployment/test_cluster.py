@@ -1,4 +1,4 @@
-"""A standalone cluster: the embedded engine's tables, from packed code, over any Hadoop path, with machines dying."""
+"""A standalone cluster gives the embedded engine's tables with packed code, on any Hadoop path, as machines die."""
 
 import json
 import shutil
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.cluster
 
 SAMPLE = ROOT / "samples" / "debdocs"
 PATIENCE = 900
-"""Seconds a run may take on a busy machine."""
+"""Seconds that a run may take on a busy machine."""
 
 NO_REPORT = "output.report=false"
-"""A report reads the tables where the driver is: nothing of a cluster's own."""
+"""A report is made by the driver alone, so it shows nothing about a cluster."""
 
 MOUNT = "fs.viewfs.mounttable.lake.link."
 VIEW = "org.apache.hadoop.fs.viewfs"
@@ -34,14 +34,14 @@ VIEW = "org.apache.hadoop.fs.viewfs"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers, one of which is killed."""
+    """A master and two workers; a test kills one of them."""
     with Cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample: two plain files, many tasks each, and a compressed one."""
+    """A copy of the sample: two plain files, of many tasks each, and a compressed one."""
     folder = tmp_path_factory.mktemp("data") / "pages"
     folder.mkdir()
     for path in SAMPLE.glob("debdocs.*"):
@@ -50,21 +50,21 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(output: Path) -> dict[str, list[str]]:
-    """The tables of a finished run, sorted, and the text beside them."""
+    """Return the sorted tables of a finished run and the lines of its duplicates.txt."""
     lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
     return sorted_tables(output) | {"duplicates": lines}
 
 
 @pytest.fixture(scope="module")
 def local(sample: Path) -> dict[str, list[str]]:
-    """What the embedded engine gives."""
+    """The tables and lines that the embedded engine gives."""
     output = sample.parent / "local"
     run_locally([str(sample)], str(output), load_config(None, [NO_REPORT]))
     return rows(output)
 
 
 def finish(cluster: Cluster, job: "subprocess.Popen[bytes]") -> None:
-    """Wait for spark-submit, and see that it succeeded."""
+    """Wait for spark-submit and assert that it succeeded."""
     try:
         status = job.wait(PATIENCE)
     finally:
@@ -73,7 +73,7 @@ def finish(cluster: Cluster, job: "subprocess.Popen[bytes]") -> None:
 
 
 def wait_until(job: "subprocess.Popen[bytes]", is_so: Callable[[], bool]) -> None:
-    """Wait for a moment of a running job."""
+    """Wait until a condition holds while the job is running."""
     limit = time.monotonic() + PATIENCE
     while not is_so():
         assert job.poll() is None, "the job ended before"
@@ -83,13 +83,13 @@ def wait_until(job: "subprocess.Popen[bytes]", is_so: Callable[[], bool]) -> Non
 
 @pytest.fixture(scope="module")
 def packed() -> Path:
-    """What `make package` makes."""
+    """The archive that `make package` makes."""
     subprocess.run([str(ROOT / "scripts" / "package.sh")], check=True)
     return ROOT / "dist" / "nddup-deps.tar.gz"
 
 
 def test_the_package_holds_all_but_spark(packed: Path) -> None:
-    """Our code and compiled kernels, and what they import; neither Spark nor tests."""
+    """The package holds nddup, its compiled kernels and the libraries they import, but not Spark."""
     with tarfile.open(packed) as archive:
         names = {name.removeprefix("./") for name in archive.getnames()}
 
@@ -103,10 +103,10 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
 ) -> None:
     """
-    Executors that know only the archive, and paths `s3a://` of a file system that is not the local one.
+    Executors that have only the archive, on `s3a://` paths, give the embedded engine's tables as machines die.
 
-    The file system is Hadoop's view of a folder: it proves that no path is taken for a local one, not S3's ways.
-    An executor is killed once the records are there, and a whole worker once the documents are.
+    The file system is Hadoop's view of a folder: it proves that no path is taken for a local one, not how S3 behaves.
+    One executor is killed when the records are written, and one whole worker when the documents are.
     """
     events, root = sample.parent / "events", sample.parent
     notes = root / "packed" / "_stages"
@@ -142,11 +142,11 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     assert_stages_are_logged(cluster.log())
     assert_jobs_are_described(next(events.glob("app-*")))
     unpacked = list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))
-    assert len(unpacked) >= 3  # of two executors, and of the one that came in place of the killed one
+    assert len(unpacked) >= 3  # of two executors and the one that replaced the killed one
 
 
 def test_inspect_reads_any_hadoop_path(spark: SparkSession, sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Plain and compressed files of another file system are described as the local ones."""
+    """`inspect` describes plain and compressed files of another file system as it describes local ones."""
     spark._jsc.hadoopConfiguration().set(f"{MOUNT}{sample}", sample.as_uri())  # noqa: SLF001
 
     assert main(["inspect", str(sample)]) == 0
@@ -157,10 +157,10 @@ def test_inspect_reads_any_hadoop_path(spark: SparkSession, sample: Path, capsys
 
 
 def assert_stages_are_logged(log: str) -> None:
-    """One JSON object a stage, with its rows."""
+    """Assert that the log has one JSON object per stage, with its rows."""
     said = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     lines = [line for line in said if line["event"] == "stage"]
-    assert said[0]["event"] == "notice"  # the engine, and why
+    assert said[0]["event"] == "notice"  # the engine and the reason for it
     assert [(line["event"], line["stage"], line["status"]) for line in lines][:4] == [
         ("stage", name, "done") for name in ("sketch", "pairs", "clusters", "keep")
     ]
@@ -169,7 +169,7 @@ def assert_stages_are_logged(log: str) -> None:
 
 
 def assert_jobs_are_described(events: Path) -> None:
-    """Every Spark job of the run says what it is for."""
+    """Assert that the descriptions of the Spark jobs include one from each stage."""
     found: list[dict[str, Any]] = [json.loads(line) for line in events.read_text().splitlines()]
     jobs = [event for event in found if event["Event"] == "SparkListenerJobStart"]
     said = {job["Properties"].get("spark.job.description") for job in jobs}

@@ -1,4 +1,4 @@
-"""docker-compose.yml and Dockerfile: valid, complete, pinned, closed to the outside, without a password in them."""
+"""docker-compose.yml and Dockerfile are valid, complete and pinned, open to this machine only, and hold no secret."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ SECRET = re.compile(r"KEY|SECRET|PASSWORD|TOKEN", re.IGNORECASE)
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """The file as a reader of YAML sees it, anchors followed."""
+    """The parsed compose file, with anchors resolved."""
     loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
     return loaded
 
@@ -33,7 +33,7 @@ def compose() -> dict[str, Any]:
     ids=["compose specification", "hadolint"],
 )
 def test_the_validators_pass(command: list[str]) -> None:
-    """Both files are what their formats say."""
+    """Both files pass the validator of their format."""
     program = Path(sys.executable).with_name(command[0])
 
     done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -42,7 +42,7 @@ def test_the_validators_pass(command: list[str]) -> None:
 
 
 def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
-    """Services waited for, volumes, configs, build targets and the classes that are started."""
+    """Every dependency, volume, config and build target that a service names exists, and so does each health check."""
     services = compose["services"]
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
     for service in services.values():
@@ -57,7 +57,7 @@ def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
 
 
 def test_what_the_image_copies_is_there_and_sent() -> None:
-    """Every file that is copied exists, and .dockerignore lets it through."""
+    """Every file that the image copies exists, and .dockerignore admits exactly these."""
     sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
     copied = {
         name for line in re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", DOCKERFILE, re.MULTILINE) for name in line.split()
@@ -69,7 +69,7 @@ def test_what_the_image_copies_is_there_and_sent() -> None:
 
 
 def test_images_and_packages_are_pinned(compose: dict[str, Any]) -> None:
-    """Every image has a full version; every package comes from a lock with hashes."""
+    """Every image has a full version, and every package is installed from a lock file with hashes."""
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     images = [service["image"] for service in compose["services"].values()]
     ours = {"nddup"}
@@ -80,7 +80,7 @@ def test_images_and_packages_are_pinned(compose: dict[str, Any]) -> None:
 
 
 def test_the_version_of_the_image_is_that_of_the_package(compose: dict[str, Any]) -> None:
-    """An image is told by the version it holds."""
+    """The tag of an image that is built here is the version of the package."""
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
     assert version is not None
@@ -90,7 +90,7 @@ def test_the_version_of_the_image_is_that_of_the_package(compose: dict[str, Any]
 
 
 def test_ports_are_open_to_this_machine_only(compose: dict[str, Any]) -> None:
-    """By default every published port is bound to loopback, and no two are the same."""
+    """By default every published port is bound to the loopback address, and no two are the same."""
     published = [port for service in compose["services"].values() for port in service.get("ports", [])]
 
     assert published
@@ -99,7 +99,7 @@ def test_ports_are_open_to_this_machine_only(compose: dict[str, Any]) -> None:
 
 
 def test_there_is_no_default_secret(compose: dict[str, Any]) -> None:
-    """What is secret has to be given: no value in the file, no default, an empty line in the example."""
+    """A secret has no value and no default in the compose file, and an empty value in .env.example."""
     example = dict(
         line.split("=", 1) for line in (ROOT / ".env.example").read_text().splitlines() if not line.startswith("#")
     )

@@ -1,7 +1,7 @@
-"""Spark Connect: a session without a JVM that Python may touch gives the tables of any other.
+"""Spark Connect: a session whose JVM Python cannot reach gives the same tables as any other.
 
-Its functions are those of another module than classic Spark's, chosen for a whole process. So the client is a process
-of its own.
+PySpark chooses the functions of Connect or of classic Spark for a whole process, so each client is a process of its
+own.
 """
 
 import base64
@@ -51,21 +51,21 @@ print(run.sql("SELECT count(*) AS n FROM pairs").toArrow()["n"][0])
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of Spark Connect."""
+    """The address of a Spark Connect server."""
     with ConnectServer(tmp_path_factory.mktemp("server")) as started:
         yield started.url
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of the embedded engine over the sample."""
+    """The folder of an embedded engine's run over the sample."""
     folder = tmp_path_factory.mktemp("here") / "run"
     run_locally([str(SAMPLE)], str(folder), build_config({}, origin="test"))
     return folder
 
 
 def start(arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
-    """Start a client; what it says goes to `client.log` of the folder."""
+    """Start a client process; its output goes to `client.log` in the folder."""
     with (folder / "client.log").open("w") as log:
         return subprocess.Popen(
             [sys.executable, *arguments],
@@ -77,13 +77,13 @@ def start(arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
 
 
 def finish(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
-    """The exit status of a client, and what it said."""
+    """Run a client to its end; returns its exit status and output."""
     status = start(arguments, folder).wait(LIMIT)
     return status, (folder / "client.log").read_text()
 
 
 def pages_of(folder: Path) -> pa.Table:
-    """The pages of the sample with their markup, as they are on disk: id and text."""
+    """Return the id and text of each page of the sample, with the markup as on disk."""
     ids, texts = [], []
     for path in sorted(folder.glob("*.xml*")):
         stored = path.read_bytes()
@@ -94,17 +94,17 @@ def pages_of(folder: Path) -> pa.Table:
 
 
 def rows_of(table: pa.Table, name: str) -> list[str]:
-    """The rows of a table as text, sorted; columns in the order of their declaration."""
+    """Return the sorted rows of a table as text, with the columns in declared order."""
     return sorted(map(repr, table.select(RESULTS[name].arrow.names).to_pylist()))
 
 
 def tables_of(folder: Path) -> dict[str, list[str]]:
-    """The rows of every table of a run."""
+    """Return the sorted rows of every table of a run."""
     return {name: rows_of(ds.dataset(folder / name, format="parquet").to_table(), name) for name in RESULTS}
 
 
 def test_a_table_of_a_remote_session(server: str, tmp_path: Path) -> None:
-    """`find_duplicates` on the texts of the sample: every table equals that of the embedded engine."""
+    """`find_duplicates` on a table of a remote session returns the same tables as the embedded engine."""
     texts = pages_of(SAMPLE)
     pq.write_table(texts, tmp_path / "texts.parquet")
     local = nddup.find_duplicates(texts)
@@ -120,7 +120,7 @@ def test_a_table_of_a_remote_session(server: str, tmp_path: Path) -> None:
 
 
 def test_a_job_is_killed_and_resumed(server: str, here: Path, tmp_path: Path) -> None:
-    """`jobs/dedup.py` over files: killed when it has documents, then resumed; every table is equal."""
+    """`jobs/dedup.py`, killed once documents are written and then resumed, writes the embedded engine's tables."""
     output = tmp_path / "run"
     command = [str(ROOT / "jobs" / "dedup.py"), str(SAMPLE), f"--output={output}", f"--master={server}"]
     client = start(command, tmp_path)
@@ -143,7 +143,7 @@ def test_a_job_is_killed_and_resumed(server: str, here: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("at", ["INPUT", "--output"])
 def test_files_that_the_two_do_not_share_are_refused(server: str, tmp_path: Path, at: str) -> None:
-    """In a line, before anything is written: there is no JVM here to reach them."""
+    """Remote paths are refused in one line before anything is written: the client has no JVM to reach them."""
     paths = {"INPUT": str(SAMPLE), "--output": str(tmp_path / "run"), at: "s3a://bucket/there"}
     command = [str(ROOT / "jobs" / "dedup.py"), paths["INPUT"], f"--output={paths['--output']}", f"--master={server}"]
 

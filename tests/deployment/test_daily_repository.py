@@ -1,4 +1,4 @@
-"""The daily DAG with a repository: its third task, without Airflow; and what a day does when it is repeated."""
+"""The repository task of the daily DAG, without Airflow, and the effect of repeating a day."""
 
 import json
 import re
@@ -39,7 +39,7 @@ print(json.dumps([{name: given["application_args"] for name, given in tasks.item
 
 
 def read_dag(environment: dict[str, str]) -> tuple[dict[str, list[str]], list[list[str]]]:
-    """The arguments of each task, and which comes before which, as the file makes them."""
+    """Return the arguments of each task and the pairs of tasks that follow one another, as the DAG file makes them."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(DAG)], env=environment, capture_output=True, text=True,
                           check=True)  # fmt: skip
     arguments, order = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def read_dag(environment: dict[str, str]) -> tuple[dict[str, list[str]], list[li
 
 
 def test_a_repository_is_a_third_task_where_one_is_named() -> None:
-    """After the quality of the day was looked at; without it there are two."""
+    """With a repository named, a third task adds the day after the quality task; otherwise there are two tasks."""
     arguments, order = read_dag({"NDDUP_INDEX": "/srv/pages"})
 
     assert order == [["dedup", "quality"], ["quality", "repository"]]
@@ -56,7 +56,7 @@ def test_a_repository_is_a_third_task_where_one_is_named() -> None:
 
 
 def test_a_day_that_is_repeated_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With ids and without; the day after is another version; a day again after it takes nothing back."""
+    """Adding a day again changes nothing, with ids or without, even after a later day has made another version."""
     repo = nddup.repository.create(str(tmp_path / "repo"), input={"id": "id"}, local={"processes": 1})
     arguments, _ = read_dag({"NDDUP_INDEX": str(tmp_path / "repo")})
     for date, texts in {"2026-01-04": ["one", "two"], "2026-01-05": ["one", "three"]}.items():
