@@ -1,4 +1,4 @@
-"""Runs whose accounts must close: made by either engine, their tables and rejects."""
+"""Runs of either engine whose counts are checked to add up, and their tables and rejects."""
 
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ LINES: list[dict[str, Any]] = [
 def run_that_adds_up(
     folder: Path, *inputs: Path, spark: SparkSession | None = None, **settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """The metrics of a run into `folder/out`, whose accounts close; by the embedded engine unless `spark` is given.
+    """Run into `folder/out` and check that the counts add up; returns the metrics.
 
-    On Spark it writes neither texts nor a report, of which these accounts know nothing.
+    The embedded engine runs unless `spark` is given. On Spark no texts and no report are written: no count needs them.
     """
     if spark is not None:
         settings["output"] = {"texts": 0, "report": False} | settings.get("output", {})
@@ -40,11 +40,11 @@ def run_that_adds_up(
 
 
 def table(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table of that run."""
+    """Return the rows of a table of that run."""
     rows: list[dict[str, Any]] = pq.read_table(folder / "out" / name).to_pylist()
     return rows
 
 
 def rejects(folder: Path) -> list[tuple[str, int, str]]:
-    """Source, record and reason of the rejects of that run."""
+    """Return the sorted source, record and reason of each reject of that run."""
     return sorted((row["source"], row["record"], row["reason"]) for row in table(folder, "rejects"))

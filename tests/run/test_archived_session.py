@@ -1,4 +1,4 @@
-"""The archive of Spark's classes in real sessions: made by the first, mapped by the next, passed over when damaged."""
+"""The archive of Spark's classes in real sessions: the first makes it, the next maps it; a damaged one is ignored."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ print("rows", rows, "mapped", is_mapped)
 
 
 def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file is made, of a size that holds Spark; a damaged one costs time only; nobody says a word of it."""
+    """The second session maps the archive that the first made; a damaged one is ignored, and nothing is printed."""
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
     environment = {**settings, "PYTHONPATH": str(ROOT), "NDDUP_CACHE_DIR": str(tmp_path / "cache")}
 
@@ -37,18 +37,18 @@ def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path, monkeyp
         return done.stdout, done.stderr
 
     assert start() == ("rows None mapped False\n", "")
-    (archive,) = (tmp_path / "cache").iterdir()  # Java holds the standard output until it has written
+    (archive,) = (tmp_path / "cache").iterdir()  # Java keeps standard output open until it has written it
     assert archive.stat().st_size > 10 << 20
 
     assert start("count") == ("rows 3 mapped True\n", "")
     assert list((tmp_path / "cache").iterdir()) == [archive]
 
-    archive.unlink()  # Java writes it without leave to write, so a new file
+    archive.unlink()  # Java makes the file read-only, so it is replaced
     archive.write_bytes(b"no archive" * 1000)
     monkeypatch.setenv("NDDUP_CACHE_DIR", str(archive.parent))
     java = find_java()
     assert java is not None
-    options = archiving(java, {}, "")  # what a session would start Java with
+    options = archiving(java, {}, "")  # with which a session would start Java
     done = subprocess.run([java.home / "bin" / "java", *options, "-version"], capture_output=True, text=True,
                           check=True)  # fmt: skip
     assert f"-XX:SharedArchiveFile={archive}" in options

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: whose name follows from what, when there is none, when it is made; no Java runs."""
+"""The archive of Spark's classes: its name, when there is none, and when it is made. No Java is started."""
 
 import os
 import time
@@ -17,7 +17,7 @@ OUTSIDE = ("NDDUP_CACHE_DIR", "XDG_CACHE_HOME", "SPARK_HOME", "SPARK_CONF_DIR", 
 
 @pytest.fixture(autouse=True)
 def spark_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A Spark of one jar, and a cache folder that is not there yet; nothing of this machine's settings."""
+    """A Spark of one jar and a cache folder that does not exist yet, without the machine's own settings."""
     for name in OUTSIDE:
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "spark"
@@ -37,14 +37,14 @@ def cache(tmp_path: Path) -> Path:
 
 
 def name_now(java: Java = JAVA, users: str = "") -> Path:
-    """Name the archive of these; there is one."""
+    """Return the path of the archive for a Java and its options."""
     path = archive_path(java, {}, users)
     assert path is not None
     return path
 
 
 def test_the_name_changes_with_all_that_java_compares(spark_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another Java, its place, other options, another jar, a jar written again, another Spark: each has its own."""
+    """The name changes with the Java, its path, its options, the jars, their times, and the version of Spark."""
     jar = spark_home / "jars" / "core.jar"
     names = [
         name_now(),
@@ -72,13 +72,13 @@ def test_the_name_changes_with_all_that_java_compares(spark_home: Path, monkeypa
     ["-Xshare:off", "-XX:SharedArchiveFile=/a.jsa", "-XX:ArchiveClassesAtExit=/a", "-XX:+AutoCreateSharedArchive"],
 )
 def test_a_users_own_archive_leaves_ours_out(option: str) -> None:
-    """Whoever tells Java about archives is asked nothing more."""
+    """A user's own option about archives rules out the archive."""
     assert archiving(JAVA, {}, f"-Da=b {option}") == []
     assert archiving(JAVA, {}, "-Da=b") != []
 
 
 def test_another_class_path_has_no_archive(spark_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Folders of settings, and jars of the user, come before Spark's; and there may be no Java, or no Spark."""
+    """No archive is used if folders of settings or the user's jars change the class path, or without Java or Spark."""
     assert archiving(None, {}, "") == []
     assert archiving(JAVA, {"spark.driver.extraClassPath": "/a.jar"}, "") == []
     with monkeypatch.context() as patch:
@@ -94,7 +94,7 @@ def test_another_class_path_has_no_archive(spark_home: Path, monkeypatch: pytest
 
 
 def test_it_is_made_once_and_then_used() -> None:
-    """A session without one makes it; with one it maps it, and says so by the time of the file."""
+    """A session makes the archive if there is none; otherwise it maps the file and updates its modification time."""
     path = name_now()
     assert archiving(JAVA, {}, "") == [f"-XX:ArchiveClassesAtExit={path}", class_archive.SILENT]
 
@@ -106,7 +106,7 @@ def test_it_is_made_once_and_then_used() -> None:
 
 
 def test_one_that_was_begun_and_never_ended_is_made_again(cache: Path) -> None:
-    """Java writes the head last; while it may still be writing, the file is left alone."""
+    """A file without a head, which Java writes last, is made again, but only once it is too old to be in progress."""
     path = name_now()
     path.write_bytes(bytes(4096))
     assert archiving(JAVA, {}, "")[0].startswith("-XX:SharedArchiveFile=")
@@ -117,7 +117,7 @@ def test_one_that_was_begun_and_never_ended_is_made_again(cache: Path) -> None:
 
 
 def test_where_none_can_be_made_none_is_recorded_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A file in place of the folder, a full disk, a Java that may not know the options: it would not start."""
+    """No archive is made if the folder is a file, the disk is full, or Java may not start with the options."""
     for java in (JAVA._replace(major=11), JAVA._replace(major=25), JAVA._replace(release='JVM_VARIANT="Openj9"')):
         assert archiving(java, {}, "") == []
     with monkeypatch.context() as patch:
@@ -129,7 +129,7 @@ def test_where_none_can_be_made_none_is_recorded_for(monkeypatch: pytest.MonkeyP
 
 
 def test_the_cache_folder_is_that_of_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours, then the desktop's if it is absolute, as its standard asks, then `~/.cache`."""
+    """The cache folder is NDDUP_CACHE_DIR, else that of XDG_CACHE_HOME if it is absolute, else that of `~/.cache`."""
     monkeypatch.setenv("NDDUP_CACHE_DIR", "/ours")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.setenv("HOME", "/home/me")
@@ -141,7 +141,7 @@ def test_the_cache_folder_is_that_of_the_variables(monkeypatch: pytest.MonkeyPat
 
 
 def test_archives_that_nobody_takes_any_more_are_removed(cache: Path) -> None:
-    """Only ours, only old ones, only when one is made."""
+    """Making an archive removes old archives, but neither recent ones nor other files."""
     old, young, other = (cache / name for name in ("spark-old.jsa", "spark-young.jsa", "other.jsa"))
     for path in (old, young, other):
         path.write_bytes(b"archive")
@@ -154,7 +154,7 @@ def test_archives_that_nobody_takes_any_more_are_removed(cache: Path) -> None:
 
 
 def test_java_is_the_one_that_sparks_scripts_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """JAVA_HOME first, also where it has none; then PATH, through links."""
+    """Java is taken from JAVA_HOME if it is set, even if there is none, else from PATH, with links resolved."""
     home = tmp_path / "jdk-21"
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"

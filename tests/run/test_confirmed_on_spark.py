@@ -1,4 +1,4 @@
-"""Pairs that texts confirm (`pairs.confirm`), on Spark: the definitions, and the tables of the embedded engine."""
+"""Pairs that texts confirm (`pairs.confirm`) on Spark follow the definitions and equal the embedded engine's."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ TABLES = ("documents", "pairs", "clusters", "keep")
 
 
 def write(case: Case, folder: Path) -> str:
-    """The texts as a file of JSON lines."""
+    """Write the texts as JSON lines; returns the path."""
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
     path = folder / "texts.jsonl"
     path.write_text("".join(lines))
@@ -33,7 +33,7 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.spark
 def test_tables_are_those_of_the_definitions_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
-    """Texts are read again from files: groups, pairs, clusters and keep-list of thirty families, and their counts."""
+    """With texts reread from files, groups, pairs, clusters and keep-list are as defined, and so on both engines."""
     case = draw_together(range(10))
     config = build_config({**case.settings, "output": {"report": False}}, origin="test")
     path = write(case, tmp_path)
@@ -51,7 +51,7 @@ def test_tables_are_those_of_the_definitions_on_both_engines(spark: SparkSession
 
 @pytest.mark.spark
 def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
-    """Documents that were given are read from the DataFrame a second time."""
+    """The texts of a DataFrame are read a second time, and the tables are as defined."""
     case = draw_together(range(10, 13))
 
     run = nddup.find_duplicates(spark.createDataFrame(case.table.to_pandas()), **case.settings)
@@ -61,7 +61,7 @@ def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """Each comparison with a kept document is confirmed in the task of its family: all tables are equal."""
+    """Comparisons with kept documents, confirmed in the task of each family, give the embedded engine's tables."""
     case = draw_together(range(30, 42))
     pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}
     config = build_config({**case.settings, "pairs": pairs, "output": {"report": False}}, origin="test")

@@ -1,4 +1,4 @@
-"""Which server of Spark Connect a session leads to, and what is said where it cannot."""
+"""The Spark Connect server that a session uses, and the errors if there is none."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_the_first_that_names_a_server(
     around: str | None,
     server: str | None,
 ) -> None:
-    """`--master`, then the settings, then the environment."""
+    """The server is named by `--master`, else by the settings, else by the environment."""
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     if around:
         monkeypatch.setenv("SPARK_REMOTE", around)
@@ -38,7 +38,7 @@ def test_the_first_that_names_a_server(
 
 
 def test_a_server_is_started_where_the_mode_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a setting, or by the environment."""
+    """The mode that starts a server here is chosen by a setting or by the environment."""
     monkeypatch.delenv("SPARK_API_MODE", raising=False)
     assert not is_started_here({})
     assert not is_started_here({"spark.api.mode": "classic"})
@@ -48,7 +48,7 @@ def test_a_server_is_started_where_the_mode_says(monkeypatch: pytest.MonkeyPatch
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the extra that brings them, before anything else is tried."""
+    """Missing packages are named, with the extra that installs them, before anything else is tried."""
     monkeypatch.setattr(connect_session, "CLIENT", ("no_such_client",))
 
     with pytest.raises(ConfigError, match=r"Spark Connect needs pip install 'nddup\[connect\]' .*no_such_client"):
@@ -56,7 +56,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_answers(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a line, at once, and without the token of the address."""
+    """An unreachable server is reported in one line, at once, without the token of its address."""
     port = free_port()
     with pytest.raises(ConfigError, match=f"no server can be reached at 127.0.0.1:{port} "):
         require_reachable(f"sc://127.0.0.1:{port}/;token=hush-hush")

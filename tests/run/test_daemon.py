@@ -1,4 +1,4 @@
-"""The parent of the Python workers: whatever its loading does, Spark reads a port from it."""
+"""The parent of the Python workers: whatever happens while it loads, Spark reads a port from it."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ ctypes.CDLL(None).printf(b"and one that waits in C's buffer")
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) -> None:
-    """Loading that prints and fails costs time: the daemon runs all the same, and says on standard error what was."""
+    """If loading prints or fails, the daemon runs all the same and reports it on standard error."""
     package = tmp_path / "numba"
     package.mkdir()
     (package / "__init__.py").write_text(NOISE + BROKEN[what])
@@ -35,7 +35,7 @@ def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) 
     daemon = subprocess.run(
         [sys.executable, "-m", "nddup.run.daemon", "pyspark.worker"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
-        stdin=subprocess.DEVNULL,  # at its end the daemon ends
+        stdin=subprocess.DEVNULL,  # the daemon ends when it does
         capture_output=True,
         timeout=120,
         check=False,
@@ -48,7 +48,7 @@ def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) 
 
 
 def test_workers_draw_random_numbers_of_their_own() -> None:
-    """NumPy's generator is loaded before the fork, and yet no two workers share it."""
+    """NumPy's random generator is loaded before the fork, but each worker seeds its own."""
     script = (
         "import os, numpy.random\n"
         "from nddup.run.daemon import seed_anew\n"

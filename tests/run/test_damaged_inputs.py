@@ -1,4 +1,4 @@
-"""Records and files that cannot be read whole: what is read, and one reject for what is not."""
+"""Records and files that cannot be read completely: what is read, and one reject for the rest."""
 
 import bz2
 import gzip
@@ -15,7 +15,7 @@ from tests.run.accounts import LINES, rejects, run_that_adds_up, table
 
 
 def test_long_records_and_many_short_ones_are_all_read(tmp_path: Path) -> None:
-    """Two records of 20 MB, two thirds alike, beside 20,000 of a few words."""
+    """Two near-duplicate records of 20 MB and 20,000 short ones in one file are all read."""
     noise = [os.urandom(6).hex() for _ in range(1_500_000)]
     rows = [{"id": str(n), "text": f"page {n} of many"} for n in range(20_000)]
     long = [{"id": "x", "text": " ".join(noise)}, {"id": "y", "text": " ".join([*noise[1000:], "end"])}]
@@ -30,7 +30,7 @@ def test_long_records_and_many_short_ones_are_all_read(tmp_path: Path) -> None:
 
 
 def test_records_beyond_a_limit_are_rejects(tmp_path: Path) -> None:
-    """A record above `input.max_record` is `too large`, one below `input.min_tokens` is `short`; the rest is read."""
+    """A record above `input.max_record` is rejected as `too large`, one below `input.min_tokens` as `short`."""
     rows = [
         *LINES,
         {"id": "long", "text": "x " * 2000},
@@ -50,9 +50,9 @@ def test_records_beyond_a_limit_are_rejects(tmp_path: Path) -> None:
 
 
 def test_of_a_damaged_file_all_that_decodes_is_kept(session_or_none: SparkSession | None, tmp_path: Path) -> None:
-    """Files cut off: their records up to there, and one reject each for the rest that names the last good one.
+    """A truncated file gives its records up to the cut, and one reject that names the last good record.
 
-    An empty file, blanks, garbage, and text without a record are one reject each; a good file stands beside them.
+    An empty file, blanks, garbage, and text without a record give one reject each; a good file is read as usual.
     """
     for kind in ("bz2", "gz"):
         noise = [{"id": f"{kind}{n}", "text": os.urandom(20_000).hex()} for n in range(40)]
@@ -80,7 +80,7 @@ def test_of_a_damaged_file_all_that_decodes_is_kept(session_or_none: SparkSessio
 
 
 def test_bytes_that_are_no_text_are_counted_and_kept(tmp_path: Path) -> None:
-    """A line with a broken byte is a document, also among the kept ones, and the run says how many there are."""
+    """A line with an undecodable byte becomes a document and can be kept, and the run counts such records and bytes."""
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "1", "text": "one \xff two"}\n{"id": "2", "text": "three"}\n')
 
     metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", output={"kept": "jsonl"})
@@ -92,7 +92,7 @@ def test_bytes_that_are_no_text_are_counted_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_bomb_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compressed file that expands too far: its records up to there, and one reject."""
+    """A compressed file that expands too far gives its records up to the limit, and one reject."""
     monkeypatch.setattr("nddup.scanning.found.LEAST_EXPANSION", 1 << 20)
     line = json.dumps({"text": "x " * 500}) + "\n"
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(line.encode() * 20_000))

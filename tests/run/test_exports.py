@@ -1,4 +1,4 @@
-"""What a run writes for other programs: the inverted table, and the kept documents as XML."""
+"""The outputs of a run for other programs: the inverted table and the kept documents as XML."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ ODD = {"a<b&c": 'x "y" ]]>', "tab\tid": "http://x/?a=1&b=2", "юникод": "ht
 
 
 def pages(folder: Path) -> Path:
-    """Families of edited texts, and documents whose ids, addresses and texts XML must not be broken by."""
+    """Write families of edited texts, and documents whose ids, URLs and texts would break XML; returns the path."""
     rows = []
     for family in range(3):
         words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 60)]
@@ -31,13 +31,13 @@ def pages(folder: Path) -> Path:
 
 
 def sketches(run: Path) -> dict[str, tuple[str | None, list[int]]]:
-    """Address and sketch of each document."""
+    """Return the URL and sketch of each document by its id."""
     rows = pq.read_table(run / "documents", columns=["doc_id", "url", "sketch"]).to_pylist()
     return {row["doc_id"]: (row["url"], row["sketch"]) for row in rows}
 
 
 def test_context_and_kept_documents_are_what_other_programs_read(tmp_path: Path) -> None:
-    """Maximal sets of `context.fimi` are the clusters; the XML is whole, and read again gives the same sketches."""
+    """The maximal sets of `context.fimi` are the clusters, and the XML, read again, gives the same sketches."""
     first = {
         "pairs": {"measure": "overlap", "threshold": COUNT},
         "output": {"context": True, "kept": "xml", "texts": 0},

@@ -1,4 +1,4 @@
-"""From a DataFrame to the tables of a run."""
+"""`find_duplicates` on a Spark DataFrame returns the tables of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ BY_ID = {
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> DataFrame:
-    """The texts in an order of their own, with a column that nobody asked for."""
+    """The texts as a DataFrame, with an unused column."""
     return spark.createDataFrame(
         [(text, name, 1.5) for name, text in TEXTS.items()], "body string, name string, x double"
     )
@@ -44,17 +44,17 @@ def frame(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def found(frame: DataFrame) -> Run:
-    """The tables of these texts."""
+    """The run over these texts."""
     return find_duplicates(frame, id="name", text="body", checkpoint=None, **SETTINGS)
 
 
 def shown(table: DataFrame, columns: list[str]) -> list[str]:
-    """The rows of a table, sorted."""
+    """Return the rows of a table as sorted text."""
     return sorted(map(str, table.select(columns).collect()))
 
 
 def test_tables_are_those_of_a_run_over_files(found: Run, tmp_path: Path) -> None:
-    """The embedded engine makes the same of these documents as JSON lines, but for where each document stood."""
+    """The tables equal those of the embedded engine over JSON lines, except for the columns that locate a record."""
     output, pages = tmp_path / "out", write_texts(tmp_path / "a.jsonl", TEXTS)
 
     metrics = run_locally([str(pages)], str(output), build_config(SETTINGS, origin="test"))
@@ -66,7 +66,7 @@ def test_tables_are_those_of_a_run_over_files(found: Run, tmp_path: Path) -> Non
 
 
 def test_record_is_the_rank_of_the_id(found: Run) -> None:
-    """Documents are numbered in the order of their ids, as bytes, whatever the order of rows."""
+    """Documents are numbered in the byte order of their ids, whatever the order of the rows."""
     rows = found.documents.orderBy("record").select("record", "doc_id", "source", "doc_key").collect()
 
     assert [row["doc_id"] for row in rows] == sorted(TEXTS)
@@ -76,7 +76,7 @@ def test_record_is_the_rank_of_the_id(found: Run) -> None:
 
 
 def test_the_input_is_left_as_it_was(frame: DataFrame, found: Run) -> None:
-    """Nothing is cached, renamed or removed, and the tables do not read it again."""
+    """The input DataFrame is neither cached nor changed."""
     assert found.keep.count() == found.keep.count() == len(TEXTS)
     assert not frame.storageLevel.useDisk
     assert frame.columns == ["body", "name", "x"]
@@ -84,7 +84,7 @@ def test_the_input_is_left_as_it_was(frame: DataFrame, found: Run) -> None:
 
 
 def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSession) -> None:
-    """Integer ids are compared as text; null ids, null texts and repeated ids are rejects with a reason."""
+    """Integer ids become text, and rows with null ids, null texts or repeated ids become rejects with a reason."""
     rows = [(10, "ten"), (9, "nine"), (9, "nine"), (None, "nobody"), (3, None), (9, "another nine")]
     table = spark.createDataFrame(rows, "id int, text string")
 
@@ -106,7 +106,7 @@ def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSes
 
 
 def test_strings_that_are_no_utf_8_are_rejects_of_their_rows(spark: SparkSession) -> None:
-    """Spark's strings may hold any bytes; the other rows of the batch are read."""
+    """A row whose string is not UTF-8 is a reject, and the other rows of its batch are read."""
     rows = [(b"a", b"one two"), (b"b", b"caf\xe9"), (b"\xff", b"three"), (b"c", b"one two")]
     table = spark.createDataFrame(rows, "id binary, text binary").selectExpr(
         "cast(id as string) id", "cast(text as string) text"
@@ -130,7 +130,7 @@ def test_strings_that_are_no_utf_8_are_rejects_of_their_rows(spark: SparkSession
     ],
 )
 def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, Any], said: str) -> None:
-    """The message says which column or setting, and what there is."""
+    """A wrong column or setting is named, with the columns or settings that exist."""
     table = spark.createDataFrame([("a", "b")], "id string, text string")
 
     with pytest.raises(ConfigError) as caught:
@@ -140,9 +140,9 @@ def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, A
 
 
 def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame: DataFrame) -> None:
-    """Nothing of a run stays in the caller's session, whether it ends or fails.
+    """A run leaves the settings of the caller's session unchanged, whether it succeeds or fails.
 
-    `pairs={"measure": ...}` and `**{"pairs.threshold": ...}` mean the same, and may be mixed, Spark's own among them.
+    `pairs={"measure": ...}`, `**{"pairs.threshold": ...}` and Spark's own settings may be given together.
     """
     mine = "spark.sql.execution.arrow.maxRecordsPerBatch"
     with set_to(spark, {mine: "77"}):
@@ -165,20 +165,20 @@ def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame
 
 
 def test_what_a_session_cannot_change_is_refused_in_one_line(frame: DataFrame) -> None:
-    """A setting of executors that run already."""
+    """A setting that a running session cannot change, such as its executors' memory, is refused in one line."""
     with pytest.raises(ConfigError, match=r"^spark\.executor\.memory=9g: .*$"):
         find_duplicates(frame, id="name", text="body", spark={"spark.executor.memory": "9g"})
 
 
 def persisted(spark: SparkSession) -> dict[int, Any]:
-    """What executors hold, by its number."""
+    """Return the persisted RDDs of the session by number."""
     return dict(spark.sparkContext._jsc.getPersistentRDDs())  # noqa: SLF001
 
 
 def test_tables_in_a_folder_outlive_the_executors(
     spark: SparkSession, frame: DataFrame, found: Run, tmp_path: Path
 ) -> None:
-    """All blocks that executors hold are lost: the tables are those of a call that lost none."""
+    """Tables with a checkpoint folder are unchanged when all blocks that executors hold are lost."""
     folder, others = tmp_path / "checkpoint", set(persisted(spark))
 
     tables = find_duplicates(frame, id="name", text="body", checkpoint=str(folder), **SETTINGS)

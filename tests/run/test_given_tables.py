@@ -1,4 +1,4 @@
-"""`find_duplicates` on tables of pandas and Arrow: what a run over the same texts as a file finds, without Spark."""
+"""`find_duplicates` on pandas and Arrow tables finds what a run over the same texts finds, without Spark."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from tests.places import ROOT
 
 
 def test_an_arrow_table_gives_the_tables_of_a_run(tmp_path: Path) -> None:
-    """Pairs, members and keep-list as of a file; the rest is said of rows instead of records."""
+    """An Arrow table gives the same pairs, clusters, members and keep-list as a file with the same texts."""
     texts = make_texts()
     table = pa.table({"name": list(texts), "body": list(texts.values())})
     pages = write_texts(tmp_path / "pages.jsonl", texts)
@@ -35,7 +35,7 @@ def test_an_arrow_table_gives_the_tables_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_frame_of_pandas_gives_frames() -> None:
-    """Ids become text; a null text and a repeated id are rejects."""
+    """A pandas frame gives pandas frames: ids become text, and a row with a null text is a reject."""
     frame = pd.DataFrame({"n": [3, 1, 2, 2], "body": ["a b c d e f", "a b c d e f", None, "x"]})
 
     found = nddup.find_duplicates(frame, id="n", text="body", pairs={"threshold": 0.9})
@@ -49,7 +49,7 @@ def test_a_frame_of_pandas_gives_frames() -> None:
 
 
 def test_what_is_no_table_or_needs_spark_is_refused() -> None:
-    """In one line each."""
+    """An unknown column, and options that need a Spark DataFrame, are refused."""
     table = pa.table({"id": ["a"], "text": ["b"]})
     with pytest.raises(ConfigError, match="no column 'url'; there are id, text"):
         nddup.find_duplicates(table, id="url")
@@ -58,7 +58,7 @@ def test_what_is_no_table_or_needs_spark_is_refused() -> None:
 
 
 def test_no_spark_is_loaded() -> None:
-    """Neither for the function nor for its work."""
+    """`find_duplicates` on an Arrow table does not load pyspark."""
     program = (
         "import sys, pyarrow as pa, nddup; nddup.find_duplicates(pa.table({'id': ['a', 'b'], 'text': ['c d', 'c d']}));"
         " sys.exit('pyspark' in sys.modules)"

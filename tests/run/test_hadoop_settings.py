@@ -1,4 +1,4 @@
-"""Hadoop in a session on one machine: without defaults nobody needs, with all that anyone has set; and its files."""
+"""Hadoop in a session on one machine: unused defaults are dropped, other settings are kept; checksum files."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def test_only_unused_defaults_are_dropped(spark: SparkSession) -> None:
 
 
 def test_no_checksums_are_written_and_those_there_are_compared(spark: SparkSession, tmp_path: Path) -> None:
-    """Of another session, or of an earlier version; a file that is written again loses its own."""
+    """No checksum is written, existing ones are still compared, and a file that is written again loses its checksum."""
     hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001
     files, place = hadoop.FileSystem.getLocal(spark._jsc.hadoopConfiguration()), hadoop.Path(str(tmp_path / "file"))  # noqa: SLF001
     checksum = tmp_path / ".file.crc"

@@ -1,4 +1,4 @@
-"""The same answer anywhere: no result depends on partitions, splits, the order of inputs, or a second run."""
+"""No result depends on partitions, splits, the order of the inputs, or chance."""
 
 import gzip
 import re
@@ -22,7 +22,7 @@ from tests.places import ROOT
 SAMPLE = ROOT / "samples" / "debdocs"
 PAGES = 150
 LONGEST = 24_000
-"""Bytes of a record taken into the collection: short pages keep the runs short."""
+"""Bytes below which a record is taken into the collection: short pages keep the runs short."""
 
 PARTITIONS, SPLITS = "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes"
 SETTINGS: dict[str, Any] = {"pairs": {"threshold": 0.7}, "output": {"report": False}}
@@ -33,7 +33,7 @@ Order = tuple[int, int, int]
 
 @pytest.fixture(scope="module")
 def three_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three files of some 50 real pages each, near-duplicates across them, one file compressed, one bad record."""
+    """Three files of some 50 real pages with near-duplicates across them; one is compressed, one has a bad record."""
     folder = tmp_path_factory.mktemp("collection")
     likes = [line.split("\t")[:2] for line in (SAMPLE / "truth_w5_j070.tsv").read_text().splitlines()[1:]]
     paths = []
@@ -58,7 +58,7 @@ def three_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @contextmanager
 def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Change settings of the session, and change them back."""
+    """Change settings of the session within a block, and restore them after it."""
     before = {key: str(spark.conf.get(key)) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
@@ -70,20 +70,20 @@ def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 
 def tables_and_counts(spark: SparkSession, inputs: list[Path], output: Path, **settings: str) -> Run:
-    """Run the whole job; its tables as sorted rows, and what it counted."""
+    """Run the whole job; returns its tables as sorted rows, and its counts."""
     with set_to(spark, settings):
         metrics = run_over(spark, inputs, output, {**SETTINGS, "spark": settings})
     return tables_of(output), counts_of(metrics)
 
 
 def tables_of(output: Path) -> Rows:
-    """The tables of a run as sorted rows, and the lines of the text beside them."""
+    """Return the tables of a run as sorted rows, and the lines of duplicates.txt."""
     lines = (output / "duplicates.txt").read_text(encoding="utf-8").splitlines()
     return sorted_tables(output) | {"duplicates.txt": lines}
 
 
 def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Keep the counts of rows, records and sets: neither bytes, settings, versions, nor an engine's own."""
+    """Return the counts of rows, records and sets, without bytes, settings, versions and `ENGINES_OWN`."""
     left_out = ENGINES_OWN | {"bytes", "settings", "versions"}
     return {
         key: counts_of(value) if isinstance(value, dict) else value
@@ -94,14 +94,14 @@ def counts_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def first(three_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """What the runs on Spark are compared with, by the embedded engine."""
+    """The embedded engine's tables and counts, with which the runs on Spark are compared."""
     output = tmp_path_factory.mktemp("first") / "run"
     metrics = run_locally([str(path) for path in three_files], str(output), build_config(SETTINGS, origin="test"))
     return tables_of(output), counts_of(metrics)
 
 
 def test_the_collection_has_something_of_everything(first: Run) -> None:
-    """The comparison is worth something: documents, a reject, pairs, clusters, removed documents, equal sketches."""
+    """The collection gives a reject, pairs, clusters and removed documents, so that the comparison means something."""
     tables, metrics = first
 
     assert {name for name, rows in tables.items() if not rows} <= {"false_components"}
@@ -122,10 +122,10 @@ def test_another_machine_and_another_order_change_nothing(
     spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, other: tuple[str, int, Order]
 ) -> None:
     """
-    Runs with other partitions, other splits and the files named in another order give the same tables.
+    Runs with other partitions, other splits and the input files in another order give the same tables.
 
-    Each changes all at once: whatever depends on any of these, or on chance, shows as a difference. The embedded
-    engine, which they are compared with, has no partitions and cuts no file.
+    Each run changes all of these at once, so a dependence on any of them, or on chance, shows as a difference. They
+    are compared with the embedded engine, which has no partitions and splits no file.
     """
     partitions, split, order = other
     changed = {PARTITIONS: partitions, SPLITS: str(split)}
@@ -137,7 +137,7 @@ def test_another_machine_and_another_order_change_nothing(
 
 
 def read_texts(path: Path) -> list[tuple[str, str]]:
-    """Give id and decoded content of every record, read without Spark."""
+    """Return the id and decoded content of every record of a file, read without Spark."""
     data = path.read_bytes()
     data = gzip.decompress(data) if path.name.endswith(".gz") else data
     head = read_head(data[:65_536])
@@ -149,7 +149,7 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
 def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
     spark: SparkSession, three_files: list[Path], first: Run
 ) -> None:
-    """The same documents given as a DataFrame, shuffled, are near-duplicates of each other in the same way."""
+    """The same documents in a shuffled DataFrame give the same pairs, clusters, members and keep-list."""
     texts = [row for path in three_files for row in read_texts(path)]
     frame = spark.createDataFrame(texts, "page string, body string").repartition(3)
 

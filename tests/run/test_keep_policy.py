@@ -1,4 +1,4 @@
-"""`keep.policy` by columns and `keep.prefer`, against a plain sort in Python; `check` proves the promise under them."""
+"""`keep.policy` by columns and `keep.prefer` agree with a plain sort in Python, and `check` finds the promise kept."""
 
 import json
 import random
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 def as_text(value: Any) -> str | None:  # noqa: ANN401
-    """A value as the record holds it, None where it is missing or blank."""
+    """Return a value as text, or None if it is missing or blank."""
     if value is None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -51,7 +51,7 @@ def as_text(value: Any) -> str | None:  # noqa: ANN401
 
 
 def number(text: str) -> Decimal | None:
-    """A decimal of plain digits."""
+    """Return the number that a text spells; None if it spells none, is not finite or contains underscores."""
     if "_" in text:
         return None
     try:
@@ -62,7 +62,7 @@ def number(text: str) -> Decimal | None:
 
 
 def compare(a: Row, b: Row, policy: list[str], prefer: list[str]) -> int:
-    """Which of two documents comes first, told column by column; negative for the first one."""
+    """Compare two documents by `prefer` and then column by column; negative if `a` comes first."""
     places = [next((at for at, glob in enumerate(prefer) if fnmatchcase(row["source"], glob)), 99) for row in (a, b)]
     if places[0] != places[1]:
         return places[0] - places[1]
@@ -83,7 +83,7 @@ def compare(a: Row, b: Row, policy: list[str], prefer: list[str]) -> int:
 
 
 def in_order(policy: list[str], prefer: list[str]) -> Callable[[Row], Any]:
-    """The key of `sorted` that compares as above."""
+    """Return a key for `sorted` that orders documents as `compare` does."""
 
     def told(a: Row, b: Row) -> int:
         return compare(a, b, policy, prefer)
@@ -93,7 +93,7 @@ def in_order(policy: list[str], prefer: list[str]) -> Callable[[Row], Any]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_keys_are_in_the_order_of_a_plain_sort(seed: int) -> None:
-    """Random values under random columns: sorted by key they are as the definition sorts them."""
+    """For random values and random columns, sorting by `order_key` gives the order of the definition."""
     draw = random.Random(seed)  # noqa: S311 - values
     policy = [draw.choice(["", "-"]) + name + draw.choice(["", ":number", ":text"]) for name in ("a", "b")]
     rows = [{"id": f"{at:03}", "source": "s", "a": draw.choice(VALUES), "b": draw.choice(VALUES)} for at in range(80)]
@@ -104,7 +104,7 @@ def test_keys_are_in_the_order_of_a_plain_sort(seed: int) -> None:
 
 
 def write_collection(folder: Path, seed: int) -> list[dict[str, Any]]:
-    """Families of equal texts over three files, with a score and a date each; the rows."""
+    """Write families of equal texts to three files, each text with a score and a date; returns the rows."""
     draw, found = random.Random(seed), []  # noqa: S311 - values
     for file in ("clean/0.jsonl", "raw1.jsonl", "raw3.jsonl"):
         path = folder / file
@@ -122,7 +122,7 @@ def write_collection(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def kept_by(rows: list[dict[str, Any]], folder: Path, policy: list[str], prefer: list[str]) -> set[str]:
-    """The lexicographically first maximal independent set of the pairs of a run, by its definition."""
+    """Return the lexicographically first maximal independent set of the pairs of a run, by its definition."""
     pairs = pq.read_table(folder / "pairs").to_pylist()
     near: dict[str, set[str]] = {}
     for pair in pairs:
@@ -138,7 +138,7 @@ def kept_by(rows: list[dict[str, Any]], folder: Path, policy: list[str], prefer:
 @pytest.mark.parametrize("prefer", [[], PREFER], ids=["any", "prefer"])
 @pytest.mark.parametrize("policy", POLICIES, ids=",".join)
 def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str], tmp_path: Path) -> None:
-    """The keep-list by its definition; `check` finds the promise kept; the values stand in the documents."""
+    """The kept documents are those of the definition, `check` agrees, and `documents` holds the values compared."""
     rows = write_collection(tmp_path / "in", len(policy))
     keep = {"policy": policy, "prefer": prefer or None}
     config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
@@ -165,7 +165,7 @@ def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str]
 
 @pytest.mark.spark
 def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """Both engines, row for row."""
+    """Spark and the embedded engine give the same keep-list, members and documents, row for row."""
     write_collection(tmp_path / "in", 3)
     keep = {"policy": POLICIES[0], "prefer": PREFER}
     config = build_config({"keep": keep, "output": {"texts": 0, "report": False}}, origin="test")
@@ -178,7 +178,7 @@ def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_columns_of_every_format(tmp_path: Path) -> None:
-    """A column of CSV, of Parquet, an attribute and an element of XML, an element of TREC."""
+    """A policy column may be a column of CSV or Parquet, an attribute or element of XML, or an element of TREC."""
     (tmp_path / "a.csv").write_text("id,text,score\n1,some words,3\n")
     pq.write_table(pa.table({"id": ["2"], "text": ["other words"], "score": [2.5]}), tmp_path / "b.parquet")
     (tmp_path / "c.xml").write_text("<docs><doc score='1'><id>3</id><text>a b</text></doc></docs>")
@@ -192,7 +192,7 @@ def test_columns_of_every_format(tmp_path: Path) -> None:
 
 
 def test_a_wrong_column_is_one_line(tmp_path: Path) -> None:
-    """It names the column and what is there; nothing is written."""
+    """An unknown policy column is refused with the columns that exist, and nothing is written."""
     (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "some words", "score": 2}\n')
     config = build_config({"keep": {"policy": ["-scores"]}}, origin="test")
 

@@ -1,4 +1,4 @@
-"""Clusters with more members than a row lists, and keys that most documents have: the same answers, in bounded rows."""
+"""Clusters with more members than a row lists, and keys of most documents, give the same results in bounded rows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ Rows = list[dict[str, Any]]
 
 
 def pages() -> Iterator[dict[str, str]]:
-    """Twelve equal pages with near ones, a group of equal pages alone, small families, empty pages, a repeated id."""
+    """Yield 12 equal pages with near-duplicates, 9 without, small families, empty pages, and pages with one id."""
     for family in range(3):
         words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 60)]
         for version in range(4):
@@ -56,7 +56,7 @@ def pages() -> Iterator[dict[str, str]]:
 
 
 def run_over_pages(spark: SparkSession | None, folder: Path, **settings: dict[str, Any]) -> Path:
-    """A finished run over the pages; without a session by the embedded engine."""
+    """Run over the pages, by the embedded engine if there is no session; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     source = write_rows(folder / "pages.jsonl", pages())
     config = build_config({"output": {"texts": 0, "context": True, "report": False}, **settings}, origin="test")
@@ -69,25 +69,25 @@ def run_over_pages(spark: SparkSession | None, folder: Path, **settings: dict[st
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose rows list all members, by the embedded engine."""
+    """A run of the embedded engine whose rows list all members."""
     return run_over_pages(None, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
 def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same run with three ids a row, and every key of four rows or more cut into parts."""
+    """The same run on Spark, with at most three ids per row and every key of four rows or more split into parts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heavy_keys, "HEAVY", 4)
         yield run_over_pages(spark, tmp_path_factory.mktemp("cut"), clusters={"max_listed": LISTED})
 
 
 def rows_of(folder: Path, name: str) -> Rows:
-    """A table of a run, its rows in an order of their own."""
+    """Return the rows of a table of a run, sorted."""
     return sorted(pq.read_table(folder / name).to_pylist(), key=str)
 
 
 def test_only_the_listing_of_members_is_cut(whole: Path, cut: Path) -> None:
-    """Cluster ids, sizes and all other tables are those of a run that lists everything; so are the two lists."""
+    """With `max_listed`, only listed members are cut: ids, sizes, other tables and both text files stay the same."""
     due = [{**row, "members": row["members"][:LISTED]} for row in rows_of(whole, "clusters")]
     assert max(row["size"] for row in due) > 12
     assert rows_of(cut, "clusters") == sorted(due, key=str)
@@ -101,7 +101,7 @@ def test_only_the_listing_of_members_is_cut(whole: Path, cut: Path) -> None:
 
 
 def test_the_lists_are_those_of_the_tables(whole: Path) -> None:
-    """A line a cluster, in the order of the members, ids escaped; a line a feature, in the order of signed numbers."""
+    """`duplicates.txt` has a line per cluster, ordered by members with ids escaped; `context.fimi` one per feature."""
     clusters = sorted(rows_of(whole, "clusters"), key=lambda row: [one.encode() for one in row["members"]])
     spelled = [[one.replace("\\", "\\\\").replace("\t", "\\t") for one in row["members"]] for row in clusters]
     lines = ["\t".join([*ids, str(row["support"])]) + "\n" for ids, row in zip(spelled, clusters, strict=True)]
@@ -119,7 +119,7 @@ def test_the_lists_are_those_of_the_tables(whole: Path) -> None:
 def test_every_promise_holds_of_cut_rows(
     spark: SparkSession, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """`check` goes by the table `members`: it finds nothing wrong, and a lost id of a cluster that is not listed."""
+    """`check` goes by the table `members`, and finds nothing wrong in a run whose rows list few members."""
     monkeypatch.setattr(prove_documents, "HEAVY", 4)
     folder = cut if mode == "all" else run_over_pages(spark, tmp_path, clusters={"max_listed": LISTED, "mode": mode})
 
@@ -132,7 +132,7 @@ def test_every_promise_holds_of_cut_rows(
 
 
 def test_readers_go_by_all_members(whole: Path, cut: Path, tmp_path: Path) -> None:
-    """What `show` says of a cluster and of a document that no row lists, and an evaluation, are those of whole rows."""
+    """`show`, `evaluate` and the report use all members of a cluster, also those that its row does not list."""
     largest = max(rows_of(whole, "clusters"), key=lambda row: row["size"])
     hidden = largest["members"][-1]
     asked: list[dict[str, str | None]] = [
@@ -156,7 +156,7 @@ def test_readers_go_by_all_members(whole: Path, cut: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("limit", [0, 100])
 def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Path, cut: Path, limit: int) -> None:
-    """Beyond the limit a list is a folder of sorted parts of whole lines, of rows that list all members or few."""
+    """Above the size limit, a list is written as sorted parts of whole lines, which together equal the one file."""
     folder = SparkFolder(spark, str(cut))
     numbered = number_clusters(folder.table("clusters")).persist()
     lists: dict[str, tuple[DataFrame, str, bytes]] = {
@@ -178,7 +178,7 @@ def test_parts_are_the_one_file_cut_between_lines(spark: SparkSession, whole: Pa
 
 
 def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> None:
-    """Where `duplicates.txt` is a folder, its lines are proved all the same, and a changed one is found."""
+    """If `duplicates.txt` is a folder of parts, `check` still proves its lines and finds a changed one."""
     folder = SparkFolder(spark, str(cut))
     numbered = number_clusters(folder.table("clusters")).persist()
     before = (cut / "duplicates.txt").read_bytes()
@@ -198,7 +198,7 @@ def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> Non
 
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_heavy_key_is_many_tasks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Of 1,000 rows of one key no task gets all; the rows that come out are those of a plain join."""
+    """The 1,000 rows of one key are joined in several tasks, and the result is that of a plain join."""
     monkeypatch.setattr(heavy_keys, "HEAVY", 10)
     rows = spark.range(1_100).withColumn("key", F.when(F.col("id") < 1_000, 0).otherwise(F.col("id")))
     groups = rows.groupBy("key").agg(F.count("*").alias("n"), F.min("id").alias("least")).where("key < 1050")
@@ -212,7 +212,7 @@ def test_a_heavy_key_is_many_tasks(spark: SparkSession, monkeypatch: pytest.Monk
 
 
 def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """A window sends all documents of a sketch, all edges of a star, to one task, whatever else a plan holds."""
+    """No plan has a window or `collect_list`, which would send all rows of a sketch or of a star to one task."""
     documents, nodes, matches, sets, graph, edges = (
         spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)  # not known to be empty, unlike no rows
         for schema in (DOCUMENTS, NODES, MATCHES, SETS, GRAPH, STARS)

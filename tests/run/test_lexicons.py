@@ -1,4 +1,4 @@
-"""Kinds of words through the whole job: the lexicon by a plain count, saved, taken again, and refused."""
+"""Sketch kinds of words in whole runs: the lexicon equals a plain count, and is saved, reused or refused."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, 
 
 
 def texts_in_two_languages() -> dict[str, str]:
-    """Families of edited texts in two languages, a copy in another order, loners, and texts without a word to keep."""
+    """Return families of edited texts in two languages, a reordered copy, and texts with no or only unique words."""
     rng = np.random.default_rng(4)
     texts: dict[str, str] = {}
     for family, stock in enumerate(("walks talked документы houses", "стол running дома cities roses")):
@@ -42,14 +42,14 @@ def texts_in_two_languages() -> dict[str, str]:
 
 
 def write(folder: Path, texts: dict[str, str]) -> str:
-    """The texts as JSON lines; a repeated id and a broken line, so that there are rejects."""
+    """Write the texts as JSON lines, and a broken line that gives a reject; returns the path."""
     lines: list[str] = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
     (folder / "pages.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n", encoding="utf-8")
     return str(folder / "pages.jsonl")
 
 
 def counted(texts: dict[str, str]) -> dict[str, tuple[int, int]]:
-    """The lexicon by plain counting: occurrences and documents of its terms."""
+    """Return the lexicon by plain counting: the occurrences and documents of each of its terms."""
     terms = Terms(("english", "russian"))
     bags = [Counter(term for term in terms(tokenise(text)) if term) for text in texts.values()]
     total = sum(bags, Counter[str]())
@@ -62,7 +62,7 @@ def counted(texts: dict[str, str]) -> dict[str, tuple[int, int]]:
 
 
 def sketches(run: Path) -> dict[str, set[int]]:
-    """The sketch of each document."""
+    """Return the sketch of each document by its id, as unsigned ids."""
     table = pq.read_table(run / "documents", columns=["doc_id", "sketch"])
     found = zip(table["doc_id"].to_pylist(), table["sketch"].to_pylist(), strict=True)
     return {name: {value % 2**64 for value in ids} for name, ids in found}
@@ -71,7 +71,7 @@ def sketches(run: Path) -> dict[str, set[int]]:
 def ran(
     spark: SparkSession, source: str, output: Path, settings: dict[str, Any], *, is_local: bool = True
 ) -> dict[str, Any]:
-    """A run of either engine, checked."""
+    """Run on either engine and check the result; returns the metrics."""
     config = build_config({"output": {"report": False, "texts": 0}, **settings}, origin="test")
     run = run_locally if is_local else partial(run_job, spark)
     metrics = run([source], str(output), config)
@@ -83,7 +83,7 @@ def ran(
 
 
 def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
-    """It is that of a plain count; another run, on Spark, that takes it makes the same sketches of fewer documents."""
+    """A lexicon equals a plain count, and a run on Spark that reuses it for fewer documents makes the same sketches."""
     texts = texts_in_two_languages()
     metrics = ran(spark, write(tmp_path, texts), tmp_path / "first", WORDS)
     expected = counted(texts)
@@ -119,7 +119,7 @@ def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_pat
 
 
 def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """One line that names both, before anything is written; what holds no lexicon is said as well."""
+    """A lexicon of other settings, or a folder without one, is refused in one line before anything is written."""
     note = {"made_by": "languages=german stems=True", "counted": 1, "occurrences": 1, "commonest": 1}
     (tmp_path / "lexicon.json").write_text(json.dumps(note))
     source = write(tmp_path, {"a": "text"})
@@ -134,7 +134,7 @@ def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: P
 
 
 def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Path) -> None:
-    """Texts of one lexicon's words are equal, edits in rare words are found by its copies, all promises hold."""
+    """I-Match pairs exactly the texts that share a signature, and texts with the same lexicon words are equal."""
     texts = texts_in_two_languages() | {"few": "walks houses cities"}  # fewer terms than signatures
     settings = {
         "sketch": {"kind": "i-match", "seed": 3},
@@ -156,7 +156,7 @@ def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Pa
 
 
 def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
-    """`find_duplicates` takes the kinds of words too; keywords are readable numbers."""
+    """`find_duplicates` supports the kind `keywords`, whose features are numbers made from the letters of a word."""
     texts = texts_in_two_languages()
     pages = spark.createDataFrame(list(texts.items()), "id string, text string")
     found = nddup.find_duplicates(
@@ -187,7 +187,7 @@ def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
     ],
 )
 def test_wrong_settings_are_one_line(settings: dict[str, Any], said: str) -> None:
-    """Each names its key, and what would be right."""
+    """A wrong setting of a kind of words is refused in one line that names its key and what is allowed."""
     with pytest.raises(ConfigError, match=said) as refused:
         load_config(None, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
 
@@ -203,5 +203,5 @@ def test_wrong_settings_are_one_line(settings: dict[str, Any], said: str) -> Non
     ],
 )
 def test_profiles_say_what_the_papers_say(profile: str, said: str) -> None:
-    """The settings of each published experiment are in the key of its sketches."""
+    """The key of the sketches of each profile contains the published settings."""
     assert said in recipe_of(load_config(f"conf/{profile}.yaml")).key

@@ -1,4 +1,4 @@
-"""What the embedded engine does with too little memory, with an interrupt, and with what an attempt left behind."""
+"""The embedded engine with too little memory, after an interrupt, and with leftovers of an earlier attempt."""
 
 import shutil
 from pathlib import Path
@@ -37,20 +37,20 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(pages: Path) -> dict[str, pa.Table]:
-    """The tables of a run that nothing stops."""
+    """The tables of an uninterrupted run."""
     run_locally([str(pages)], str(pages.parent / "whole"), build_config(PLAIN, origin="test"))
     return tables(pages.parent / "whole")
 
 
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes to worker processes, in tasks of 20 KB."""
+    """Send everything to worker processes, in tasks of 20 KB."""
     monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
     monkeypatch.setattr(workers, "FEW_BYTES", 0)
 
 
 def tables(folder: Path) -> dict[str, pa.Table]:
-    """The tables of a finished run."""
+    """Return the tables of a finished run."""
     return {name: pq.read_table(folder / name) for name in RESULTS}
 
 
@@ -63,7 +63,7 @@ STEPS = {
     "mine": ("nddup.local.clustering.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
     "name": ("nddup.local.engine.OF_MEMBER", r"clusters of \d+ members"),
 }
-"""What a step takes for each row, and what it says when that is too much."""
+"""For each step, the constant of the memory it takes per row, and its message if that is too much."""
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -71,7 +71,7 @@ STEPS = {
 def test_each_step_stops_before_it_takes_too_much(
     tmp_path: Path, pages: Path, undisturbed: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """What was read stays, and a resumed run with enough memory makes the tables of an undisturbed one."""
+    """A step stops before it takes too much memory; documents stay, and a resumed run gives the undisturbed tables."""
     config, output = build_config(PLAIN, origin="test"), tmp_path / "run"
     constant, said = STEPS[step]
     with monkeypatch.context() as patched:
@@ -92,7 +92,7 @@ def test_each_step_stops_before_it_takes_too_much(
 def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtures and cases
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
-    """Before any is mined; of one that is cut into shares, its largest shares."""
+    """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
     where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.clustering.graph"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
     for module in ("mine_components", "shares"):
@@ -105,7 +105,7 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
 @pytest.mark.parametrize("limit", [1, 3, 500_000])
 @pytest.mark.parametrize("measure", [{"threshold": 0.8}, {"measure": "overlap", "threshold": 20}])
 def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[str, Any]) -> None:
-    """Products of groups, stars, and pairs of equal sketches: as many as come out."""
+    """The count of pairs made beforehand, with products of groups, stars and equal sketches, is exact."""
     texts = make_texts()
     given = pa.table({"id": list(texts), "body": list(texts.values())})
     config = build_config({"pairs": {"expand_limit": limit, **measure}}, origin="test")
@@ -123,7 +123,7 @@ def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[st
 def test_auto_goes_on_with_spark_where_java_is(
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, has_java: bool
 ) -> None:
-    """With the documents that were read; without Java the command is named."""
+    """The engine `auto` goes on with Spark from the documents that were read; without Java it names the command."""
     asked: list[dict[str, Any]] = []
 
     def go_on(inputs: object, output: object, config: object, **how: object) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def test_auto_goes_on_with_spark_where_java_is(
 
 
 def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no folder to resume."""
+    """A table in memory that needs too much advises a Spark DataFrame, as there is no folder to resume."""
     monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
     texts = make_texts()
 
@@ -154,7 +154,7 @@ def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_interrupt_is_one_line_and_the_run_resumes(
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status 130; the resumed run says which tables it took."""
+    """An interrupt gives status 130 and one line, and the resumed run names the tables that it reuses."""
     arguments = ["run", str(pages), "--output", str(tmp_path / "run"), "--set", "output.report=false"]
 
     def interrupt(*_: object) -> None:
@@ -171,7 +171,7 @@ def test_an_interrupt_is_one_line_and_the_run_resumes(
 
 @pytest.mark.usefixtures("small_tasks")
 def test_workers_write_within_the_runs_folder(tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left outside when a run is killed; what it left inside is gone after the next attempt."""
+    """Workers write only inside the run's folder, and the next attempt removes what a killed run left there."""
     config, output = build_config(PLAIN, origin="test"), tmp_path / "run"
     spool, real, seen = output / "_stages" / "spool", workers._take, []  # noqa: SLF001 - where a file is taken from
 
@@ -195,7 +195,7 @@ def test_workers_write_within_the_runs_folder(tmp_path: Path, pages: Path, monke
 
 @pytest.mark.usefixtures("small_tasks")
 def test_every_step_says_how_far_it_is(tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are not done at once begin at nothing and come to their end; each has a line."""
+    """Every step reports progress under its name; steps that last begin at zero and reach their full size."""
     progress, told = LocalProgress(is_quiet=True), []
     progress.stage("sketch").__enter__()
     real = LocalProgress.step

@@ -1,6 +1,7 @@
-"""Components given by leaders, and the modes of clusters: the same promises, proved by `check`.
+"""Components given by leaders, and the cluster modes, keep the promises that `check` proves.
 
-Leaders are found on Spark; whole graphs and modes, which `local/test_matrix.py` compares, by the embedded engine.
+Leaders are found on Spark. Whole graphs and modes, for which `local/test_matrix.py` compares the engines, are computed
+by the embedded engine.
 """
 
 import itertools
@@ -26,14 +27,14 @@ from tests.finished_runs import run_over, run_until, write_texts
 SLOTS = 30
 PARTITIONS = "spark.sql.shuffle.partitions"
 PLAIN: dict[str, Any] = {"output": {"report": False, "texts": 0, "kept": "none"}}
-"""Tables alone, as no other output is looked at here."""
+"""Settings that leave out all outputs but the tables, as these tests read no others."""
 
 COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}, **PLAIN}
 LIKE = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"threshold": 0.8}, **PLAIN}
 
 
 def texts() -> dict[str, str]:
-    """A family of 60 near-equal documents, two smaller ones, pairs, equal texts, and documents of their own."""
+    """Return a family of 60 near-equal documents, two smaller families, pairs, two equal texts and an unrelated one."""
     random = np.random.default_rng(7)
     found: dict[str, str] = {}
     for family, (size, share) in enumerate([(60, 0.95), (12, 0.9), (7, 0.97)]):
@@ -60,9 +61,9 @@ TablesOf = Callable[..., dict[str, Rows]]
 
 @pytest.fixture(scope="module")
 def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
-    """The tables of a run that keeps every promise, by its settings and session; each made once.
+    """A function from settings and session to the tables of a run that `check` finds sound; each run is made once.
 
-    All settings make the same documents: on Spark they are made once, and taken as `--resume` takes them.
+    All settings give the same documents: on Spark they are made once, and reused as `--resume` does.
     """
 
     @cache
@@ -87,17 +88,17 @@ def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> Table
 
 
 def around_leaders(settings: dict[str, Any], **more: int) -> dict[str, Any]:
-    """The same where the largest family is given by leaders, as it has more than 100 pairs; the others have fewer."""
+    """Limit the pairs of a component to 100, so that only the largest family is given by leaders; returns settings."""
     return {**settings, "pairs": {**settings["pairs"], "max_edges": 100, **more}}
 
 
 def pairs_of(table: Rows) -> set[tuple[str, str]]:
-    """The pairs of ids."""
+    """Return the pairs of ids."""
     return {(row["doc_a"], row["doc_b"]) for row in table}
 
 
 def rows_of(table: Rows) -> list[str]:
-    """All rows, sorted."""
+    """Return all rows as sorted text."""
     return sorted(map(repr, table))
 
 
@@ -105,7 +106,7 @@ def rows_of(table: Rows) -> list[str]:
 def test_leaders_are_what_the_whole_graph_keeps(
     spark: SparkSession, tables_of: TablesOf, settings: dict[str, Any]
 ) -> None:
-    """The keep-list is the same; the pairs are those of a kept text in the large family, and all elsewhere."""
+    """Leaders give the keep-list of the whole graph, and its pairs except those of two removed texts of a family."""
     whole, leading = tables_of(settings), tables_of(around_leaders(settings, max_postings=20), spark)
 
     assert rows_of(leading["keep"]) == rows_of(whole["keep"])
@@ -124,9 +125,9 @@ def test_leaders_are_what_the_whole_graph_keeps(
 
 
 def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf) -> None:
-    """Two partitions, one as the session has, or three; lists that are heavy, or, in the embedded engine, none.
+    """With leaders, the tables do not depend on the number of partitions or on which posting lists are heavy.
 
-    Families without heavy sketches are led on Spark in `spark/test_large_graph.py`.
+    The embedded engine has no heavy lists; `spark/test_large_graph.py` tests families without heavy sketches on Spark.
     """
     two = tables_of({**around_leaders(COUNT, max_postings=20), "spark": {PARTITIONS: "2"}}, spark)
     for settings, session in (
@@ -140,7 +141,7 @@ def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_o
 
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
-    """Who has heavy sketches is not seen in the tables."""
+    """The tables do not show which families have heavy sketches, as long as these have few pairs."""
     whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}}, spark)
     for name in RESULTS:
         if name != "texts":
@@ -149,7 +150,7 @@ def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables
 
 @pytest.mark.parametrize("mode", ["cover", "partition", "components"])
 def test_modes(tables_of: TablesOf, mode: str) -> None:
-    """Each by its definition, from the pairs and the keep-list."""
+    """The clusters of each mode follow its definition, applied to the pairs and the keep-list."""
     tables = tables_of({**COUNT, "clusters": {"mode": mode}})
 
     sets = [frozenset(row["members"]) for row in tables["clusters"]]

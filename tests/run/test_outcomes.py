@@ -1,4 +1,4 @@
-"""How a run ends: with closed accounts, or with one line and nothing that looks finished."""
+"""How a run ends: with counts that add up, or with one line and nothing that looks finished."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.run.accounts import LINES, run_that_adds_up, table
 
 
 def failure(capsys: pytest.CaptureFixture[str], status: int, *arguments: object) -> str:
-    """The last line of a command that fails; no trace, and nothing printed as a result."""
+    """Run a command that fails and return its last line, after checking that it prints no result and no trace."""
     assert main(["run", *(str(argument) for argument in arguments)]) == status
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -24,7 +24,7 @@ def failure(capsys: pytest.CaptureFixture[str], status: int, *arguments: object)
 
 
 def test_garbage_alone_is_refused_with_what_would_help(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Where no file at all can be understood, the line names the settings that tell how to read it."""
+    """If no input file can be understood, the error names the settings that say how to read it."""
     (tmp_path / "garbage.bin").write_bytes(bytes(range(1, 256)) * 100)
 
     said = failure(capsys, 2, tmp_path / "garbage.bin", "--output", tmp_path / "out")
@@ -35,7 +35,7 @@ def test_garbage_alone_is_refused_with_what_would_help(capsys: pytest.CaptureFix
 
 
 def test_a_folder_without_a_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An empty folder is a wrong INPUT."""
+    """An empty input folder is refused."""
     (tmp_path / "in").mkdir()
 
     said = failure(capsys, 2, tmp_path / "in", "--output", tmp_path / "out")
@@ -44,7 +44,7 @@ def test_a_folder_without_a_file_is_refused(capsys: pytest.CaptureFixture[str], 
 
 
 def test_too_many_rejects_fail_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Past `input.max_rejects` the run ends with status 1, and what is there is no result."""
+    """Past `input.max_rejects` the run ends with status 1, and its folder is not a result."""
     write_rows(tmp_path / "a.jsonl", [*LINES, {"id": "d"}])
     output = tmp_path / "out"
 
@@ -68,7 +68,7 @@ def test_too_many_rejects_fail_the_run(capsys: pytest.CaptureFixture[str], tmp_p
 def test_collections_with_nothing_to_find_give_empty_tables(
     session_or_none: SparkSession | None, tmp_path: Path, rows: list[dict[str, Any]], kept: int
 ) -> None:
-    """Without a pair everything is kept, and all tables can be read."""
+    """Without near-duplicates every document is kept, and the empty tables can be read."""
     write_rows(tmp_path / "a.jsonl", rows)
 
     metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none)
@@ -94,7 +94,7 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
     engine: str,
     broken: str,
 ) -> None:
-    """A stage that breaks while a finished run is replaced: neither the old run nor the new one is a result."""
+    """If a stage fails while a finished run is being replaced, neither the old run nor the new one is a result."""
     path = write_rows(tmp_path / "a.jsonl", LINES)
     run_that_adds_up(tmp_path, path)
 
@@ -113,7 +113,7 @@ def test_a_failed_run_leaves_nothing_that_looks_finished(
 
 
 def test_kept_documents_are_written_as_the_lines_they_came_in(tmp_path: Path) -> None:
-    """JSON lines stay as they were, all their fields with them; of other formats the fields are stated."""
+    """Kept documents read from JSON lines are written unchanged, and those of other formats with fixed fields."""
     path = write_rows(tmp_path / "a.jsonl", LINES)
     (tmp_path / "b.xml").write_text("<docs><doc><id>7</id><text>one &amp; two</text></doc></docs>")
 
@@ -129,7 +129,7 @@ def test_kept_documents_are_written_as_the_lines_they_came_in(tmp_path: Path) ->
 
 
 def test_kept_documents_are_written_as_parquet(tmp_path: Path) -> None:
-    """Exactly the kept documents, with their content."""
+    """The Parquet output holds exactly the kept documents, with their content."""
     path = write_rows(tmp_path / "a.jsonl", LINES)
 
     run_that_adds_up(tmp_path, path, pairs={"threshold": 0.7}, output={"kept": "parquet"})

@@ -1,4 +1,4 @@
-"""The number of tasks of the pairs stage: as set, by the memory of a task, and refused where it would not do."""
+"""The number of tasks of the pairs stage: as set, else by the memory of a task; too few are refused."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,13 +12,13 @@ from nddup.run.on_spark.partitions import choose_partitions
 from nddup.run.on_spark.state import Job
 
 NEEDED = 1_000
-"""Tasks with 1 GB to spare that IDS need, with prefixes of nearly no length."""
+"""Tasks that `IDS` ids need if each task has 1 GB to spare and prefixes are almost empty."""
 
 IDS = NEEDED << 25
 
 
 def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 << 30), ids: int = IDS) -> int:
-    """Choose for a job of these cores and this memory."""
+    """Choose the partitions of a job with these cores, this memory per task and so many ids."""
     job: Any = SimpleNamespace(
         threshold=Threshold("resemblance", 1, 1, is_count=False, size=200),
         task_memory=memory,
@@ -29,7 +29,7 @@ def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 <
 
 
 def test_the_memory_or_the_cores_decide() -> None:
-    """As many tasks as the ids need, or as there are cores; twice the memory to spare is half the tasks."""
+    """There are as many tasks as the ids need, and at least one per core; twice the spare memory halves the need."""
     assert choose(None) == NEEDED
     assert choose(None, memory=BASE_BYTES + (2 << 30)) == NEEDED // 2
     assert choose(None, cores=5_000) == 5_000
@@ -37,7 +37,7 @@ def test_the_memory_or_the_cores_decide() -> None:
 
 
 def test_what_is_set_is_taken_or_refused() -> None:
-    """A number that fits the memory is obeyed; a smaller one is an error that says what is needed."""
+    """A number that fits the memory is used; too few tasks, or too many needed, are refused with what to change."""
     assert choose("1000") == 1_000
     assert choose("7", ids=100) == 7
     with pytest.raises(ConfigError, match=r"=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"):

@@ -1,4 +1,4 @@
-"""What must not be written down: settings by Spark's rule, logins of URIs, messages that quote them."""
+"""Secrets that must not be written: settings by Spark's rule, logins in URIs, and messages that quote them."""
 
 import json
 import os
@@ -21,13 +21,13 @@ SECRET = "AKzz9/qq+77"  # noqa: S105 - of nobody
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test taught."""
+    """Restore the rules and forget the values that a test has added."""
     monkeypatch.setattr(redaction, "_patterns", dict(redaction._patterns))  # noqa: SLF001
     monkeypatch.setattr(redaction, "_remembered", set())
 
 
 def test_the_rule_is_sparks(spark: SparkSession) -> None:
-    """The default is that of this version of Spark."""
+    """The default rule is that of the installed Spark."""
     jvm: Any = spark._jvm  # noqa: SLF001
     config = getattr(jvm.org.apache.spark.internal.config, "package$")
     rule = getattr(config, "MODULE$").SECRET_REDACTION_PATTERN()
@@ -37,7 +37,7 @@ def test_the_rule_is_sparks(spark: SparkSession) -> None:
 
 
 def test_settings_are_hidden_by_key_and_by_value() -> None:
-    """As Spark does it; other sections lose only the logins of URIs."""
+    """Spark settings are hidden by key and value as Spark hides them; other sections lose only the logins in URIs."""
     settings: dict[str, dict[str, Any]] = {
         "spark": {
             "spark.hadoop.fs.s3a.secret.key": SECRET,
@@ -64,7 +64,7 @@ def test_settings_are_hidden_by_key_and_by_value() -> None:
 
 
 def test_a_rule_of_the_settings_is_added() -> None:
-    """`spark.redaction.regex` hides more; one that only Java can read hides everything."""
+    """`spark.redaction.regex` hides more settings, and a pattern that only Java understands hides all."""
     assert hide_settings({"spark": {"spark.my.pin": "1234"}}) == {"spark": {"spark.my.pin": "1234"}}
     follow([(redaction.RULE, "(?i)[.]pin$")])
     assert hide_settings({"spark": {"spark.my.pin": "1234"}}) == {"spark": {"spark.my.pin": HIDDEN}}
@@ -86,12 +86,12 @@ def test_a_rule_of_the_settings_is_added() -> None:
     ],
 )
 def test_a_uri_loses_its_login(uri: str, expected: str) -> None:
-    """Nothing else of it changes; a container of Azure is no login."""
+    """A URI loses its login and nothing else; an Azure container is not a login."""
     assert drop_login(uri) == expected
 
 
 def test_errors_are_clean_wherever_they_come_from() -> None:
-    """A setting, its value alone, a URI: in what nddup raises and in what it passes on."""
+    """Errors of nddup and of others are cleaned of secret settings, their values alone, and logins in URIs."""
     follow([("spark.hadoop.fs.s3a.secret.key", SECRET), ("spark.hadoop.fs.s3a.session.token", "abc")])
 
     assert SECRET not in clean(f"java.io.IOException: key {SECRET} does not match")
@@ -112,7 +112,7 @@ def test_errors_are_clean_wherever_they_come_from() -> None:
     ],
 )
 def test_a_wrong_assignment_is_refused_without_its_secret(assignments: list[str]) -> None:
-    """A misspelt one too."""
+    """A wrong assignment of a secret, even under a misspelt key, is refused without its value."""
     with pytest.raises(ConfigError) as caught:
         load_config(None, assignments)
 
@@ -121,7 +121,7 @@ def test_a_wrong_assignment_is_refused_without_its_secret(assignments: list[str]
 
 @pytest.mark.parametrize("value", [[SECRET], {"a": SECRET}])
 def test_a_wrong_value_of_a_secret_is_refused_without_it(value: object) -> None:
-    """It says what was expected, not what came."""
+    """A secret of the wrong type is refused with what was expected, without its value."""
     with pytest.raises(ConfigError, match=r"secret.key: expected a text or a number") as caught:
         build_config({"spark": {"spark.hadoop.fs.s3a.secret.key": value}}, origin="test")
 
@@ -130,7 +130,7 @@ def test_a_wrong_value_of_a_secret_is_refused_without_it(value: object) -> None:
 
 @pytest.mark.parametrize("text", ["spark:\n  spark.secret.key: *{}\n", "spark.secret.key: \t@{}\n", "a: '{}\n"])
 def test_what_is_no_yaml_is_refused_without_its_text(text: str) -> None:
-    """Line and column say where."""
+    """Invalid YAML is refused with the line of the error, without its text."""
     secret = "AKzz9qq77"  # noqa: S105
     with pytest.raises(ConfigError, match=r"grid.yaml: not YAML: .*line") as caught:
         read_grid(text.format(secret), origin="grid.yaml", base=load_config())
@@ -139,7 +139,7 @@ def test_what_is_no_yaml_is_refused_without_its_text(text: str) -> None:
 
 
 def test_a_sweep_over_secrets_does_not_tell_them() -> None:
-    """The combinations use them, the table hides them."""
+    """A sweep over a secret setting uses its values but hides them in its table."""
     grid = f"spark.hadoop.fs.s3a.secret.key: [{SECRET}]\npairs.threshold: [0.7, 7]\n"
 
     points: list[Point] = read_grid(grid, origin="grid.yaml", base=load_config())
@@ -152,7 +152,7 @@ def test_a_sweep_over_secrets_does_not_tell_them() -> None:
 
 
 def test_plans_hide_logins(spark: SparkSession) -> None:
-    """What Spark writes of a query into its event log has no password of a URI."""
+    """The plan of a query, which Spark writes to its event log, does not show the password of a URI."""
     plan = spark.range(1).select(F.lit("ftp://me:pw@host:21/a"))._jdf.queryExecution().toString()  # noqa: SLF001
 
     assert "me:pw" not in plan
@@ -161,7 +161,7 @@ def test_plans_hide_logins(spark: SparkSession) -> None:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> str:
-    """`s3a://lake/d` as a view of a folder, reached with user and password; the password of the URI."""
+    """The password with which `s3a://me:PASSWORD@lake/d`, a view of a folder, is reached."""
     password = "pw9x7Qz33"  # noqa: S105 - of nobody
     hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
     view = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
@@ -174,7 +174,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> str:
 
 @pytest.mark.usefixtures("spark")
 def test_no_secret_is_in_a_run(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither in a file of its folder nor in what is printed: settings, inputs, the list compared with, errors."""
+    """No secret of a setting or URI is written to any file of a run or printed by any command or error."""
     base = f"s3a://me:{lake}@lake/d"
     texts = [" ".join(f"w{number}" for number in range(30)), "some other words " * 5]
     for name, rows in {"a/x.jsonl": texts, "b/x.jsonl": texts[:1]}.items():

@@ -1,4 +1,4 @@
-"""What PySpark asks Java for each column is asked once, and answered the same."""
+"""The Java names that PySpark looks up for each column are looked up once, with the same results."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from nddup.run.java.remembered_names import CLASSES, remember_names
 
 
 def test_a_column_asks_for_no_class_and_for_no_method(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names are looked up by commands that begin with `r`; without what is remembered each column sends some."""
+    """With remembered names, building a column looks up no name in Java (a py4j command that begins with `r`)."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     client, asked = jvm._gateway_client, list[str]()  # noqa: SLF001
     send = client.send_command

@@ -1,4 +1,4 @@
-"""Texts for the report: which documents, what is stored of them, and inputs that changed since the run."""
+"""Texts for the report: the choice of documents, the stored texts, and inputs that changed since the run."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ shown_rows = st.lists(
 ).map(
     lambda drawn: [
         {
-            "turn": cluster % 2,  # of the cluster, as its size is
+            "turn": cluster % 2,  # the same for all rows of a cluster, as is its size
             "cluster_id": f"c{cluster}",
             "size": cluster + 2,
             "place": place,
@@ -46,7 +46,7 @@ shown_rows = st.lists(
 def test_a_choice_stays_inside_its_bounds_and_takes_whole_clusters(
     rows: list[dict[str, object]], most: int, most_bytes: int
 ) -> None:
-    """Every taken cluster is whole, both bounds hold, and a cluster left out would pass one of them."""
+    """Every chosen cluster is whole, both limits hold, and each cluster left out would exceed one of them."""
     sizes = {f"s{number}": 10 for number in range(4)}
 
     choice = choose_documents(rows, sizes, most=most, most_bytes=most_bytes)
@@ -63,7 +63,7 @@ def test_a_choice_stays_inside_its_bounds_and_takes_whole_clusters(
 
 
 def test_large_clusters_come_first_then_the_sample() -> None:
-    """Of turn 0 the largest comes first; of turn 1 the lowest id; a cluster that does not fit is passed over."""
+    """Clusters of turn 0 come first, by size, then those of turn 1, by id; one that does not fit is skipped."""
     sizes = {"s": 10, "t": 50}
     rows = [
         {"turn": turn, "cluster_id": name, "size": size, "place": 1, "doc_id": name.upper(), "source": source,
@@ -81,7 +81,7 @@ def test_large_clusters_come_first_then_the_sample() -> None:
 
 def test_the_preferred_documents_of_a_cluster_are_shown_first(spark: SparkSession) -> None:
     """
-    Clusters p and q; of each at most two documents, the representative first; the sample is the lowest id.
+    Of each cluster at most two documents are listed, the representative first; the cluster of lowest id is sampled.
 
     p: a b c*   q: d e*
     """
@@ -106,7 +106,7 @@ def test_the_preferred_documents_of_a_cluster_are_shown_first(spark: SparkSessio
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain and a compressed file; 1 and 2 are equal, 3 is near, 4 alone, 5 and 6 long."""
+    """A plain and a compressed file; 1 and 2 are equal, 3 is near them, 4 is alone, 5 and 6 are equal and long."""
     folder = tmp_path_factory.mktemp("texts") / "a folder with 100%20 # in it"
     folder.mkdir()
     plain = [("1", f"<p>{WORDS}</p>"), ("2", f"<p>{WORDS}</p>"), ("4", "<p>alone it stands in the world</p>")]
@@ -118,7 +118,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path, tmp_path: Path) -> None:
-    """Without markup, cut at the bound, equal documents each with their own; nothing of a document in no cluster."""
+    """A run stores the text of every document in a cluster, without markup and cut at the limit, and no other text."""
     config = build_config({"output": {"report": False}}, origin="test")
     metrics = run_job(spark, [str(files)], str(tmp_path / "run"), config)
 
@@ -145,7 +145,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
 
 
 def test_no_texts_when_none_are_asked_for(tmp_path: Path) -> None:
-    """The table is there and empty."""
+    """With `output.texts` 0, the table `texts` exists and is empty."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
 
     run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t"))
@@ -154,7 +154,7 @@ def test_no_texts_when_none_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_clusters_in_files_too_large_to_read_again_are_said(tmp_path: Path) -> None:
-    """No text is stored of them, and the summary says of how many."""
+    """Clusters in files too large to read again get no texts, and the summary counts them."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
     settings = build_config({"output": {"texts_read": 1}}, origin="test")
 

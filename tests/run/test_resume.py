@@ -1,4 +1,4 @@
-"""A run that is killed and resumed: the same tables and counts, nothing made twice, nothing stale trusted."""
+"""A run that is killed and resumed gives the same tables and counts, makes nothing twice and trusts nothing stale."""
 
 import json
 import shutil
@@ -21,28 +21,28 @@ from tests.finished_runs import run_over, sorted_tables
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 3},
     "sketch": {"size": 40},
-    "pairs": {"threshold": 0.5, "max_postings": 9, "max_edges": 50},  # so few that a family is heavy, and large
+    "pairs": {"threshold": 0.5, "max_postings": 9, "max_edges": 50},  # so low that one family is heavy and large
     "clusters": {"fpgrowth_limit": 3},
-    "input": {"max_record": 4000},  # so little that a file is read again
+    "input": {"max_record": 4000},  # so low that one file is read again
     "output": {"kept": "jsonl", "report": False},
 }
 UNMEASURED = {"seconds", "shuffle_bytes", "resumed", "settings"}
 OF_SPARK = frozenset({"fpgrowth_components", "fpgrowth_fits", "files_read_again", "candidates", "crowd", "pruned_to"})
-"""What an engine counts for itself."""
+"""Counts that differ between the engines."""
 
 LEAST = {
     *RESULTS, "records", "offsets", "nodes", "compared", "families", "settled", "matches", "graph", "sets",
     "kept",
 }  # fmt: skip
-"""What the run makes at least: all that a run on one machine can."""
+"""The tables that the run must make: all that a run on one machine can make."""
 
 
 class KilledError(Exception):
-    """The driver ends here."""
+    """Raised to stop the driver."""
 
 
 def write_pages(folder: Path) -> None:
-    """A heavy family, small families, equal pages, one broken line, one record too long for Spark's lines."""
+    """Write a heavy family, small families, equal pages, a broken line, and a record too long for Spark's lines."""
     random = np.random.default_rng(7)
 
     def page(words: list[int]) -> str:
@@ -65,24 +65,24 @@ def write_pages(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection that uses every table there is."""
+    """A collection whose run makes every table."""
     path = tmp_path_factory.mktemp("resume") / "pages"
     write_pages(path)
     return path
 
 
 def begin_or_resume(spark: SparkSession, pages: Path, output: Path, /, **changed: dict[str, Any]) -> dict[str, Any]:
-    """Begin or resume the run; its metrics."""
+    """Begin or resume the run; returns its metrics."""
     return run_over(spark, [pages], output, settings_with(**changed), resume=True)
 
 
 def settings_with(**changed: dict[str, Any]) -> dict[str, Any]:
-    """The settings with changes in some sections."""
+    """Return the settings with changes in some sections."""
     return SETTINGS | {section: SETTINGS.get(section, {}) | values for section, values in changed.items()}
 
 
 def rows(output: Path) -> dict[str, list[str]]:
-    """The tables and texts of a finished run, sorted."""
+    """Return the sorted tables and kept documents of a finished run, and the lines of duplicates.txt."""
     kept = sorted(line for part in (output / "kept").glob("part-*") for line in part.read_text().splitlines())
     return sorted_tables(output) | {
         "kept": kept,
@@ -91,12 +91,12 @@ def rows(output: Path) -> dict[str, list[str]]:
 
 
 def made(output: Path) -> list[str]:
-    """The names of all tables of a run, sorted."""
+    """Return the sorted names of all tables of a run."""
     return sorted(path.stem for path in (output / "_stages").glob("*.json"))
 
 
 def counts(value: Any, left_out: frozenset[str] = frozenset()) -> Any:  # noqa: ANN401 - of JSON
-    """What was counted, without the clock."""
+    """Return the metrics without `UNMEASURED` and the keys left out."""
     if isinstance(value, dict):
         return {key: counts(item, left_out) for key, item in value.items() if key not in UNMEASURED | left_out}
     return value
@@ -104,7 +104,7 @@ def counts(value: Any, left_out: frozenset[str] = frozenset()) -> Any:  # noqa: 
 
 @contextmanager
 def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iterator[list[str]]:
-    """Kill the run behind the first table that `when` says; the names of all that were sealed."""
+    """Kill the run after the first table for which `when` is true; yields the names of all tables sealed."""
     sealed: list[str] = []
     seal = SparkFolder.seal
 
@@ -121,14 +121,14 @@ def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iter
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]], Any]:
-    """What every other way must come to."""
+    """The tables and counts of an uninterrupted run, which all other runs must give."""
     output = pages.parent / "undisturbed"
     metrics = begin_or_resume(spark, pages, output)
     return rows(output), counts(metrics)
 
 
 def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[str, list[str]], Any]) -> None:
-    """The comparison is worth something: heavy sketches, a reject, a file read again, and every working table."""
+    """The collection gives heavy sketches, a reject, a file read again and every working table: a meaningful test."""
     tables, metrics = undisturbed
 
     assert set(made(pages.parent / "undisturbed")) >= LEAST
@@ -146,9 +146,9 @@ def test_killed_behind_each_table_in_turn(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every attempt makes one table more and is killed; in the end all is as undisturbed, nothing was made twice.
+    """If each attempt is killed after one more table, the last one ends with the undisturbed result, none made twice.
 
-    The records, as long as the documents, go as soon as these are there: who is killed later does without them.
+    The records, as large as the documents, are removed once the documents exist: later attempts do without them.
     """
     sealed: list[str] = []
     expected = made(pages.parent / "undisturbed")
@@ -173,7 +173,7 @@ def test_killed_behind_each_table_in_turn(
 def test_what_changed_is_made_again_and_nothing_else(
     spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit for rejects: nothing. Another threshold: from the pairs on, whatever the splits. Another file: all."""
+    """Another reject limit remakes nothing, another threshold everything from the pairs on, another file everything."""
     shutil.copytree(pages.parent / "undisturbed", tmp_path / "out")
 
     with killed(monkeypatch, lambda _: False) as limited:
@@ -201,7 +201,7 @@ def test_what_changed_is_made_again_and_nothing_else(
 
 
 def test_where_files_are_split_is_noted_as_spark_has_it(spark: SparkSession) -> None:
-    """Sizes are Spark's own where they are not set, and the least number of parts is that of the cores."""
+    """Split sizes that are not set are noted with Spark's defaults, and the least number of parts with the cores."""
     most, least = "spark.sql.files.maxPartitionBytes", "spark.sql.files.minPartitionNum"
     was = str(spark.conf.get(most))
     spark.conf.unset(most)
@@ -218,7 +218,7 @@ def test_where_files_are_split_is_noted_as_spark_has_it(spark: SparkSession) -> 
 def test_a_result_is_not_made_again(
     spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Resuming a finished run gives its metrics and starts no stage."""
+    """Resuming a finished run returns its metrics and starts no stage."""
     with monkeypatch.context() as patched:
         patched.setattr("nddup.run.job.find_clusters", lambda *_: pytest.fail("a stage was started"))
         metrics = begin_or_resume(spark, pages, pages.parent / "undisturbed")
@@ -227,7 +227,7 @@ def test_a_result_is_not_made_again(
 
 
 def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_path: Path) -> None:
-    """Context, kept documents, evaluation and report go when a run is resumed with other settings, without them.
+    """Resuming with settings that leave out context, kept documents and report removes these, and the evaluation.
 
     The embedded engine made them.
     """
@@ -252,7 +252,7 @@ def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_p
 def test_a_result_that_lost_anything_is_finished_again(
     spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], tmp_path: Path, damaged: str
 ) -> None:
-    """What is written beside the tables is looked at as they are: by its name and size."""
+    """Resuming checks the files beside the tables by name and size too, and remakes those that are missing or cut."""
     output = tmp_path / "out"
     shutil.copytree(pages.parent / "undisturbed", output)
     file = output / damaged.removesuffix(" cut")

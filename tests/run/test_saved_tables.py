@@ -1,4 +1,4 @@
-"""`nddup run --tables`: the tables of a run in a catalog, with comments; refused before anything is done."""
+"""`nddup run --tables` saves the tables of a run in a catalog, with comments, or is refused before the run starts."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ TEXTS = {"a": " ".join(WORDS), "b": " ".join([*WORDS, "more"]), "far": " ".join(
 def test_tables_are_saved_with_comments(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows are those of the folder; comments are the meanings; of tables that are there --overwrite is asked.
+    """Saved tables have the rows of the folder and the declared meanings as comments; existing ones need --overwrite.
 
-    One of them is there before, the others are not: one run with --overwrite replaces that and makes these.
+    One table exists beforehand: a run with --overwrite replaces it and creates the others.
     """
     spark.sql(f"CREATE SCHEMA saved LOCATION '{tmp_path / 'warehouse'}'")
     spark.sql("CREATE TABLE saved.documents USING parquet AS SELECT 'of another run' AS doc_id")
@@ -43,14 +43,14 @@ def test_tables_are_saved_with_comments(
 
 
 def test_a_place_that_is_not_there_is_refused(spark: SparkSession) -> None:
-    """A schema, a catalog, and what is no name."""
+    """A missing schema, a missing catalog and an invalid name are each refused in one line."""
     for place in ("nowhere", "no_catalog.nowhere", "a b"):
         with pytest.raises(ConfigError, match=rf"^--tables {place}: .+$"):
             require_place(spark, place, overwrite=True)
 
 
 def test_the_embedded_engine_has_no_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit 2, and nothing is written."""
+    """`--tables` on the embedded engine is refused with exit status 2, and nothing is written."""
     pages = write_texts(tmp_path / "a.jsonl", TEXTS)
 
     assert main(["run", str(pages), "--output", str(tmp_path / "run"), "--tables", "saved"]) == 2

@@ -1,4 +1,4 @@
-"""The session: settings that are restored or refused, and where the workers' parent is one of ours."""
+"""The session: settings that are restored or refused, and when Python workers are started by nddup's daemon."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ SIZE = "spark.sql.shuffle.partitions"
 
 
 def test_settings_are_restored_whatever_happens(spark: SparkSession) -> None:
-    """What was set is set again, what was not set is not set, and what Spark refuses changes nothing."""
+    """Settings get their old values back or are unset again, and if Spark refuses one, none is changed."""
     before, unset = spark.conf.get(SIZE), "spark.sql.session.localRelationCacheThreshold"
 
     def fail_in_between() -> None:
@@ -43,7 +43,7 @@ def test_settings_are_restored_whatever_happens(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("key", PINNED)
 def test_what_the_stages_count_on_is_not_to_be_changed(key: str) -> None:
-    """One line says which setting, what it should be, and what it is."""
+    """A pinned setting with another value is refused in one line with its key, the required and the given value."""
     other = "false" if PINNED[key] == "true" else "true"
 
     with pytest.raises(ConfigError) as caught:
@@ -55,7 +55,7 @@ def test_what_the_stages_count_on_is_not_to_be_changed(key: str) -> None:
 
 
 def test_a_setting_that_is_given_wins() -> None:
-    """What is only a default gives way."""
+    """A setting that the user gives overrides nddup's default."""
     key = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
     assert settings_for({key: "5"})[key] == "5"
@@ -68,7 +68,7 @@ def test_a_setting_that_is_given_wins() -> None:
 def test_our_daemon_is_for_workers_that_can_load_it(
     python: Path | str, path: Path, *, finds: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """That this program found the package, by `sys.path` or a zip, says nothing of the workers."""
+    """The daemon is used only if the workers' own Python and PYTHONPATH can load nddup."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(path))
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
@@ -89,7 +89,7 @@ print(f"rows {theirs} {ours}")
 
 @pytest.mark.spark
 def test_code_that_comes_as_py_files_breaks_no_task(tmp_path: Path) -> None:
-    """The parent of the workers starts before these files reach them; nothing is asked of it that it cannot load."""
+    """A job whose code comes as `--py-files` succeeds, though the workers' daemon starts before these files arrive."""
     with zipfile.ZipFile(tmp_path / "code.zip", "w") as packed:
         for path in [*(ROOT / "nddup").rglob("*.py"), *(ROOT / "nddup").rglob("*.txt")]:
             packed.write(path, path.relative_to(ROOT))

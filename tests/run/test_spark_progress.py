@@ -1,4 +1,4 @@
-"""What Spark's UI says of the jobs of a run, and afterwards."""
+"""The descriptions of a run's jobs in Spark's UI, and how they are removed afterwards."""
 
 from contextlib import suppress
 from typing import Any
@@ -10,7 +10,7 @@ from nddup.spark.reach import SAID
 
 
 def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:
-    """Also the stages, which Spark names by the Java line that made them; afterwards all is as it was, and failed."""
+    """Jobs and their stages are named after the step of the run, and the caller's names return even after a failure."""
     context = spark.sparkContext
     tracker, before = context.statusTracker(), {key: f"mine: {key}" for key in SAID}
     for key, text in {**before, "spark.jobGroup.id": "named"}.items():
@@ -30,7 +30,7 @@ def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:
 
 
 def test_a_tag_of_spark_connect_is_taken_away() -> None:
-    """Each operation has the tag of its stage alone, without commas; nothing of it stays, nor takes a user's own."""
+    """In Spark Connect a stage adds one tag to the user's and removes it at its end, even after a failure."""
     tags = {"mine"}
     methods = {"addTag": lambda _, tag: tags.add(tag), "removeTag": lambda _, tag: tags.remove(tag)}
     session: Any = type("Session", (), {"__module__": "pyspark.sql.connect.session", **methods})()
@@ -45,7 +45,7 @@ def test_a_tag_of_spark_connect_is_taken_away() -> None:
 
 
 def said_while_failing(spark: SparkSession) -> set[str | None]:
-    """What Spark is told in a stage that does something and then fails."""
+    """Return the descriptions that Spark is given in a stage that runs a job and then fails."""
     said: set[str | None] = set()
     with suppress(ZeroDivisionError), SparkProgress(spark, is_quiet=True).stage("pairs"):
         spark.range(3).repartition(2).count()

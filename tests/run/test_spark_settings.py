@@ -1,4 +1,4 @@
-"""Spark's own settings: at any value of those that reach Arrow or SQL the tables are the same, or a line says no."""
+"""Spark's own settings: whatever the value of those that affect Arrow or SQL, the tables are the same."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,10 @@ TEXTS = {"a": WORDS, "b": WORDS, "c": [*WORDS, "more"], "d": ["less", *WORDS[:-1
 
 ANSI = "spark.sql.ansi.enabled"
 READ = tuple(f"spark.sql.{group}." for group in ("execution.arrow", "execution.pythonUDF", "execution.pandas", "ansi"))
-"""Every setting of these names, also one that a later Spark has and this page does not know, is tried."""
+"""Prefixes of the settings that are tried, including settings that a later Spark adds."""
 
 APART = "spark.sql.execution.arrow.maxBytesPerOutputBatch"
-"""Spark refuses it together with `maxRecordsPerOutputBatch`."""
+"""Tried in the other run, since Spark refuses it together with `maxRecordsPerOutputBatch`."""
 
 OTHER = {
     "spark.sql.execution.arrow.compression.codec": "zstd",
@@ -29,7 +29,7 @@ OTHER = {
     "spark.sql.execution.pandas.udf.buffer.size": "4096",
     "spark.sql.execution.pythonUDF.arrow.concurrency.level": "2",
 }
-"""The other value where it cannot be told from the first."""
+"""The other values of settings for which none can be derived from the default."""
 
 BESIDE = {
     "spark.sql.caseSensitive": "true",
@@ -39,18 +39,18 @@ BESIDE = {
     "spark.sql.session.timeZone": "Asia/Kathmandu",
     "spark.sql.storeAssignmentPolicy": "LEGACY",
 }
-"""Settings with other names by which an expression comes to mean something else."""
+"""Settings with other prefixes that change the meaning of an expression."""
 
 
 def registered(spark: SparkSession) -> dict[str, str]:
-    """Every setting of SQL that this Spark knows, also those it does not tell of, with its default."""
+    """Return every SQL setting of this Spark, internal ones included, with its default."""
     registry = getattr(spark._jvm.org.apache.spark.sql.internal, "SQLConf$")  # type: ignore[union-attr] # noqa: SLF001
     entries = {entry.key(): entry for entry in registry.__getattr__("MODULE$").getConfigEntries().toArray()}
     return {key: str(entry.defaultValueString()) for key, entry in entries.items()}
 
 
 def other_value(key: str, defaults: Mapping[str, str]) -> str:
-    """A value that is not the default: what is off is on, and sizes are the least that can be."""
+    """Return a value other than the default: the opposite of a switch, or 2 for a number."""
     default = defaults[key]
     while default.startswith("<value of ") and default[10:-1] in defaults:
         default = defaults[default[10:-1]]
@@ -64,26 +64,26 @@ def other_value(key: str, defaults: Mapping[str, str]) -> str:
 
 
 def tables(spark: SparkSession, settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """The rows of all tables of the collection under these settings, which win over nddup's own."""
+    """Return the rows of all tables of the collection under these settings, which override nddup's own."""
     frame = spark.createDataFrame([(name, " ".join(words)) for name, words in TEXTS.items()], "id string, text string")
     found = find_duplicates(frame, **SETTINGS, spark=dict(settings))
     return {name: sorted(map(shown, getattr(found, name).toLocalIterator())) for name in NAMES}
 
 
 def tables_in_memory() -> dict[str, list[str]]:
-    """The same of the embedded engine, which no setting of Spark reaches."""
+    """Return the rows of all tables by the embedded engine, which Spark's settings do not affect."""
     frame = pd.DataFrame({"id": list(TEXTS), "text": [" ".join(words) for words in TEXTS.values()]})
     found = find_duplicates(frame, **SETTINGS)
     return {name: sorted(map(str, found.sql(f"SELECT * FROM {name}").to_pylist())) for name in NAMES}  # noqa: S608
 
 
 def shown(row: Row) -> str:
-    """A row as text, whether its bytes come as such or as a bytearray."""
+    """Return a row as text, the same for bytes and bytearrays."""
     return str({name: bytes(cell) if isinstance(cell, bytearray) else cell for name, cell in row.asDict().items()})
 
 
 def test_any_setting_of_arrow_and_ansi_gives_the_same_tables(spark: SparkSession) -> None:
-    """All are at their other value at once, in two runs: where ANSI SQL is off, its other settings mean nothing."""
+    """Tables do not change with other values, tried in two runs: with ANSI SQL off, its other settings have no effect."""
     defaults = registered(spark)
     tried = {key: other_value(key, defaults) for key in defaults if key.startswith(READ)}
     assert {ANSI, "spark.sql.execution.arrow.useLargeVarTypes", *PINNED} <= set(tried)
@@ -92,7 +92,7 @@ def test_any_setting_of_arrow_and_ansi_gives_the_same_tables(spark: SparkSession
     apart = {key: tried.pop(key) for key in (ANSI, APART)}
 
     expected = tables_in_memory()
-    with set_to(spark, pinned):  # the caller's; what he asks for in so many words is refused: test_session.py
+    with set_to(spark, pinned):  # set on the session; given as a setting it would be refused, see test_session.py
         by_arrow = tables(spark, {**tried, ANSI: "true"})
         by_sql = tables(spark, {**BESIDE, **apart})
 

@@ -1,4 +1,4 @@
-"""A run's folder is the same from either engine; what one began, the other finishes."""
+"""Both engines write the same folder, and each finishes a run that the other began."""
 
 import json
 from pathlib import Path
@@ -31,20 +31,20 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """The metrics without what belongs to an engine."""
+    """Return the metrics without `ENGINES_OWN`."""
     if isinstance(value, dict):
         return {key: counted(item) for key, item in value.items() if key not in ENGINES_OWN}
     return value
 
 
 def lines(folder: Path) -> list[str]:
-    """The documents in the text files of a folder, sorted; however many files they are, each has a frame in XML."""
+    """Return the sorted lines of the text files in a folder, without the lines that frame each XML file."""
     found = (line for part in folder.glob("part-*") for line in part.read_text(encoding="utf-8").splitlines())
     return sorted(line for line in found if line not in FRAME)
 
 
 def test_the_folders_are_equal(spark: SparkSession, tmp_path: Path, pages: Path) -> None:
-    """Tables, lists, counts and kept documents, which are then written anew in XML; the report has the same files."""
+    """Tables, lists, counts, kept documents as JSON lines and then as XML, and the files of the report are the same."""
     for form in ("jsonl", "xml"):
         config = build_config({"output": {"kept": form, "context": True}}, origin="test")
 
@@ -69,7 +69,7 @@ def test_the_folders_are_equal(spark: SparkSession, tmp_path: Path, pages: Path)
 def test_spark_finishes_what_the_embedded_engine_began(
     spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
 ) -> None:
-    """A run that ends before a table: documents and rejects are taken, the rest is made."""
+    """Spark reuses the documents and rejects of a run that the embedded engine began, and makes the missing tables."""
     outputs = {"report": False, **({} if stopped == "texts" else {"texts": 0})}
     config, output = build_config({"output": outputs}, origin="test"), str(tmp_path / "run")
     whole = run_locally([str(pages)], str(tmp_path / "whole"), config)
@@ -94,7 +94,7 @@ def test_spark_finishes_what_the_embedded_engine_began(
 def test_the_embedded_engine_finishes_what_spark_began(
     spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a run on Spark that ended in its second stage the documents are taken; a finished one is taken whole."""
+    """The embedded engine reuses the documents of a run stopped on Spark, and Spark reuses a finished run whole."""
     config, output = build_config({}, origin="test"), str(tmp_path / "run")
     with monkeypatch.context() as patched:
         patched.setattr("nddup.run.on_spark.pipeline.find_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -110,7 +110,7 @@ def test_the_embedded_engine_finishes_what_spark_began(
 
 
 def test_too_little_memory_leaves_the_documents(tmp_path: Path, pages: Path) -> None:
-    """The run stops before the pairs, and says how to go on."""
+    """With too little memory the run stops before the pairs, keeps the documents and says how to go on."""
     config = build_config({"local": {"memory": "1MB"}}, origin="test")
 
     with pytest.raises(NeedsSparkError, match=r"may need .* go on with --engine spark --resume"):
@@ -121,7 +121,7 @@ def test_too_little_memory_leaves_the_documents(tmp_path: Path, pages: Path) -> 
 
 
 def test_the_engine_is_the_embedded_one_where_it_can_do_the_work(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Local files without a word about Spark; anything of Spark's, or too many bytes, is for Spark."""
+    """Local files go to the embedded engine; remote paths, Spark's own settings or too many bytes go to Spark."""
     for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
 

@@ -1,4 +1,4 @@
-"""A session that does not start says the deepest cause, and speaks of Java only where Java is the cause."""
+"""If a session does not start, the error gives the root cause, and mentions Java only if Java is the cause."""
 
 import os
 import shlex
@@ -37,7 +37,7 @@ CALLED = "An error occurred while calling None.org.apache.spark.api.java.JavaSpa
     ],
 )
 def test_a_java_that_cannot_do_says_how_to_get_one(java: Java | None, said: str) -> None:
-    """Whatever else was said: with another Java it may start."""
+    """An unsuitable Java is reported with how to install one, whatever else was printed."""
     assert why_not_started(EXITED, ["JAVA_HOME is not set"], java) == f"Spark did not start: {said}; {HOW}"
 
 
@@ -88,7 +88,7 @@ def test_a_java_that_cannot_do_says_how_to_get_one(java: Java | None, said: str)
     ],
 )
 def test_the_deepest_cause_is_told_and_nothing_of_java(error: Exception, lines: list[str], said: str) -> None:
-    """Of what the process said before it ended, the first line; of an exception, its innermost cause."""
+    """The error is the first useful line that the process printed, or the innermost cause of an exception."""
     assert why_not_started(error, lines, JAVA) == f"Spark did not start: {said}"
 
 
@@ -119,7 +119,7 @@ sys.stderr.write("after\\n")
     ("word", "out", "err"), [("starts", "", "mine early late after"), ("fails", "heard early", "mine after")]
 )
 def test_what_a_machine_says_is_passed_on_once_it_runs(word: str, out: str, err: str) -> None:
-    """The usual line never; after a failed start nothing, for the error says it. Our own words at once."""
+    """Lines of the JVM are passed on once it runs, but not after a failed start; our own output is never held back."""
     done = subprocess.run(
         [sys.executable, "-c", HEARING, word],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True,
@@ -130,7 +130,7 @@ def test_what_a_machine_says_is_passed_on_once_it_runs(word: str, out: str, err:
 
 
 def test_what_is_heard_is_left_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
-    """Standard error is the same after a block, however it ends."""
+    """Standard error is restored after a `heard` block, however it ends."""
     with heard():
         pass
     with pytest.raises(KeyError), heard():
@@ -151,7 +151,7 @@ def test_what_is_heard_is_left_as_it_was(capfd: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_the_options_of_the_user_win(given: str, left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever they are said; two collectors at once Java would refuse."""
+    """The user's Java options override ours wherever they are given; Java refuses two garbage collectors."""
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS"):
         monkeypatch.setenv(name, "")
     assert give_way(SHORT_LIVED, given) == list(left)
@@ -163,14 +163,14 @@ def test_the_options_of_the_user_win(given: str, left: tuple[str, ...], monkeypa
 
 
 def test_options_come_apart_again_as_they_were() -> None:
-    """A path may have blanks and quotes; Spark takes them apart as a shell does."""
+    """Joined options, split as a shell and Spark split them, are the originals, even with blanks and quotes."""
     options = ["-Da=b c", 'say "no"', "back\\slash", "-XX:+UseSerialGC"]
 
     assert shlex.split(join_options(options)) == options
 
 
 def test_what_is_small_is_on_this_machine_and_short(tmp_path: Path) -> None:
-    """Folders count with all in them; what is missing is refused elsewhere, with a better word."""
+    """Local files and whole folders of at most `SMALL_BYTES` together are small; missing paths count as empty."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     large = tmp_path / "a" / "b" / "large"
     with large.open("wb") as file:
@@ -184,7 +184,7 @@ def test_what_is_small_is_on_this_machine_and_short(tmp_path: Path) -> None:
 
 
 def test_only_a_session_for_small_inputs_here_is_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not where nothing is known of the inputs, nor on a cluster; what is given wins."""
+    """Only a local session for small inputs gets the options of a short-lived JVM, and the user's settings override."""
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
