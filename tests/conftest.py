@@ -1,4 +1,4 @@
-"""The Spark session of the tests, the folder of the shared test data, and how random tests run."""
+"""The Spark session of the tests, the folder of the shared test data, and the profile of the random tests."""
 
 import os
 from collections.abc import Iterator
@@ -14,23 +14,23 @@ from tests.java_archive import make_archive
 from tests.places import SHARED
 
 PROOFS = {"spark", "local", "test_large_clusters", "test_confirmed_on_spark"}
-"""Folders and modules that prove each stage on Spark, and that both engines agree."""
+"""Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("nddup")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a JVM or the shared data by the fixtures it asks for."""
+    """Mark each test that needs a JVM or the shared data, by the fixtures it requests."""
     for item in items:
         for name in {"spark", "shared"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(name)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Without the shared data skip what is marked `shared`, or fail it where NDDUP_REQUIRE_SHARED=1.
+    """Make the class archive before a test that needs a JVM; skip tests marked `shared` if the shared data is missing.
 
-    What needs a JVM finds the archive of Spark's classes.
+    With NDDUP_REQUIRE_SHARED=1 these tests fail instead.
     """
     if any(item.get_closest_marker(name) for name in ("spark", "cluster", "airflow")):
         make_archive()
@@ -44,7 +44,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patience() -> Iterator[None]:
-    """No command tells how it goes on, however slow the machine: what it prints is compared with what it should."""
+    """Keep commands from showing progress, however slow the machine: tests compare what commands print."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "PATIENCE", float("inf"))
         yield
@@ -58,7 +58,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def _session() -> Iterator[SparkSession]:
-    """One session for all tests, of two cores."""
+    """One session of two cores for all tests."""
     session = start_session(
         master="local[2]",
         settings={
@@ -74,9 +74,9 @@ def _session() -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def spark(_session: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """
-    The session of all tests. It shuffles to two partitions where stages are proved, so that a wrong order can show.
+    The session of all tests; it shuffles to two partitions where stages are proved, so that a wrong order can show.
 
-    Elsewhere to one, as each task costs some 10 ms: what reads, resumes, checks or prints a run asks for no more.
+    Elsewhere it shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
     """
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
     with set_to(_session, {"spark.sql.shuffle.partitions": "2" if is_proof else "1"}):
@@ -85,5 +85,5 @@ def spark(_session: SparkSession, request: pytest.FixtureRequest) -> Iterator[Sp
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
 def session_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
-    """Each test that asks for it is done twice: without a session, by the embedded engine, and on Spark."""
+    """None for the embedded engine, then the session: each test that requests it runs once with either."""
     return request.getfixturevalue("spark") if request.param == "spark" else None

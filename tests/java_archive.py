@@ -1,6 +1,6 @@
-"""The archive of Spark's classes for all Java machines of the tests: made before the first, where it is missing.
+"""The archive of Spark's classes that all JVMs of the tests map; made before the first of them if it is missing.
 
-Without it every process that starts a session would write one down at its end, and no machine would map it meanwhile.
+Otherwise every process that starts a session would write an archive at its end, and no JVM could map one until then.
 """
 
 import fcntl
@@ -22,9 +22,9 @@ RUN = "import sys; from nddup.cli import main; sys.exit(main())"
 
 @cache
 def make_archive() -> None:
-    """Let a small run on Spark write the archive down, if there is none; of several processes the first does it.
+    """Write the archive by a small run on Spark if there is none; of several processes the first one writes it.
 
-    Where none can be made, tests take longer and are the same.
+    If no archive can be made, the tests only take longer.
     """
     if not _is_missing():
         return
@@ -35,7 +35,7 @@ def make_archive() -> None:
 
 
 def _is_missing() -> bool:
-    options = archiving(find_java(), {}, users_options({}))  # it makes the folder, too
+    options = archiving(find_java(), {}, users_options({}))  # also creates the folder
     return any("ArchiveClassesAtExit" in option for option in options)
 
 

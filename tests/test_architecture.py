@@ -1,4 +1,4 @@
-"""Who may import and call what: the rules that keep the mathematics, the Spark wiring and the actions apart."""
+"""The import and call rules that keep the mathematics, the Spark wiring and the Spark actions apart."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sorted((ROOT / "nddup").rglob("*.py"))
 MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent.name == "nddup"]
-REACH = ROOT / "nddup" / "spark" / "reach.py"  # asks the session what it can do, with a small job where it must
+REACH = ROOT / "nddup" / "spark" / "reach.py"  # asks the session what it can do, with a small job if necessary
 STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.name) and path != REACH]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
@@ -62,8 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"commands"},
     "": {"api"},
 }
-"""What each room may import; a room that it names brings all that room may import. `checking` and `verifying`
-reach neither `matching` nor `mining`, on whatever way: that is the independence which `nddup check` claims."""
+"""The rooms that each room may import, together with all that those may import. `checking` and `verifying` reach
+neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "table_types",
@@ -73,7 +73,7 @@ WITHOUT_SPARK = PURE | {
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count", "head"}
-"""Arrow and Python have methods of these names too, with an array or a value as argument."""
+"""Names that are also methods of Arrow and Python, which take an array or a value as argument."""
 
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
@@ -91,7 +91,7 @@ def module_of(path: Path) -> str:
 
 
 def room_of_module(module: str) -> str:
-    """Name the room of a dotted name: the longest one that has a rule; "" for the package itself."""
+    """Return the room of a dotted module name: the longest prefix that has a rule, or "" for the package itself."""
     parts = module.split(".")[1:]
     return next((".".join(parts[:size]) for size in (2, 1) if ".".join(parts[:size]) in MAY_IMPORT), "")
 
@@ -101,7 +101,7 @@ def room_of(path: Path) -> str:
 
 
 def allowed(room: str) -> set[str]:
-    """List the rooms that a room may import, those of its rooms included."""
+    """Return the rooms that a room may import, directly or through other rooms."""
     found: set[str] = set()
     waiting = set(MAY_IMPORT[room])
     while waiting:
@@ -115,7 +115,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> set[str]:
-    """List the modules a file imports, anywhere in it, `from a import b` as `a` and `a.b`."""
+    """Return the modules that a file imports, anywhere in it; `from a import b` counts as `a` and `a.b`."""
     found = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -126,7 +126,7 @@ def imports(path: Path) -> set[str]:
 
 
 def attributes(path: Path) -> Iterator[tuple[str, int]]:
-    """List the attributes a file names, with their lines."""
+    """Yield the attributes that a file names, with their line numbers."""
     return ((node.attr, node.lineno) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute))
 
 
@@ -135,12 +135,12 @@ def is_within(module: str, package: str) -> bool:
 
 
 def is_functions(node: ast.expr) -> bool:
-    """Tell `F`, under which column functions are imported: `F.first` and `F.count` run nothing."""
+    """Return whether the node is `F`, the module of column functions: `F.first` and `F.count` run no job."""
     return isinstance(node, ast.Name) and node.id == "F"
 
 
 def actions(path: Path) -> set[str]:
-    """List the Spark actions a file calls: by name; `count()` unless it follows `groupBy`."""
+    """Return the Spark actions that a file calls, recognised by name; `count()` is one unless it follows `groupBy`."""
     found = set()
     for node in ast.walk(tree_of(path)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or is_functions(node.func.value):
@@ -153,7 +153,7 @@ def actions(path: Path) -> set[str]:
 
 
 def public_functions(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    """List the functions and classes of a module, and the methods of its classes, that others may use."""
+    """Yield the public functions and classes of a module, and the public methods of its classes."""
     waiting: list[ast.stmt] = list(tree_of(path).body)
     while waiting:
         node = waiting.pop()
@@ -165,7 +165,7 @@ def public_functions(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 @pytest.mark.parametrize("path", PACKAGE, ids=name_of)
 def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
-    """An allow-list by path: what is not named here is refused, also in packages that come later."""
+    """A module imports only rooms on the allow-list of its own room, also in packages that are added later."""
     room = room_of(path)
     reached = {room_of_module(module) for module in imports(path) if is_within(module, "nddup")}
 
@@ -173,18 +173,18 @@ def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
 
 
 def test_every_package_has_a_rule() -> None:
-    """A new package says who it may import before it imports anybody."""
+    """Every package, new ones included, has an entry in `MAY_IMPORT`."""
     assert {room_of(path) for path in PACKAGE} <= set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("path", [path for path in PACKAGE if room_of(path) in WITHOUT_SPARK], ids=name_of)
 def test_a_pure_room_names_no_spark(path: Path) -> None:
-    """Arrays in, arrays out: neither pyspark nor py4j."""
+    """Pure rooms work on arrays and import neither pyspark nor py4j."""
     assert {module for module in imports(path) if is_within(module, "pyspark") or is_within(module, "py4j")} == set()
 
 
 def test_importing_the_pure_rooms_loads_no_spark() -> None:
-    """Whatever their modules import in turn, Spark is not among it; the module with which it came is named."""
+    """Importing every module of the pure rooms does not load pyspark; a failure names the module that loaded it."""
     names = [module_of(path) for path in PACKAGE if room_of(path) in WITHOUT_SPARK]
     program = f"""
 import importlib, sys
@@ -200,7 +200,7 @@ for name in {names}:
 
 
 def test_no_two_modules_share_a_name_but_counterparts() -> None:
-    """A name tells which module is meant; a command and its room, and a step of two engines, may share one."""
+    """A module name belongs to one room, except that `commands` and `local` may use the names of their counterparts."""
     places: dict[str, set[str]] = {}
     for path in MODULES:
         places.setdefault(path.stem, set()).add(room_of(path))
@@ -213,13 +213,13 @@ def test_no_two_modules_share_a_name_but_counterparts() -> None:
 
 
 def test_imports_make_no_circle() -> None:
-    """Modules can be read one after another, each after those it imports."""
+    """Imports have no cycles, so modules can be read in an order in which each follows those it imports."""
     graph = {module_of(path): {name for name in imports(path) if is_within(name, "nddup")} for path in PACKAGE}
     known = set(graph)
     waiting = {
         name: {needed for needed in needs if needed in known and needed != name} for name, needs in graph.items()
     }
-    del waiting["nddup"]  # loads `api` only when `find_duplicates` or `open` is asked for
+    del waiting["nddup"]  # loads `api` only when `find_duplicates` or `open` is used
     while free := [name for name, needs in waiting.items() if not needs & set(waiting)]:
         for name in free:
             del waiting[name]
@@ -229,21 +229,21 @@ def test_imports_make_no_circle() -> None:
 
 @pytest.mark.parametrize("path", STAGES, ids=name_of)
 def test_a_stage_is_lazy(path: Path) -> None:
-    """A stage runs nothing, keeps nothing, writes nothing and makes no session."""
+    """A stage runs no Spark action, caches nothing, writes nothing and creates no session."""
     named = {f"{name} in line {line}" for name, line in attributes(path) if name in KEEPING | SESSIONS}
 
     assert named | actions(path) == set()
 
 
 def test_fitting_is_the_one_action_of_a_stage() -> None:
-    """MLlib's `fit` is called once, in `mine_components`."""
+    """Among the stages, MLlib's `fit` is called once, in `mine_components`."""
     fitting = [path.name for path in STAGES for name, _ in attributes(path) if name == "fit"]
 
     assert fitting == ["mine_components.py"]
 
 
 def test_only_these_rooms_run_spark_jobs() -> None:
-    """Actions are called by a run, by its storage, and by those who read a finished one."""
+    """Spark actions are called only by a run, by its storage, and by code that reads a finished run."""
     acting = {room_of(path) for path in MODULES if actions(path)}
 
     assert acting <= ACTING
@@ -258,7 +258,7 @@ def test_only_these_rooms_run_spark_jobs() -> None:
     ],
 )
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
-    """Storage reaches Hadoop's FileSystem, `reach` its context: Spark Connect has neither."""
+    """Only storage (Hadoop's file system) and `reach` (the Spark context) touch the JVM, which Spark Connect lacks."""
     touching = {path.name for path in MODULES for attribute, _ in attributes(path) if attribute == name}
 
     assert touching <= owners
@@ -266,12 +266,12 @@ def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_runs_over_rdds(path: Path) -> None:
-    """Tables are DataFrames from end to end."""
+    """No module uses RDDs: tables are DataFrames from end to end."""
     assert {f"{name} in line {line}" for name, line in attributes(path) if name in {"rdd", "parallelize"}} == set()
 
 
 def test_no_module_is_called_by_what_it_lacks() -> None:
-    """A function with no home is missing its concept."""
+    """No module or package has a vague name such as `utils`: its functions belong to a concept that has a name."""
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "core", "tools"}
 
     assert {name_of(path) for path in PACKAGE if path.stem in vague or path.parent.name in vague} == set()
@@ -279,7 +279,7 @@ def test_no_module_is_called_by_what_it_lacks() -> None:
 
 @pytest.mark.parametrize("path", JOBS, ids=name_of)
 def test_a_job_holds_no_functions(path: Path) -> None:
-    """Executors import the package by name; what a job file defined, they would not find."""
+    """A job file defines no function or class: executors import the package by name and would not find them."""
     defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
     assert [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, defined)] == []
@@ -287,7 +287,7 @@ def test_a_job_holds_no_functions(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*MODULES, *JOBS], ids=name_of)
 def test_everything_public_says_what_it_is(path: Path) -> None:
-    """Every module, and every public class, function and method, has a docstring."""
+    """Every module and every public class, function and method has a docstring."""
     silent = [f"{node.name} in line {node.lineno}" for node in public_functions(path) if not ast.get_docstring(node)]
 
     assert ast.get_docstring(tree_of(path))

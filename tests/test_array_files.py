@@ -1,4 +1,4 @@
-"""Arrays as files: each comes back as it was written, empty ones too, mapped, and from many threads at once."""
+"""Array files: every array, even an empty one, is mapped as it was written, also by many threads at once."""
 
 import ast
 import gc
@@ -35,7 +35,7 @@ def test_an_array_is_mapped_and_not_read(tmp_path: Path) -> None:
     found = map_array(tmp_path / "array")
 
     assert pa.total_allocated_bytes() - before < found.nbytes / 100
-    assert found[-1] == 1  # the mapping is open as long as the array
+    assert found[-1] == 1  # the mapping stays open as long as the array exists
 
 
 def test_a_file_that_holds_no_array_is_said(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_file_that_holds_no_array_is_said(tmp_path: Path) -> None:
 
 
 def test_threads_map_at_the_same_time(tmp_path: Path) -> None:
-    """And other threads run while the garbage is collected: where NumPy's reader fails, once in some thousand."""
+    """Threads map one file while garbage is collected, where NumPy's reader fails about once in some thousand reads."""
 
     def let_others_run(*_: object) -> None:
         time.sleep(0)
@@ -68,7 +68,7 @@ def test_threads_map_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_no_module_reads_files_of_numpy() -> None:
-    """They are read with Python's parser, which is not safe in threads before Python 3.11.9."""
+    """No module reads or writes NumPy files: their header needs Python's parser, not thread-safe before 3.11.9."""
     called = {
         (path.name, node.attr)
         for path in PACKAGE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""The documentation says what the code does: the reference is made from it, keys exist, links lead somewhere."""
+"""The documentation agrees with the code: the reference is generated from it, and settings, links and paths exist."""
 
 import re
 import shlex
@@ -24,12 +24,12 @@ def name_of(path: Path) -> str:
 
 
 def test_the_reference_is_made_from_the_code() -> None:
-    """`make reference` would change nothing."""
+    """docs/reference.md is what `make reference` writes."""
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == make_reference(), "run make reference"
 
 
 def test_every_column_has_a_meaning() -> None:
-    """A table of a run says what its rows are, and what each of its columns holds."""
+    """The declaration of each table describes its rows and each of its columns."""
     silent = [
         f"{table.name}.{column.name}" for table in RESULTS.values() for column in table.columns if not column.meaning
     ]
@@ -40,7 +40,7 @@ def test_every_column_has_a_meaning() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_settings_that_a_page_names_exist(path: Path) -> None:
-    """Every `section.key` is one, but for names of tables and files."""
+    """Every `section.key` on a page is a setting, unless it is a file name."""
     known = {(name, key) for name, field in Config.model_fields.items()
              for key in getattr(field.annotation, "model_fields", {})}  # fmt: skip
     named = {(section, key) for section, key in KEY.findall(path.read_text(encoding="utf-8")) if key not in FILES}
@@ -50,7 +50,7 @@ def test_settings_that_a_page_names_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_links_lead_somewhere(path: Path) -> None:
-    """Files exist, and so do the headings that are linked to."""
+    """Every file and heading that a page links to exists."""
     for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
         if "://" in target:
             continue
@@ -64,7 +64,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_paths_and_modules_that_a_page_names_exist(path: Path) -> None:
-    """Files of the checkout, and modules or names of the package as `nddup.room.module`."""
+    """Every path in the checkout and every `nddup.room.module` that a page names exists."""
     text = path.read_text(encoding="utf-8")
     files = re.findall(r"(?<![\w/.:-])((?:bench|conf|docs|jobs|nddup|samples|scripts|tests)/[\w./-]*\w)", text)
     modules = [name.split(".") for name in re.findall(r"(?<![\w/-])nddup\.([a-z_]+(?:\.[a-z_]+)+)", text)]
@@ -74,12 +74,12 @@ def test_paths_and_modules_that_a_page_names_exist(path: Path) -> None:
 
 
 def is_module(path: Path) -> bool:
-    """Tell whether a package or a module has this path."""
+    """Return whether the path is a package or a module."""
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
 def commands_of(path: Path) -> list[list[str]]:
-    """The commands in the `sh` blocks of a page, without the program's name."""
+    """Return the `nddup` commands in the `sh` blocks of a page, each without the program name."""
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("nddup ")]
@@ -87,7 +87,7 @@ def commands_of(path: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_commands_that_a_page_shows_are_commands(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every `nddup …` in a block of code is parsed as it stands, where it is whole."""
+    """Every complete `nddup …` command in a code block of a page can be parsed."""
     indented = re.findall(r"^    (?:\S*/)?nddup (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     plain = [re.split(r"\s{2,}(?=\w)", line)[0] for line in indented if "…" not in line and "\\" not in line]
     shown = [shlex.split(line, comments=True) for line in plain]
@@ -99,7 +99,7 @@ def test_commands_that_a_page_shows_are_commands(path: Path, capsys: pytest.Capt
 
 
 def test_the_tutorial_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """All its commands, in their order, and what it says of them; their paths are those of an empty folder."""
+    """The commands of the tutorial succeed in order, starting from the samples alone, and print what it says."""
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
     shown: dict[str, str] = {}
     for arguments in commands_of(ROOT / "docs" / "tutorial.md"):
@@ -115,6 +115,6 @@ def test_the_tutorial_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 
 def recall(table: str) -> float:
-    """Of the pairs, from the printed table."""
+    """Return the recall of pairs in a printed table."""
     [line] = [line for line in table.splitlines() if line.split()[:1] == ["recall"] and "of" not in line]
     return float(line.split()[1])

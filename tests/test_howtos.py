@@ -1,4 +1,4 @@
-"""The pages from the first look to the clean data: their commands, and each way to join the keep-list back."""
+"""The how-to pages: their commands run, and each way to join the keep-list back gives the clean data."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ HOWTO = ROOT / "docs" / "howto"
 
 
 def texts() -> dict[str, str]:
-    """Twelve texts; every third is another with one word changed."""
+    """Return twelve texts by URL; every third is a copy of the one before it with one word changed."""
     drawn = np.random.default_rng(5)
     made: dict[str, str] = {}
     for number in range(12):
@@ -41,7 +41,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder with the files that the pages speak of."""
+    """Run in a new folder that holds the files the pages name."""
     monkeypatch.chdir(tmp_path)
     rows = [
         {"url": url, "text": text, "title": "", "body": text, "article": {"body": text}}
@@ -58,7 +58,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept_urls() -> set[str]:
-    """Which stay: of two near-duplicates the longer, then the smaller id."""
+    """Return the URLs that are kept: of two near-duplicates the longer one, else the one with the smaller id."""
     found = nddup.find_duplicates(pd.DataFrame({"id": list(texts()), "text": list(texts().values())}))
     return set(found.keep.query("kept")["doc_id"])
 
@@ -80,7 +80,7 @@ def run_python(code: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - wha
 
 
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """The kept lines, the join in SQL, and that in pandas are the same documents."""
+    """The kept lines, the join in SQL and the join in pandas give the same documents."""
     assert "every promise holds" in run_commands("json-lines.md", capsys)
     kept = kept_urls()
     assert 0 < len(kept) < len(texts())
@@ -96,7 +96,7 @@ def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    """The file that each join writes holds the rows to keep, with all columns."""
+    """The file that each join writes holds the kept rows with all their columns."""
     assert "every promise holds" in run_commands("csv.md", capsys)
     kept = kept_urls()
 
@@ -111,7 +111,7 @@ def test_csv(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_folder_of_pages(capsys: pytest.CaptureFixture[str]) -> None:
-    """The pages that stay are copied; the others are named with the one they duplicate."""
+    """The kept pages are copied, and the query lists the others, each with the page it duplicates."""
     assert "every promise holds" in run_commands("pages.md", capsys)
 
     [code] = re.findall(r"<<'END'\n(.*?)^END", blocks("pages.md", "sh")[-1], re.MULTILINE | re.DOTALL)
@@ -125,7 +125,7 @@ def test_a_folder_of_pages(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dataframes() -> None:
-    """Of pandas and Polars, and with DuckDB."""
+    """The joins in pandas, Polars and DuckDB give the kept documents."""
     asked, in_pandas, in_polars, _, in_sql = blocks("dataframes.md", "python")
     pages = pd.DataFrame({"url": list(texts()), "body": list(texts().values())})
 
@@ -137,7 +137,7 @@ def test_dataframes() -> None:
 
 
 def test_pandas() -> None:
-    """The blocks of the page, one after another, on a frame with a null text."""
+    """The blocks of the page run in order, on a frame in which one text is null."""
     pages = pd.DataFrame({"url": [*texts(), "none"], "body": [*texts().values(), None]})
     names: dict[str, Any] = {"pages": pages}
 

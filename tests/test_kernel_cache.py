@@ -1,4 +1,4 @@
-"""Kernels are compiled again when anything they were compiled from has changed, in whatever file."""
+"""A kernel is compiled again when any file it was compiled from has changed."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def call(x: int) -> int:
 
 
 def answer(folder: Path) -> tuple[bool, int]:
-    """In a new process: whether the calling kernel was found compiled, and what it gives for 1."""
+    """Return whether a new process finds the calling kernel compiled, and the kernel's result for 1."""
     program = "from made.caller import call, is_compiled; print(is_compiled(call), call(1))"
     path = f"{Path(__file__).resolve().parents[1]}:{folder}"
     done = subprocess.run(
@@ -28,7 +28,7 @@ def answer(folder: Path) -> tuple[bool, int]:
 
 
 def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(tmp_path: Path) -> None:
-    """Numba alone looks at the file of the kernel only, and would go on with the old code."""
+    """A kernel is compiled again if code or constants of other modules change; Numba alone checks only its own file."""
     package = tmp_path / "made"
     package.mkdir()
     for name, text in {"__init__": "", "constants": "STEP = 1\n", "helper": f"{HELPER}    return x + STEP\n"}.items():

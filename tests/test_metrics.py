@@ -1,4 +1,4 @@
-"""The model of `metrics.json`: the file as it is, files of earlier versions, and files that are none.
+"""The model of `metrics.json`: current files, files of earlier versions, and invalid files.
 
 `tests/results/test_every_kind.py` reads and writes the files of real runs through it.
 """
@@ -23,11 +23,11 @@ LEAST: dict[str, Any] = {
     "settings": {"pairs": {"measure": "overlap", "threshold": 85}, "spark": {"spark.x": None}},
     "versions": {"nddup": "0.1.0"},
 }
-"""What every version wrote."""
+"""The keys that every version wrote."""
 
 
 def test_a_count_that_the_file_lacks_is_nothing() -> None:
-    """Files of earlier versions have fewer keys; the stage `texts` and the lexicon may be missing in any."""
+    """A count that a file lacks is read as zero; the stage `texts` and the lexicon may be missing in any version."""
     metrics = RunMetrics.read(json.dumps(LEAST))
 
     assert metrics.stages.pairs.candidates == 0
@@ -38,7 +38,7 @@ def test_a_count_that_the_file_lacks_is_nothing() -> None:
 
 
 def test_what_is_read_is_written_in_the_order_of_the_model() -> None:
-    """Numbers and settings as they were; what a run does not have is no key."""
+    """A file is written as it was read, with keys in the order of the model and none for what the run lacks."""
     stages = {"sketch": STAGE, "pairs": {**STAGE, "candidates": 9}, "clusters": {}, "keep": {"kept": 1, "removed": 2},
               "texts": {"clusters": 1}}  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_what_is_read_is_written_in_the_order_of_the_model() -> None:
 
 
 def test_a_key_of_another_version_is_left_out() -> None:
-    """Reading tolerates it; a count is not made under such a name."""
+    """A file may have unknown keys, which are dropped; a model may not be created with one."""
     metrics = RunMetrics.read({**LEAST, "stages": {**LEAST["stages"], "pairs": {"gone": 1}}, "more": 2})
 
     assert metrics == RunMetrics.read(LEAST)
@@ -75,7 +75,7 @@ def test_a_key_of_another_version_is_left_out() -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(source: str | dict[str, Any], said: str) -> None:
-    """The file and the first key that is wrong."""
+    """An invalid file is refused in one line that names the file and the first wrong key."""
     with pytest.raises(OutputError) as refused:
         RunMetrics.read(source, origin="run/metrics.json")
 

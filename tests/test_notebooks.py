@@ -1,4 +1,4 @@
-"""The notebooks: run from the first cell to the last, they give what they show."""
+"""The notebooks: run from the first cell to the last, they give the outputs that they store."""
 
 import json
 import re
@@ -16,7 +16,7 @@ SECONDS = re.compile(r"^ *[\d.,]+ s, results in .*\n", re.MULTILINE)
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_gives_what_it_shows(path: Path, tmp_path: Path) -> None:
-    """Every text of its outputs is made again, word for word; figures are drawn where it shows one."""
+    """Running a notebook gives each stored text output word for word, and a figure wherever one is stored."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     folder = tmp_path / "docs" / "notebooks"
     folder.mkdir(parents=True)
@@ -33,7 +33,7 @@ def test_a_notebook_gives_what_it_shows(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_of_the_format(path: Path) -> None:
-    """What format 4.5 demands of a notebook, its cells and their outputs; links lead to pages that exist."""
+    """A notebook, its cells and their outputs follow format 4.5, and its links lead to files that exist."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
 
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
@@ -52,7 +52,7 @@ def test_a_notebook_is_of_the_format(path: Path) -> None:
 
 
 def _texts(outputs: list[dict[str, Any]]) -> list[str]:
-    """Outputs as text, without seconds; of a figure only that it is one."""
+    """Return the outputs as text, without seconds; of a figure only the text that stands for it."""
     found = []
     for output in outputs:
         parts = {"text": output.get("text", []), **output.get("data", {})}
