@@ -85,5 +85,5 @@ def spark(_session: SparkSession, request: pytest.FixtureRequest) -> Iterator[Sp
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
 def session_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
-    """None for the embedded engine, then the session: each test that requests it runs once with either."""
+    """None for the embedded engine, then the session: each test that requests it runs once with each."""
     return request.getfixturevalue("spark") if request.param == "spark" else None

@@ -103,7 +103,7 @@ def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:
 def test_inputs_and_outputs_that_cannot_be_are_refused(
     capsys: pytest.CaptureFixture[str], pages: Path, tmp_path: Path
 ) -> None:
-    """A missing input, and an output that exists, is no run or lies below a file, are refused; nothing is changed."""
+    """A missing input, and an output that exists, is not a run or lies below a file, are refused; nothing changes."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")

@@ -148,7 +148,7 @@ def test_4_an_interrupted_run_is_resumed(say: Say, monkeypatch: pytest.MonkeyPat
 def test_4_what_an_interrupt_leaves(
     arguments: list[str], afterwards: str, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupt prints one line, which says in what state the command leaves its output."""
+    """An interrupt prints one line, which says in what state the command leaves its output, if it has any."""
     monkeypatch.setattr(f"nddup.commands.{arguments[0]}.execute", interrupt)
 
     assert say(*arguments) == Transcript(130, [], [f"nddup: interrupted{afterwards}"])

@@ -100,7 +100,7 @@ def test_importing_the_package_loads_nothing() -> None:
 
 
 def test_opening_a_run_compiles_nothing_and_loads_no_spark(place: Path) -> None:
-    """Opening a run loads no Spark and no kernels; only explanations and other thresholds do. (Arrow loads pandas.)"""
+    """Opening a run loads no Spark and no kernels: explanations and new thresholds need them. (Arrow loads pandas.)"""
     program = "import sys, nddup; nddup.open('run')._repr_html_(); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=True,

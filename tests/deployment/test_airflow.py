@@ -223,7 +223,7 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     shutil.copytree(whole, second)
     refused = airflow.day("2026-01-20", date="2026-01-04", max_rejects=2)
     between = nddup.repository.open(str(airflow.index)).version
-    added = airflow.run("tasks", "test", "nddup_daily", "repository", "2026-01-06")  # last: nothing may follow it
+    added = airflow.run("tasks", "test", "nddup_daily", "repository", "2026-01-06")  # last: no other can follow it
 
     assert good.is_good, good.said[-4000:]
     assert json.loads((first / "metrics.json").read_text())["records"] == DOCUMENTS

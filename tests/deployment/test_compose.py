@@ -42,7 +42,7 @@ def test_the_validators_pass(command: list[str]) -> None:
 
 
 def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
-    """Every dependency, volume, config and build target that a service names exists, and so does each health check."""
+    """Every dependency, volume, config, build target and awaited health check that a service names exists."""
     services = compose["services"]
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
     for service in services.values():

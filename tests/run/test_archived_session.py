@@ -37,7 +37,7 @@ def test_a_second_session_maps_what_the_first_has_loaded(tmp_path: Path, monkeyp
         return done.stdout, done.stderr
 
     assert start() == ("rows None mapped False\n", "")
-    (archive,) = (tmp_path / "cache").iterdir()  # Java keeps standard output open until it has written it
+    (archive,) = (tmp_path / "cache").iterdir()  # Java keeps standard output open until the archive is written
     assert archive.stat().st_size > 10 << 20
 
     assert start("count") == ("rows 3 mapped True\n", "")

@@ -35,7 +35,7 @@ def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) 
     daemon = subprocess.run(
         [sys.executable, "-m", "nddup.run.daemon", "pyspark.worker"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
-        stdin=subprocess.DEVNULL,  # the daemon ends when it does
+        stdin=subprocess.DEVNULL,  # the daemon ends with its standard input
         capture_output=True,
         timeout=120,
         check=False,

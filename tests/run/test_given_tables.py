@@ -35,7 +35,7 @@ def test_an_arrow_table_gives_the_tables_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_frame_of_pandas_gives_frames() -> None:
-    """A pandas frame gives pandas frames: ids become text, and a row with a null text is a reject."""
+    """A pandas frame gives pandas frames: ids become text, and a row with a null text is a reject and frees its id."""
     frame = pd.DataFrame({"n": [3, 1, 2, 2], "body": ["a b c d e f", "a b c d e f", None, "x"]})
 
     found = nddup.find_duplicates(frame, id="n", text="body", pairs={"threshold": 0.9})

@@ -1,4 +1,4 @@
-"""Hadoop in a session on one machine: unused defaults are dropped, other settings are kept; checksum files."""
+"""Hadoop in a session on one machine: unused defaults are dropped, other settings kept, and no checksums written."""
 
 from pathlib import Path
 from typing import Any

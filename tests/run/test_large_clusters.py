@@ -41,7 +41,7 @@ Rows = list[dict[str, Any]]
 
 
 def pages() -> Iterator[dict[str, str]]:
-    """Yield 12 equal pages with near-duplicates, 9 without, small families, empty pages, and pages with one id."""
+    """Yield 12 equal pages with near-duplicates, 9 without, small families, empty pages, and pages that share an id."""
     for family in range(3):
         words = [f"w{value}" for value in np.random.default_rng(family).integers(0, 10**6, 60)]
         for version in range(4):

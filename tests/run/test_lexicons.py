@@ -134,7 +134,7 @@ def test_a_lexicon_of_other_settings_is_refused(spark: SparkSession, tmp_path: P
 
 
 def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Path) -> None:
-    """I-Match pairs exactly the texts that share a signature, and texts with the same lexicon words are equal."""
+    """I-Match pairs exactly the texts that share a signature; the same lexicon words give equal sketches."""
     texts = texts_in_two_languages() | {"few": "walks houses cities"}  # fewer terms than signatures
     settings = {
         "sketch": {"kind": "i-match", "seed": 3},

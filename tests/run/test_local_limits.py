@@ -63,7 +63,7 @@ STEPS = {
     "mine": ("nddup.local.clustering.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
     "name": ("nddup.local.engine.OF_MEMBER", r"clusters of \d+ members"),
 }
-"""For each step, the constant of the memory it takes per row, and its message if that is too much."""
+"""For each step, the constant of its memory per row, and its message if that is too much."""
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -143,7 +143,7 @@ def test_auto_goes_on_with_spark_where_java_is(
 
 
 def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in memory that needs too much advises a Spark DataFrame, as there is no folder to resume."""
+    """If a table in memory needs too much, the error advises a Spark DataFrame, as there is no folder to resume."""
     monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
     texts = make_texts()
 

@@ -141,7 +141,7 @@ def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_o
 
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
-    """The tables do not show which families have heavy sketches, as long as these have few pairs."""
+    """A heavy family of few pairs has all of them: the tables do not show which sketches are heavy."""
     whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}}, spark)
     for name in RESULTS:
         if name != "texts":

@@ -161,7 +161,7 @@ def test_plans_hide_logins(spark: SparkSession) -> None:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> str:
-    """The password with which `s3a://me:PASSWORD@lake/d`, a view of a folder, is reached."""
+    """The password of a login to `s3a://lake/d`, a view of a folder."""
     password = "pw9x7Qz33"  # noqa: S105 - of nobody
     hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
     view = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"

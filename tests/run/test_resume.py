@@ -146,7 +146,7 @@ def test_killed_behind_each_table_in_turn(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If each attempt is killed after one more table, the last one ends with the undisturbed result, none made twice.
+    """Killed after each new table and resumed, a run ends with the undisturbed result and makes no table twice.
 
     The records, as large as the documents, are removed once the documents exist: later attempts do without them.
     """

@@ -83,7 +83,7 @@ def shown(row: Row) -> str:
 
 
 def test_any_setting_of_arrow_and_ansi_gives_the_same_tables(spark: SparkSession) -> None:
-    """Tables do not change with other values, tried in two runs: with ANSI SQL off, its other settings have no effect."""
+    """Tables do not change with other values, tried in two runs: without ANSI SQL its other settings have no effect."""
     defaults = registered(spark)
     tried = {key: other_value(key, defaults) for key in defaults if key.startswith(READ)}
     assert {ANSI, "spark.sql.execution.arrow.useLargeVarTypes", *PINNED} <= set(tried)

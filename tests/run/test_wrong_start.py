@@ -119,7 +119,7 @@ sys.stderr.write("after\\n")
     ("word", "out", "err"), [("starts", "", "mine early late after"), ("fails", "heard early", "mine after")]
 )
 def test_what_a_machine_says_is_passed_on_once_it_runs(word: str, out: str, err: str) -> None:
-    """Lines of the JVM are passed on once it runs, but not after a failed start; our own output is never held back."""
+    """JVM output is passed on once it runs, except usual warnings and after a failed start; our own always at once."""
     done = subprocess.run(
         [sys.executable, "-c", HEARING, word],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True,
@@ -151,7 +151,7 @@ def test_what_is_heard_is_left_as_it_was(capfd: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_the_options_of_the_user_win(given: str, left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's Java options override ours wherever they are given; Java refuses two garbage collectors."""
+    """The user's Java options override ours wherever they are given: Java refuses to start with two collectors."""
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS"):
         monkeypatch.setenv(name, "")
     assert give_way(SHORT_LIVED, given) == list(left)
