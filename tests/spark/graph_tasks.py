@@ -1,7 +1,7 @@
-"""The tasks over a whole graph on edges made here: lines `KIND EDGES NODES [MEGABYTES]` name them on standard input.
+"""Run the tasks over a whole graph on generated edges, one for each line `KIND EDGES NODES [MEGABYTES]` of the input.
 
-Each runs as Spark runs it, in a fork of a process that has everything loaded; with MEGABYTES in so much address space.
-A line of the answer holds the bytes that the fork came to hold at most, more than it held before, and the rows it made.
+A task runs as Spark runs it, in a fork of a process that has everything loaded; MEGABYTES limits its address space. Its
+line of the answer holds the growth of the fork's resident memory to its peak, in bytes, and the number of rows it made.
 """
 
 import os
@@ -19,18 +19,18 @@ from nddup.spark.clustering import graph, large_graph, numbered_graph
 from nddup.spark.pairing import large_components
 
 ROWS = 10_000
-"""Of a batch, as `nddup.run.session` has it."""
+"""Rows per batch, as `nddup.run.session` sets it."""
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 def name(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Names of nodes, in another order than their places."""
+    """Return the names of nodes, in another order than their places."""
     return (places * 7_919 + 13) % 1_000_003_000_003
 
 
 def draw(edges: int, nodes: int) -> Pairs:
-    """Edges between nodes that stand close together, batch by batch; each node is in one where 2 e are enough."""
+    """Yield batches of edges between nodes at close places; if 2 e ends suffice, each node has an edge."""
     random = np.random.default_rng(1)
     for low in range(0, edges, ROWS):
         first = 2 * np.arange(low, min(low + ROWS, edges)) % (nodes - 1)
@@ -39,7 +39,7 @@ def draw(edges: int, nodes: int) -> Pairs:
 
 
 def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """What `build_graph` sends to its task."""
+    """Yield what `build_graph` sends to its task."""
     schema = pa.schema(
         [("is_node", pa.bool_()), ("node_a", pa.int64()), ("node_b", pa.int64()), ("resemblance", pa.float64()),
          ("node", pa.int64()), ("rank", pa.int32()), ("number", pa.int32()), ("by_leaders", pa.bool_())]
@@ -59,13 +59,13 @@ def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 
 
 def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """What `find_families` sends to its task: edges, and as many links."""
+    """Yield what `find_families` sends to its task: edges, some of them links."""
     for first, second in draw(edges, nodes):
         yield pa.RecordBatch.from_pydict({"node_a": first, "node_b": second, "is_link": pa.array(first % 4 == 1)})
 
 
 def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """What `solve` and `decide_rest` send to their tasks: edges from earlier nodes, spread over all, to later ones."""
+    """Yield what `solve` and `decide_rest` send to their tasks: edges from random earlier nodes to later ones."""
     random = np.random.default_rng(1)
     for low in range(0, edges, ROWS):
         second = 1 + np.arange(low, min(low + ROWS, edges)) * (nodes - 2) // edges
@@ -73,7 +73,7 @@ def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 
 
 def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """The task of `build_graph`."""
+    """Run the task of `build_graph`."""
     return graph.graph_task(
         graph_rows(edges, nodes),
         assignment=graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000, share_nodes=20_000),
@@ -82,7 +82,7 @@ def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 
 
 def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """The task of `solve`."""
+    """Run the task of `solve`."""
     assignment = graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000)
     solving = numbered_graph.Solving(nodes, assignment, least_containment=None)
     return numbered_graph.solve_task(numbered_rows(edges, nodes), solving=solving)
@@ -97,17 +97,17 @@ TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
 
 
 def resident(key: str) -> int:
-    """Bytes, as the system counts them: `VmRSS` now, `VmHWM` at most."""
+    """Return the resident bytes of this process: `VmRSS` now, `VmHWM` at the peak."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(key)).split()[1])
 
 
 def measure(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> None:
-    """Run one of them in this process."""
+    """Run one task in this process."""
     if megabytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-    sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # what the first batches load is loaded
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the greatest so far is forgotten
+    sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # first calls load more
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # reset the peak
     before = resident("VmRSS")
     rows = sum(batch.num_rows for batch in TASKS[kind](edges, nodes))
     sys.stdout.write(f"{resident('VmHWM') - before} {rows}\n")

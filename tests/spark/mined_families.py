@@ -1,4 +1,4 @@
-"""Families of sketches, their clusters by definition, and those of the stage."""
+"""Clusters of sketches: by definition, and as the stage lists them."""
 
 import hashlib
 from fractions import Fraction
@@ -17,7 +17,7 @@ Cluster = tuple[tuple[str, ...], int, str, str]
 
 
 def resemblance(a: Sketch, b: Sketch, size: int) -> Fraction:
-    """Estimate by MIN_s of the union; two short sketches are the documents themselves."""
+    """Estimate from MIN_s of the union; two sketches below the size limit are the whole documents."""
     union = sorted({*a, *b})
     if len(a) == size or len(b) == size:
         union = union[:size]
@@ -35,7 +35,7 @@ def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
 
 
 def alpha(sketch: Sketch, threshold: Threshold) -> int:
-    """Find the least overlap that a near-duplicate of this sketch has."""
+    """Return the least overlap that a near-duplicate of this sketch can have."""
     if threshold.is_count:
         return threshold.numerator
     share = Fraction(threshold.numerator, threshold.denominator)
@@ -45,7 +45,7 @@ def alpha(sketch: Sketch, threshold: Threshold) -> int:
 def define(sketches: dict[str, Sketch], threshold: Threshold) -> set[Cluster]:
     """List the maximal sets of documents: members, support, component, coverage.
 
-    Searched as Bron and Kerbosch do, without any cut: both conditions only break as documents are added.
+    The search is Bron and Kerbosch's without pruning: once a condition fails, adding documents cannot restore it.
     """
     names = sorted(name for name, sketch in sketches.items() if sketch)
     needs = {name: alpha(sketches[name], threshold) for name in names}

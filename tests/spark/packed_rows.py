@@ -1,4 +1,4 @@
-"""Rows packed into blocks, and unpacked."""
+"""Random rows to pack into blocks and unpack."""
 
 import numpy as np
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The pairs stage without Spark: the same task functions, their blocks moved between tasks in this process."""
+"""The pairs stage without Spark: the same task functions, with their blocks moved between tasks in this process."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -14,7 +14,7 @@ Tasks = dict[int, list[pa.RecordBatch]]
 
 
 def sketch_batches(sketches: Ragged, batch_rows: int = 10_000) -> Iterator[pa.RecordBatch]:
-    """SKETCHES, the node of each being its number."""
+    """Yield batches of SKETCHES; the node of a sketch is its number."""
     for low in range(0, len(sketches.offsets) - 1, batch_rows):
         offsets = sketches.offsets[low : low + batch_rows + 1]
         values = sketches.values[offsets[0] : offsets[-1]].view(np.int64)
@@ -23,7 +23,7 @@ def sketch_batches(sketches: Ragged, batch_rows: int = 10_000) -> Iterator[pa.Re
 
 
 def move(batches: Iterable[pa.RecordBatch]) -> tuple[Tasks, int]:
-    """The blocks of each target task, and the bytes of all cells."""
+    """Return the blocks of each target task, and the bytes of all cells."""
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return {}, 0
@@ -47,7 +47,7 @@ TwoSided = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterab
 
 
 def find_pairs(sketches: Ragged, pairing: Pairing) -> tuple[list[pa.RecordBatch], dict[str, int]]:
-    """COMPARED of all tasks, and the bytes of each exchange."""
+    """Return COMPARED of all tasks, and the bytes moved in each exchange."""
     moved: dict[str, int] = {}
     given = sketch_batches(sketches)
     held, moved["sketches"] = move(homes.gather_sketches(given, pairing=pairing))
@@ -77,6 +77,6 @@ def find_pairs(sketches: Ragged, pairing: Pairing) -> tuple[list[pa.RecordBatch]
 
 
 def rows_of(compared: list[pa.RecordBatch], what: str) -> list[dict[str, object]]:
-    """The rows of COMPARED of one kind, in order."""
+    """Return the rows of COMPARED of one kind, in the order of their nodes."""
     rows = [row for batch in compared for row in batch.to_pylist() if row["what"] == what]
     return sorted(rows, key=lambda row: (row["node_a"] or 0, row["node_b"] or 0))

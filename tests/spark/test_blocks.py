@@ -1,4 +1,4 @@
-"""Blocks: what is packed is what is unpacked, in the partition it was sent to."""
+"""Blocks: packed rows unpack unchanged, in the partition they were sent to."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def pack_rows(chosen: list[Row]) -> pa.RecordBatch:
 
 
 def unpack_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, list[int], float]]:
-    """Read the blocks of one task back into rows, by the lengths that travelled with them."""
+    """Unpack the blocks of one task into rows, by the lengths that were packed with them."""
     columns = unpack(batches, LAYOUT)
     ends = np.cumsum(columns["size"])[:-1]
     lists = [part.tolist() for part in np.split(columns["ids"], ends)] if len(columns["size"]) else []
@@ -55,7 +55,7 @@ def sent_to(batch: pa.RecordBatch, target: int) -> pa.RecordBatch:
 
 @given(rows)
 def test_each_target_gets_its_rows_in_order(chosen: list[Row]) -> None:
-    """Rows of different length arrive whole at their target, in the order they came, and nowhere else."""
+    """Rows of different lengths arrive whole at their target, in their order, and nowhere else."""
     batch = pack_rows(chosen)
 
     for target in range(PARTITIONS):
@@ -65,7 +65,7 @@ def test_each_target_gets_its_rows_in_order(chosen: list[Row]) -> None:
 
 @given(rows)
 def test_there_is_one_block_for_each_target_that_occurs(chosen: list[Row]) -> None:
-    """No block is empty of rows, and none is split."""
+    """No block is without rows, and the rows of a target are in one block."""
     batch = pack_rows(chosen)
 
     assert batch.column("target").to_pylist() == sorted({row[0] for row in chosen})
@@ -73,7 +73,7 @@ def test_there_is_one_block_for_each_target_that_occurs(chosen: list[Row]) -> No
 
 @given(st.lists(rows, max_size=4))
 def test_batches_are_joined_end_to_end(batches: list[list[Row]]) -> None:
-    """Several batches, empty ones among them, give all their rows; none gives empty columns of the right type."""
+    """Several batches, some of them empty, give all their rows; no batch gives empty columns of the right types."""
     packed = [pack_rows(chosen) for chosen in batches]
     expected = [row[1:] for chosen in batches for target in range(PARTITIONS) for row in chosen if row[0] == target]
 
@@ -85,7 +85,7 @@ def test_batches_are_joined_end_to_end(batches: list[list[Row]]) -> None:
 
 @given(st.lists(rows, max_size=4), st.permutations(range(4)))
 def test_rows_stay_whole_in_any_order_of_blocks(batches: list[list[Row]], order: list[int]) -> None:
-    """Blocks may come in any order: a row keeps its values, only the order of rows changes."""
+    """If blocks arrive in another order, rows keep their values and only their order changes."""
     packed = [pack_rows(chosen) for chosen in batches]
     shuffled = [packed[i] for i in order if i < len(packed)]
 
@@ -93,7 +93,7 @@ def test_rows_stay_whole_in_any_order_of_blocks(batches: list[list[Row]], order:
 
 
 def test_columns_stand_in_the_order_of_the_layout() -> None:
-    """The layout, not the order of the arguments, orders the columns: Spark reads them by place."""
+    """Columns follow the order of the layout, not of the arguments, because Spark reads them by position."""
     layout: Layout = {"b": np.int32, "ids": np.uint64, "a": np.int64}
     targets = np.array([1, 0], np.int32)
 
@@ -108,14 +108,14 @@ def test_columns_stand_in_the_order_of_the_layout() -> None:
 
 
 def test_values_take_the_type_of_the_layout() -> None:
-    """A count that came as int64 is stored in the four bytes that its column has."""
+    """A count given as int64 is stored in the four bytes that its column has."""
     batch = pack({"n": np.int32}, np.zeros(3, np.int32), {"n": np.array([1, 2, 2**31 - 1])}, partitions=1)
 
     assert unpack([batch], {"n": np.int32})["n"].tolist() == [1, 2, 2**31 - 1]
 
 
 def test_the_target_is_told_by_the_blocks() -> None:
-    """A task without blocks is partition 0 to itself, and batches without rows say nothing."""
+    """A task learns its partition from its blocks; without blocks it takes 0. Batches without rows are ignored."""
     (block,) = one_block({"a": np.int64}, 4, {"a": np.array([1])})
 
     assert target_of(with_rows([block.slice(1), block])) == 4
@@ -124,7 +124,7 @@ def test_the_target_is_told_by_the_blocks() -> None:
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
 def test_pieces_are_all_rows_in_order(sizes: list[int], most: int) -> None:
-    """Each as long as it may be; a row that is larger than a piece is alone."""
+    """Each piece is as long as the limit allows; a row larger than the limit is a piece of its own."""
     cut = [range(rows.start, rows.stop) for rows in pieces(np.array(sizes, np.int64), most)]
 
     assert [row for rows in cut for row in rows] == list(range(len(sizes)))
@@ -134,7 +134,7 @@ def test_pieces_are_all_rows_in_order(sizes: list[int], most: int) -> None:
 
 @given(rows)
 def test_what_a_task_holds_is_sent_in_pieces(chosen: list[Row]) -> None:
-    """Small pieces bring the same rows as one batch does, moved or kept where they are."""
+    """Rows in several small batches are the same as in one batch, whether they are moved or stay in their task."""
     columns: Columns = {"key": np.array([row[1] for row in chosen], np.int64)}
     layout, targets = {"key": np.int64}, np.array([row[0] for row in chosen], np.int32)
     (whole,) = pack_pieces(layout, targets, columns, partitions=PARTITIONS)
@@ -153,7 +153,7 @@ def test_what_a_task_holds_is_sent_in_pieces(chosen: list[Row]) -> None:
 
 
 def test_blocks_survive_the_shuffle(spark: SparkSession) -> None:
-    """A block arrives in its target partition with all its rows, from however many tasks and batches."""
+    """Blocks arrive in their target partitions with all their rows, whatever tasks and batches they come from."""
     layout = {"value": np.int64}
     numbers = spark.range(1_000, numPartitions=3)
 

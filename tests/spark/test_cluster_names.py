@@ -1,4 +1,4 @@
-"""Clusters named by members that are read in order: the same whatever the batches, and no row as long as a cluster."""
+"""Clusters named from members read in order: the same names for any batches, and no row as long as a cluster."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ FIRST = {b"one": "d00007", b"two": "a", b"three": "q"}
 
 
 def coming(rows: int) -> Iterator[pa.RecordBatch]:
-    """The sets of `MEMBERS` as a task gets them, so many rows a batch; `FIRST` has the least policy of its set."""
+    """Yield the sets of `MEMBERS` as a task gets them, `rows` rows a batch; `FIRST` has the least policy of its set."""
     kinds = (pa.binary(), pa.bool_(), pa.string(), pa.int64(), pa.int64())
     lines: list[tuple[object, ...]] = []
     for number, (name, ids) in enumerate(MEMBERS.items()):
@@ -34,7 +34,7 @@ def coming(rows: int) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("rows", [1, 3, 100, 100_000])
 def test_the_name_of_a_cluster_is_made_of_its_members_in_passing(rows: int) -> None:
-    """Id, size, first by policy and the first ids of each set of two or more; all members, whatever is listed."""
+    """Each set of two or more gets an id, size, first by policy and first ids; the members of all sets are returned."""
     found = pa.Table.from_batches(_name_task(coming(rows), max_listed=3))
 
     clusters = {row["set_id"]: row for row in found.to_pylist() if row["what"] == "cluster"}
@@ -52,7 +52,7 @@ def test_the_name_of_a_cluster_is_made_of_its_members_in_passing(rows: int) -> N
 
 
 def test_no_row_is_as_long_as_a_cluster() -> None:
-    """Of 300 members no batch that a task gives holds more than came in one, and what is listed."""
+    """For a set of 300 members, no batch has more rows than an input batch, and no row lists more than `max_listed`."""
     batches = list(_name_task(coming(10), max_listed=5))
 
     rows = [row for batch in batches for row in batch.to_pylist()]

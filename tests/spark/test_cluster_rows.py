@@ -1,4 +1,4 @@
-"""Rows of clusters: whose sketches they are, and how short and how many they are on their way."""
+"""Rows of clusters: their members and representatives, and the narrow rows they are made from."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.spark.mined_families import SIZE, define, listed, name_of
 
 
 def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
-    """One member of each cluster is marked: the smallest `policy`, among equals the smallest id."""
+    """One member of each cluster is marked: the one with the smallest `policy`, among equals the smallest id."""
     rows = [("a", "a", 2), ("b", "a", 1), ("c", "a", 1), ("d", "d", 3), ("e", "d", 3)]
     nodes = spark.createDataFrame(
         [
@@ -38,7 +38,7 @@ def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
 
 
 def test_no_row_that_is_sorted_by_its_set_is_padded(spark: SparkSession) -> None:
-    """Headers and members have the same columns: their union adds no column of nulls to either."""
+    """Headers and members have the same columns, so their union adds no column of nulls."""
     sets, graph, nodes = (local_table(spark, schema) for schema in (SETS, GRAPH, NODES))
 
     plan = name_sets(sets, graph, nodes, Naming(9, max_listed=2))._jdf.queryExecution().analyzed().toString()  # noqa: SLF001
@@ -48,7 +48,7 @@ def test_no_row_that_is_sorted_by_its_set_is_padded(spark: SparkSession) -> None
 
 
 def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> None:
-    """From texts to clusters, the sets are those that the definition gives for the sketches that were made."""
+    """The clusters of a run over texts are those that the definition gives for its sketches."""
     random = np.random.default_rng(8)
     texts = []
     for family in range(6):
@@ -70,7 +70,7 @@ def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> N
 
 
 def test_a_row_on_its_way_to_a_cluster_is_short(spark: SparkSession) -> None:
-    """A set of 100,000 would be 40 GB were its positions in each row, whatever part of a name they are."""
+    """No row holds the positions of its set: with them, a set of 100,000 nodes would take 40 GB."""
     sets = local_table(spark, SETS, [(0, [0, 2, 5], 14, "all"), (0, [0, 25], 14, "all"), (1, [0, 25], 14, "all")])
 
     rows = list_places(sets)
@@ -83,7 +83,7 @@ def test_a_row_on_its_way_to_a_cluster_is_short(spark: SparkSession) -> None:
 
 
 def test_an_item_has_room_for_what_it_names() -> None:
-    """The last component and the last position that fit; one more is refused, not wrapped."""
+    """The largest component and the largest position fit into an item; one more is refused, not wrapped."""
     last, places = (1 << 63 - ITEM_BITS) - 1, (1 << ITEM_BITS) - 1
 
     assert name_items(np.array([0, last]), np.array([places, 0])).tolist() == [places, last << ITEM_BITS]
@@ -93,7 +93,7 @@ def test_an_item_has_room_for_what_it_names() -> None:
 
 
 def test_very_many_sets_of_a_component_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow counts the values of a list column with 31 bits."""
+    """The sets of a component are cut into batches, because Arrow counts the values of a list column with 31 bits."""
     monkeypatch.setattr("nddup.spark.clustering.problems.VALUES_PER_BATCH", 4)
     sets = SetRows()
     sets.add(np.int64(7), np.array([2, 2, 3]), np.arange(7), np.array([9, 8, 7], np.int32), "all")

@@ -1,4 +1,4 @@
-"""To which task each component goes, for nodes of the graph and for all others: as rows, and looked up in chunks."""
+"""The task of each component: joined as rows, or looked up in chunks; rows of other nodes are left out."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ ROWS, CHUNKED = Scale(1, 1), Scale(CHUNKED_NODES, CHUNKED_DOCUMENTS)
 
 @pytest.mark.parametrize("scale", [ROWS, CHUNKED], ids=["rows", "chunks"])
 def test_every_row_of_a_node_follows_its_component(spark: SparkSession, scale: Scale) -> None:
-    """Nodes lie in several chunks, at both ends of one, and in a chunk far behind; rows of others are left out."""
+    """Rows follow nodes in several chunks, at both ends of a chunk, and in a distant one; other rows are left out."""
     random = np.random.default_rng(5)
     drawn = random.choice(20_000, 3_000, replace=False).tolist()
     nodes = sorted({0, 4_095, 4_096, 8_191, 10**12, *drawn})
@@ -28,7 +28,7 @@ def test_every_row_of_a_node_follows_its_component(spark: SparkSession, scale: S
 
 
 def test_no_row_is_shuffled_to_look_up_a_chunk(spark: SparkSession) -> None:
-    """Only the narrow rows of which chunks are made are moved, on the broadcast's side."""
+    """Only the narrow rows that make up the chunks are shuffled, on the broadcast side."""
     graph, rows = spark.range(9).toDF("node").selectExpr("node", "node as ordinal"), spark.range(99).toDF("of")
 
     plan = send(rows, list_targets(graph, CHUNKED, partitions=7), "of")._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
@@ -43,6 +43,6 @@ def test_no_row_is_shuffled_to_look_up_a_chunk(spark: SparkSession) -> None:
     ids=["few nodes", "very many documents", "very many partitions"],
 )
 def test_chunks_have_limits(scale: Scale, partitions: int) -> None:
-    """Few nodes need none; a chunk a task cannot hold, or numbers of more than 15 bits, are joined as rows."""
+    """Targets are joined as rows for few nodes, for too many documents, and for partitions of more than 15 bits."""
     assert not scale.is_chunked(partitions)
     assert CHUNKED.is_chunked(2**15 - 1)

@@ -1,4 +1,4 @@
-"""The tasks of `confirm` and `large_components` where texts confirm pairs, without Spark: Arrow batches in and out."""
+"""The tasks of `confirm` and `large_components` that confirm pairs by text, without Spark: Arrow batches in and out."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ LISTS = pa.list_(pa.int64())
 
 
 def draw_texts(seed: int) -> dict[int, list[int]]:
-    """Token numbers of six nodes."""
+    """Draw the token numbers of six nodes."""
     random = np.random.default_rng(seed)
     return {node: random.integers(0, 5, random.integers(4, 20)).tolist() for node in (5, 1, 2, 9, 4, 7)}
 
@@ -27,7 +27,7 @@ def edit(first: list[int], second: list[int]) -> float:
 
 
 def together(batches: list[pa.RecordBatch], *layouts: Layout) -> list[pa.RecordBatch]:
-    """The blocks as a task receives them: the columns of the other layouts are null."""
+    """Return the blocks as a task receives them: with null cells in the columns of the other layouts."""
     schema = pa.schema([("target", pa.int32()), *((name, pa.binary()) for layout in layouts for name in layout)])
     return [
         pa.RecordBatch.from_arrays(
@@ -39,7 +39,7 @@ def together(batches: list[pa.RecordBatch], *layouts: Layout) -> list[pa.RecordB
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_task_confirms_its_candidates(seed: int) -> None:
-    """Each with the texts of its own nodes; one whose text did not come is marked."""
+    """A task confirms each candidate by the texts of its nodes, and marks one whose text is missing as lost."""
     texts, ends = draw_texts(seed), [(1, 5), (2, 4), (1, 8), (4, 9)]
     rows = {
         "bucket": pa.array([0] * 6, pa.int32()),
@@ -69,7 +69,7 @@ def test_a_task_confirms_its_candidates(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_task_keeps_what_no_kept_text_confirms(seed: int) -> None:
-    """A large family of sketches that all fit the rule: its candidates are those with a kept end, in policy order."""
+    """In a large family where all sketches reach the threshold, each kept node is paired with each removed one."""
     texts = draw_texts(seed)
     sketches = {node: [1, 2, 100 + node] for node in texts}
     rows = {

@@ -1,4 +1,4 @@
-"""What a task over a whole graph takes of its memory, and the limit that follows."""
+"""The memory that a task over a whole graph takes, and the limit on its size that follows."""
 
 import os
 import subprocess
@@ -25,9 +25,9 @@ Measure = Callable[..., tuple[int, int]]
 
 @pytest.fixture(scope="module")
 def measure() -> Iterator[Measure]:
-    """What tells bytes that a task took, and the rows it gave: a fork of one process for each task."""
+    """A function that returns the bytes a task took and the rows it made; each task runs in a fork of one process."""
     command = [sys.executable, "-m", "tests.spark.graph_tasks"]
-    # Arrow is loaded there before the kernels are.
+    # There Arrow is loaded before `load_kernels` can set this.
     env = {**os.environ, "MIMALLOC_ARENA_RESERVE": ARENA}
     with subprocess.Popen(
         command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -46,7 +46,7 @@ def measure() -> Iterator[Measure]:
 
 
 def test_workers_are_forked_with_most_of_their_addresses() -> None:
-    """Arrow, which the kernels are called with, does not reserve a gigabyte before."""
+    """Loading the kernels does not make Arrow reserve a gigabyte of addresses before the fork."""
     status = "from pathlib import Path; print(Path('/proc/self/status').read_text())"
     code = f"from nddup.run import daemon; daemon.load_kernels(); {status}"
     lines = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -61,7 +61,7 @@ def test_workers_are_forked_with_most_of_their_addresses() -> None:
 )
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
 def test_a_task_takes_no_more_than_its_cost(measure: Measure, kind: str, cost: Cost, nodes_per_edge: float) -> None:
-    """Of 400,000 edges in families, and of as many apart, each with two nodes of its own."""
+    """400,000 edges stay within the cost, whether they form families or each has two nodes of its own."""
     edges = 400_000
     nodes = int(edges * nodes_per_edge)
 
@@ -73,7 +73,7 @@ def test_a_task_takes_no_more_than_its_cost(measure: Measure, kind: str, cost: C
 
 @pytest.mark.parametrize("kind", ["solve", "rest"])
 def test_edges_that_stream_take_no_memory(measure: Measure, kind: str) -> None:
-    """Of a task of 4 million nodes 33 bits each, or one; beside them a batch of edges, and of rows to lay out."""
+    """The task takes 33 bits per node, or one, and a batch of edges and of rows, however many edges pass."""
     nodes, batch = 4_000_000, 32 << 20
     bits = GRAPH_BITS if kind == "solve" else CHOICE_BITS
 
@@ -84,7 +84,7 @@ def test_edges_that_stream_take_no_memory(measure: Measure, kind: str) -> None:
 
 
 def test_a_worker_of_the_cluster_settings_takes_a_small_graph_and_ten_million_edges(measure: Measure) -> None:
-    """What the limits say runs in the address space that `conf/cluster.yaml` gives a worker."""
+    """The largest graphs that the limits allow fit the address space that `conf/cluster.yaml` gives a worker."""
     settings = yaml.safe_load((ROOT / "conf" / "cluster.yaml").read_text(encoding="utf-8"))["spark"]
     memory = task_memory({key: str(value) for key, value in settings.items()})
     gathered = min(graph.GATHERED_EDGES, graph.COST.most_edges(memory, nodes=10**9))
@@ -104,7 +104,7 @@ costs = st.builds(Cost, edge=st.integers(1, 60), node=st.integers(0, 60))
 
 @given(costs, st.integers(0, 5_000), st.integers(0, 60))
 def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: int) -> None:
-    """One edge more would not fit, whether nodes are few or each edge has two of its own."""
+    """One more edge would not fit, whether nodes are few or each edge has two of its own."""
 
     def taken(edges: int) -> int:
         return cost.edge * edges + cost.node * min(2 * edges, nodes)
@@ -115,14 +115,14 @@ def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: 
 
 
 def test_less_than_a_worker_takes_nothing() -> None:
-    """Never a number below 0."""
+    """With less memory than a worker needs, the limits are 0, not negative."""
     assert graph.COST.most_edges(GB // 2, nodes=10) == 0
     assert most_nodes(GB // 2, GRAPH_BITS) == 0
 
 
 @given(st.integers(0, 1 << 40), st.sampled_from([GRAPH_BITS, CHOICE_BITS]))
 def test_the_nodes_of_a_stream_follow_from_the_memory(free: int, bits: int) -> None:
-    """One node more would not fit, or have no number."""
+    """One more node would not fit, or would have no number."""
     most = most_nodes(WORKER_BYTES + BATCHES_BYTES + free, bits)
 
     assert most * bits <= 8 * free
@@ -140,12 +140,12 @@ def test_the_nodes_of_a_stream_follow_from_the_memory(free: int, bits: int) -> N
     ],
 )
 def test_the_memory_of_a_task_follows_from_the_settings(settings: dict[str, str], memory: int) -> None:
-    """What Spark gives a worker, over the cores of the executor; else what is assumed, or a share of the machine."""
+    """It is Spark's setting divided by the executor's cores; else an assumed size, or a share of a local machine's."""
     assert task_memory(settings, machine=16 * GB) == memory
 
 
 def test_sizes_are_read_as_spark_reads_them() -> None:
-    """Any unit, in either case; without one MiB."""
+    """A size may have any unit, in upper or lower case; without a unit it is in MiB."""
     assert [read_size(text) for text in ("2g", "2048m", "2048", "2097152K", "2GB", "2147483648b")] == [2 * GB] * 6
     with pytest.raises(ValueError, match="expected a size"):
         read_size("much")
@@ -154,7 +154,7 @@ def test_sizes_are_read_as_spark_reads_them() -> None:
 
 @given(st.lists(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.floats(0, 1)), max_size=5), max_size=5))
 def test_edges_come_back_as_they_were_added(batches: list[list[tuple[int, int, float]]]) -> None:
-    """In any number of batches: the ends by their place among the names, the values beside them."""
+    """Edges added in any number of batches give their ends as places among the names, and their values."""
     edges = Edges(values=1)
     for batch in batches:
         columns = np.array(batch, np.float64).reshape(-1, 3).T

@@ -1,4 +1,4 @@
-"""Files of any file system that Spark reads, of any length and name, give what the same files give on this machine."""
+"""Files of any length and name on any file system that Spark reads give the same records as the same files locally."""
 
 import bz2
 import gzip
@@ -40,21 +40,21 @@ DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """What Spark gives of a file: the bytes between line ends, the mark taken off, no empty line at the end."""
+    """Return what Spark reads of a file: the bytes between line ends, without a byte order mark or empty last line."""
     lines = data.split(b"\n")
     lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
     return lines if lines[-1] else lines[:-1]
 
 
 def rows(name: str, data: bytes) -> list[dict[str, Any]]:
-    """The rows of FILES of one file that came line by line."""
+    """Return the rows of FILES of one file, one per line."""
     known = {"path": name, "source": name, "compression": "", "most": 0, "size": len(data), "task": 0}
     return [known | {"content": line} for line in lines_of(data)]
 
 
 @given(DATA, st.integers(1, 5))
 def test_pieces_are_the_file(data: bytes, size: int) -> None:
-    """Whatever lies between its line ends, and however few bytes are taken at a time."""
+    """The pieces of any file read as the file without its byte order mark, however few bytes are taken at a time."""
     stream = Pieces(lines_of(data), len(data))
 
     taken = b"".join(iter(lambda: stream.read(size), b""))
@@ -63,7 +63,7 @@ def test_pieces_are_the_file(data: bytes, size: int) -> None:
 
 
 def test_missing_pieces_are_said() -> None:
-    """After what came: a reader that was cut off, or a file that was longer a moment ago."""
+    """If bytes are missing, reading fails as damaged after all others: a reader stopped, or the file became shorter."""
     stream = io.BufferedReader(Pieces([b"abc", b"def"], 20), 4)
 
     assert stream.read(7) == b"abc\ndef"
@@ -74,7 +74,7 @@ def test_missing_pieces_are_said() -> None:
 
 @given(st.lists(DATA, min_size=1, max_size=4), st.integers(1, 7), st.integers(0, 3))
 def test_the_rows_of_a_task_are_its_files(files: list[bytes], width: int, untaken: int) -> None:
-    """Files follow each other, within a batch and across batches; of one nothing may be taken."""
+    """Each file of a task is read whole, within a batch or across batches, even if another file is skipped."""
     files = [b"x" + data for data in files]
     table = pa.Table.from_pylist(
         [row for n, data in enumerate(files) for row in rows(str(n), data)], schema=to_arrow_schema(FILES)
@@ -88,7 +88,7 @@ def test_the_rows_of_a_task_are_its_files(files: list[bytes], width: int, untake
 
 
 def test_what_came_in_pieces_can_be_sought_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parquet is read from its end: it is written to the worker's disk, and gone when it is closed."""
+    """A file in pieces is written to the worker's disk to seek in it, as Parquet needs, and deleted when closed."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/none")
     data = b"ab\ncd" * 1000
     [row] = hadoop_files.rows_of(iter([pa.RecordBatch.from_pylist(rows("a", data), schema=to_arrow_schema(FILES))]))
@@ -104,7 +104,7 @@ def test_what_came_in_pieces_can_be_sought_in(tmp_path: Path, monkeypatch: pytes
     [("a.WARC.GZ", ".gz"), ("a%20b.parquet", ".parquet"), ("part-0", ""), ("a.b c", ""), (".gz", ""), ("x.d/part", "")],
 )
 def test_the_ending_of_a_name_is_one_a_codec_can_claim(name: str, ending: str) -> None:
-    """From the last point, and nothing that Hadoop's settings would read otherwise."""
+    """The ending starts at the last point, and is empty if Hadoop's settings would read it as something else."""
     assert hadoop_files._ending(f"s3a://bucket/folder.gz/{name}") == ending  # noqa: SLF001
 
 
@@ -113,9 +113,9 @@ def test_the_ending_of_a_name_is_one_a_codec_can_claim(name: str, ending: str) -
 
 @pytest.fixture
 def remote(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The folder under a URI `s3a://` of another file system, where a file of 300 bytes is a long one.
+    """The folder as a `s3a://` URI of another file system, where a file of more than 300 bytes counts as long.
 
-    The file system is Hadoop's view of a folder: it proves that Spark's own readers open the files, not S3's ways.
+    The file system is Hadoop's view of a folder: it shows that Spark's own readers open the files, not how S3 behaves.
     """
     monkeypatch.setattr(hadoop_files, "FETCHED_BYTES", 300)
     hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -133,7 +133,7 @@ def remote(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def write_files(folder: Path) -> None:
-    """Compressed and plain, of every container, with and without endings, damaged and cut: nearly all of them long."""
+    """Write files of all containers, compressed and plain, with and without endings, damaged and cut; most are long."""
     folder.mkdir()
     texts = [" ".join(f"word{(n * 7919 + i * i * 31) % 9973}" for i in range(30)) for n in range(12)]
     lines = "".join(json.dumps({"id": f"l{n}", "text": text}) + "\n" for n, text in enumerate(texts)).encode()
@@ -161,12 +161,12 @@ def write_files(folder: Path) -> None:
 
 
 def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
-    """The records of these inputs with all that is told of them, and their contents, as a run reads them."""
+    """Return the records of these inputs with all their columns, and their contents, as a run reads them."""
     config = build_config({"input": {"max_record": 2000}}, origin="test")
     files = Storage(spark)
     collection = find_files(files, list(inputs), config.input)
     assert not collection.unread
-    collection = collection.read_whole({"long.jsonl"})  # as it is once a record of it was found missing
+    collection = collection.read_whole({"long.jsonl"})  # as a run does that misses a record of it
     found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
     contents = scan(spark, collection, Contents(None), files=files, limits=limits_of(config))
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
@@ -176,9 +176,9 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
 def test_files_of_another_file_system_are_read_as_local_ones(
     spark: SparkSession, tmp_path: Path, remote: str, monkeypatch: pytest.MonkeyPatch, broadcast: int
 ) -> None:
-    """Long and short, compressed, WARC, CSV, Parquet, a record too long, a wrong ending: every file is read.
+    """Every file is read: long and short, compressed, WARC, CSV, Parquet, with a record too long, with a wrong ending.
 
-    So they are where the files are too many for one broadcast.
+    The same holds if there are too many files for one broadcast.
     """
     write_files(tmp_path / "in")
     (tmp_path / "in" / "_hidden").write_bytes(gzip.compress(b'{"id": "h", "text": "' + b"a b c " * 20 + b'"}'))
@@ -195,7 +195,7 @@ def test_files_of_another_file_system_are_read_as_local_ones(
 
 
 def test_a_compressed_list_of_another_file_system_is_read(spark: SparkSession, tmp_path: Path, remote: str) -> None:
-    """A reference list is fetched as collection files are."""
+    """A compressed reference list is fetched in the same way as collection files."""
     lines = [f"{n * 7919 % 1000}\t{n * 104_729 % 1000}" for n in range(300)]
     packed = gzip.compress("\n".join(lines).encode())
     (tmp_path / "truth.tsv.gz").write_bytes(packed)
@@ -208,9 +208,9 @@ def test_a_compressed_list_of_another_file_system_is_read(spark: SparkSession, t
 
 
 def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_path: Path, remote: str) -> None:
-    """A worker's word: all such files are named, the run is no result; asked for, they are rejects."""
+    """The error of a file that a worker cannot open names all such files; within `max_unreadable` they are rejects."""
     write_files(tmp_path / "in")
-    for name in ("_a.gz", "_b.gz"):  # Spark passes over such names, and they are too long to be handed over
+    for name in ("_a.gz", "_b.gz"):  # Spark skips such names, and the files are too long to send
         shutil.copy(tmp_path / "in" / "a b[1].jsonl.gz", tmp_path / name)
     inputs, output = [f"{remote}/{name}" for name in ("_a.gz", "_b.gz", "in/TABLE.CSV")], tmp_path / "out"
     tables: dict[str, Any] = {"output": {"texts": 0, "report": False}}
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_pat
 def test_a_file_that_the_driver_cannot_open_fails_the_run_before_it_begins(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written, and an earlier result is left."""
+    """If the driver cannot open a file, the run fails before it writes anything."""
     read_head = Storage.read_head
 
     def refuse(self: Storage, path: str, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The keep-list: policies, reasons, and the promise to every removed document."""
+"""The keep-list: policies, reasons, and the kept near-duplicate of every removed document."""
 
 from itertools import combinations
 
@@ -18,7 +18,7 @@ from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES
     [("longest", "cabd"), ("first-id", "abcd"), ("first", "dbac"), ("shortest-url", "bcda")],
 )
 def test_the_policy_orders_the_documents(spark: SparkSession, policy: str, order: str) -> None:
-    """Most tokens, smallest id, first in the collection, shortest address (none is last); ties by id."""
+    """Policies prefer most tokens, smallest id, first in the collection, shortest URL (none is last); ties go by id."""
     rows = [
         # key, id, url, source, record, tokens, ...
         (3, "a", None, "f", 4, 10, 9, bytearray(b""), None, "a", [1], None, None),
@@ -34,7 +34,7 @@ def test_the_policy_orders_the_documents(spark: SparkSession, policy: str, order
 
 def test_says_why_each_document_goes(spark: SparkSession) -> None:
     """
-    With a kept, b has its bytes, c only its sketch, d is near a; nobody goes for e, which stands alone.
+    With a kept, b has its bytes, c only its sketch, d is near a; e has no near-duplicate and stays.
 
     {a, b, c} -- {d}      {e}
     """
@@ -69,7 +69,7 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(("least_size", "kept"), [(9, {"a", "x", "y"}), (10, {"a", "b", "x", "y"}), (0, {"a", "x"})])
 def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size: int, kept: set[str]) -> None:
-    """Two equal sketches of nine features are near-duplicates if nine are enough, and not if ten are needed."""
+    """Equal sketches of nine features are near-duplicates if nine are enough, and all stay if ten are needed."""
     nodes = spark.createDataFrame(
         [
             (0, "a", "a", 0, 9, 9, 0, bytearray(b"X"), 2),
@@ -88,9 +88,9 @@ def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size
 
 def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
     """
-    Of a random graph of groups, the documents kept are those that no kept near-duplicate precedes in policy order.
+    In a random graph of groups, the kept documents are those that no kept near-duplicate precedes in policy order.
 
-    And each removed one names the nearest of its kept near-duplicates, among equals the one the policy prefers.
+    Each removed document names the nearest of its kept near-duplicates, among equals the one the policy prefers.
     """
     random = np.random.default_rng(5)
     node_of = {f"d{i:02}": int(random.integers(0, 40)) for i in range(70)}

@@ -1,4 +1,4 @@
-"""Graphs and components too large for one task: the same tables another way, or others that keep every promise."""
+"""Graphs and components too large for one task: the same tables, or tables that keep every promise of the results."""
 
 import shutil
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
 KEPT = {"records", "offsets", "nodes", "compared", "graph", "sets"}
-"""Working tables that a run leaves at most."""
+"""All working tables that a run may leave."""
 
 SETTINGS: dict[str, Any] = {
     "shingle": {"length": 1},
@@ -39,9 +39,9 @@ SETTINGS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A long chain of windows in any order, a family with many maximal sets, a short chain, equal texts, one alone.
+    """A long chain of windows in random order, a family with many maximal sets, a short chain, equal texts, one alone.
 
-    Beside it is `begun`, a run that ended before its third stage: what is tried here begins with documents and pairs.
+    Beside it is `begun`, a run that ended before its third stage; the tests resume it from its documents and pairs.
     """
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{word}" for word in range(5 * n, 5 * n + 20)) for n in random.permutation(70)]
@@ -56,7 +56,7 @@ def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFa
 
 
 def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
-    """The rows of each table, sorted, and the counts of the clusters stage."""
+    """Resume a copy of `begun`; return the sorted rows of each table, and the counts of the clusters stage."""
     shutil.copytree(pages.parent / "begun", output)
     metrics = run_over(spark, [pages], output, {**SETTINGS, "clusters": clusters}, resume=True)
     assert {"documents", "pairs"} <= {name for stage in metrics["stages"].values() for name in stage["resumed"]}
@@ -65,7 +65,7 @@ def tables_and_counts(spark: SparkSession, pages: Path, output: Path, **clusters
 
 @pytest.fixture(scope="module")
 def ordinary(chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """The tables of the ordinary way, as the embedded engine has them."""
+    """The tables that the embedded engine makes, with every component in one piece."""
     output = tmp_path_factory.mktemp("ordinary") / "run"
     run_locally([str(chains_and_a_family)], str(output), build_config(SETTINGS, origin="test"))
     return sorted_tables(output)
@@ -73,7 +73,7 @@ def ordinary(chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Makes a run whose components are spread, and proves its promises."""
+    """A function that makes a run with its components spread over shares, and checks its promises."""
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
 
     def make(**clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
@@ -88,7 +88,7 @@ def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, m
 def test_streamed_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A graph in numbers whose edges pass one task, the small components mined by FP-Growth."""
+    """A numbered graph whose edges stream through one task gives the same tables, small components by FP-Growth."""
     monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
@@ -102,7 +102,7 @@ def test_streamed_the_tables_are_the_same(
 def test_in_rounds_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stars and rounds in place of one task; of the keep-list one round, and one task for what it leaves."""
+    """Stars and rounds give the same tables as one task; the keep-list takes one round, and one task for the rest."""
     monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
@@ -117,7 +117,7 @@ def test_in_rounds_the_tables_are_the_same(
 def test_a_containment_is_streamed_or_refused(
     spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tables are those of the embedded engine; more sketches than one task takes are refused in one line."""
+    """By containment, the tables are the embedded engine's; more sketches than one task takes are an error."""
     settings = {
         "shingle": {"length": 1},
         "sketch": {"kind": "mod-m", "modulus": 1},
@@ -141,7 +141,7 @@ def test_a_containment_is_streamed_or_refused(
 def test_families_in_rounds_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
 ) -> None:
-    """The large component, with heavy sketches and without, found at once by the embedded engine, and in rounds."""
+    """Families found in rounds give the embedded engine's tables, with and without heavy sketches."""
     limits = {"max_edges": 120, "max_postings": max_postings}
     settings = {**SETTINGS, "pairs": {**SETTINGS["pairs"], **limits}}
     at_once = run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
@@ -158,9 +158,9 @@ def test_families_in_rounds_are_the_same(
 def test_in_shares_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both components in shares of nine, from a graph made in rounds, all of the keep-list too.
+    """Two components in shares of nine give the same tables, with the graph and the whole keep-list made in rounds.
 
-    The order of the nodes has as many parts as there are nodes, and as many again without one.
+    The order of the nodes has one part per node, and as many parts without a node.
     """
     order_nodes = numbered_graph.order_nodes
 
@@ -184,7 +184,7 @@ def test_in_shares_the_tables_are_the_same(
 def test_shares_past_their_budget_keep_their_promise(
     spread_run: Run, ordinary: Tables, monkeypatch: pytest.MonkeyPatch, coverage: str
 ) -> None:
-    """The family passes its budget and is covered, or led where no cover is allowed; the chain is as it was."""
+    """The family exceeds its budget and is covered, or led if no cover is allowed; the chain's clusters stay."""
     if coverage == "documents":
         monkeypatch.setattr(shares, "COVER_SHARE", 0)
 
@@ -199,14 +199,14 @@ def test_shares_past_their_budget_keep_their_promise(
 
 
 def test_a_cover_is_made_in_shares_too(spread_run: Run) -> None:
-    """`clusters.mode: cover`, spread."""
+    """With `clusters.mode: cover`, spread components get covers too."""
     tables, _ = spread_run(mode="cover")
 
     assert all("coverage='pairs'" in row or "size=2" in row for row in tables["clusters"])
 
 
 def test_a_higher_support_is_asked_of_every_set(spread_run: Run, ordinary: Tables) -> None:
-    """Of shares, and of FP-Growth; pairs that share fewer are counted."""
+    """Sets of shares and of FP-Growth reach `clusters.support`; pairs that share fewer features are counted."""
     tables, counts = spread_run(support=14)
 
     below = [row for row in ordinary["pairs"] if int(row.partition("overlap=")[2].partition(",")[0]) < 14]
@@ -217,7 +217,7 @@ def test_a_higher_support_is_asked_of_every_set(spread_run: Run, ordinary: Table
 
 
 def test_stars_are_the_components(spark: SparkSession) -> None:
-    """Paths, stars and random edges under random names, against another library; few rounds for a long path."""
+    """Contracting paths, stars and random edges gives SciPy's components, in few rounds even for a long path."""
     random = np.random.default_rng(5)
     names = random.permutation(1000) * 1_000_003
     path = np.stack([np.arange(299), np.arange(1, 300)], axis=1)

@@ -1,4 +1,4 @@
-"""Records that Spark passes over, and files it cannot read: found again, each one reject."""
+"""Records that Spark skips, and files that it cannot read: each is found again and becomes one reject."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.run.accounts import rejects, run_that_adds_up, table
 
 
 def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
-    """A real collection file cut in its only block: no document, one reject, and the run is finished."""
+    """A real collection file cut in its only block gives no document and one reject, and the run finishes."""
     metrics = run_that_adds_up(tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark)
 
     assert metrics["rows"]["documents"] == 0
@@ -17,9 +17,9 @@ def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_pa
 
 
 def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark passes it over without a word; it is found by the bytes that are missing, in its place.
+    """A record that Spark skips silently, in JSON lines or XML, is found in its place by the bytes that are missing.
 
-    Of lines of JSON, and of XML; a file that misses none is not read again.
+    A file that misses no bytes is not read again.
     """
     rows = [{"id": str(n), "text": f"page {n} " + ("x " * 60_000 if n == 5 else "of many")} for n in range(50)]
     write_rows(tmp_path / "a.jsonl", rows)
@@ -43,7 +43,7 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
 
 
 def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, tmp_path: Path) -> None:
-    """Each file counts the separator after its root's end; together as many bytes as the record that is missing."""
+    """A missing record is found, though the separators counted after the roots of all files have as many bytes."""
     for number in range(120):
         text = "x " * 500 if number == 60 else "a b c"
         (tmp_path / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")

@@ -1,4 +1,4 @@
-"""Clusters of documents, by either miner, against the definition."""
+"""Clusters of documents, from either miner, against the definition."""
 
 from collections import Counter
 from dataclasses import replace
@@ -31,7 +31,7 @@ RESEMBLANCE = Threshold("resemblance", 7, 10, is_count=False, size=SIZE)
 
 
 def draw_families(seed: int) -> dict[str, Sketch]:
-    """Draw some 80 documents: families of changed and shortened copies, here and there one with an equal sketch."""
+    """Draw some 80 documents: families of changed and shortened copies, some with equal sketches."""
     random = np.random.default_rng(seed)
     texts: list[Sketch] = [(), ()]
     for family in range(14):
@@ -51,7 +51,7 @@ def draw_families(seed: int) -> dict[str, Sketch]:
 
 
 def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
-    """Name each distinct sketch by the place of its smallest document."""
+    """Return NODES, where the node of a distinct sketch is the place of its smallest id."""
     names = sorted(sketches)
     group = {
         name: name if not sketches[name] else min(n for n in names if sketches[n] == sketches[name]) for name in names
@@ -77,7 +77,7 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
 def mine(
     spark: SparkSession, sketches: dict[str, Sketch], threshold: Threshold, *, miner: str, max_sets: int = 1_000
 ) -> DataFrame:
-    """Run the stage on the distinct sketches and their near-duplicate pairs, as the pipeline does."""
+    """Run the clusters stage on the distinct sketches and their near-duplicate pairs, as the pipeline does."""
     names = sorted(sketches)
     nodes = make_nodes(spark, sketches).persist()
     distinct = {sketches[name]: names.index(name) for name in reversed(names) if sketches[name]}
@@ -110,7 +110,7 @@ def mine(
     ids=lambda value: value if isinstance(value, str) else "count" if value.is_count else value.measure,
 )  # fmt: skip
 def test_either_miner_gives_the_sets_of_the_definition(spark: SparkSession, threshold: Threshold, miner: str) -> None:
-    """Every maximal set of documents once, with its support, component and id; equal sketches, and groups alone too."""
+    """Every maximal set of documents is found once, with support, component and id; also groups of equal sketches."""
     sketches = draw_families(3)
     expected = define(sketches, threshold)
 
@@ -121,7 +121,7 @@ def test_either_miner_gives_the_sets_of_the_definition(spark: SparkSession, thre
 
 
 def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the nodes are many, no sketch is joined with them: the tasks of components are broadcast in chunks."""
+    """With many nodes, the tasks of components are broadcast in chunks, not joined with the sketches."""
     sketches = draw_families(4)
 
     monkeypatch.setattr(component_tasks, "CHUNKED_NODES", 1)
@@ -131,7 +131,7 @@ def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monke
 
 
 def test_problems_stay_where_they_are(spark: SparkSession) -> None:
-    """Frequent sets are sent to the tasks of their components; the persisted problems are not moved a second time."""
+    """Frequent sets are sent to the tasks of their components; the persisted problems are not shuffled again."""
     graph, sketches, matches = (spark.createDataFrame([], schema) for schema in (GRAPH, SKETCHES, MATCHES))
     problems = gather_problems(graph, sketches, matches, scale=Scale(1, 1), partitions=3).persist()
     frequent = spark.createDataFrame([(0, 3, 5)], "ordinal long, mask long, support long")
@@ -148,7 +148,7 @@ def test_problems_stay_where_they_are(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("miner", ["pivot", "fpgrowth"])
 def test_two_near_duplicates_of_one_need_not_be_near_each_other(spark: SparkSession, miner: str) -> None:
-    """Of a, b, c the joint support is high enough, but b and c are no near-duplicates: {a,b}, {a,c}, not all three."""
+    """If a, b and c have enough joint support but b and c are not near-duplicates, the clusters are {a,b} and {a,c}."""
     sketches: dict[str, Sketch] = {
         "a": (0, 1, 2, 3, 6, 7, 8, 9),
         "b": (0, 2, 3, 6, 7, 8, 9, 10),
@@ -163,9 +163,9 @@ def test_two_near_duplicates_of_one_need_not_be_near_each_other(spark: SparkSess
 
 def test_past_the_budget_every_pair_is_still_covered(spark: SparkSession) -> None:
     """
-    Twelve documents lack one feature of twelve each: any six share six features, so there are C(12, 6) = 924 sets.
+    Each of twelve documents lacks another of twelve features: any six share six, so there are C(12, 6) = 924 sets.
 
-    A budget of 1 + 4 * 12 sets does not hold them: some of those sets are given, and they hold every pair.
+    They exceed a budget of 1 + 4 * 12 sets: the clusters are some of them, and hold every pair.
     """
     sketches = {f"d{i:02}": tuple(j for j in range(12) if j != i) for i in range(12)}
     six = Threshold("overlap", 6, 1, is_count=True, size=SIZE)

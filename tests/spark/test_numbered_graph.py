@@ -1,4 +1,4 @@
-"""A graph in numbers, whose edges stream through a task, against the one that is gathered in a task."""
+"""The numbered graph, whose edges stream through a task, against the graph gathered in one task."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ Likeness = dict[Edge, tuple[float, float]]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[int, Likeness]:
-    """Nodes, each with a neighbour; of each edge how much of the second end is in the first, and the other way."""
+    """Draw a number of nodes, each with a neighbour; for each edge, the contained share of its second and first end."""
     drawn = draw(st.lists(st.sampled_from(list(combinations(range(9), 2))), min_size=1, unique=True))
     names = sorted({end for edge in drawn for end in edge})
     share = st.sampled_from([0.2, 0.5, 0.9])
@@ -43,7 +43,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, Likeness]:
 
 
 def stream(likeness: Likeness, least: float | None) -> Iterator[pa.RecordBatch]:
-    """The edges as `solve` sends them, an edge a batch."""
+    """Yield the edges as `solve` sends them, one per batch."""
     for (first, second), (of_second, _) in sorted(likeness.items(), key=lambda row: row[0][1]):
         row: dict[str, Any] = {"first": [first], "second": [second]}
         yield pa.record_batch(row if least is None else row | {"replaces": [of_second >= least]})
@@ -57,11 +57,11 @@ GATHERED = pa.schema(
         **dict.fromkeys(("rank", "number"), pa.int32()),
     }
 )
-"""What `build_graph` sends to its task, in any order."""
+"""The columns that `build_graph` sends to its task."""
 
 
 def gather(nodes: int, likeness: Likeness) -> Iterator[pa.RecordBatch]:
-    """The same graph for `graph_task`; the nodes are named by their ranks."""
+    """Yield the same graph as `graph_task` reads it; a node is named by its rank."""
     rows: list[dict[str, Any]] = [
         {"is_node": False, "node_a": a, "node_b": b, "resemblance": of_b, "containment_a": of_a, "containment_b": of_b}
         for (a, b), (of_b, of_a) in likeness.items()
@@ -72,7 +72,7 @@ def gather(nodes: int, likeness: Likeness) -> Iterator[pa.RecordBatch]:
 
 @given(graphs(), st.sampled_from([None, 0.5]))
 def test_streamed_edges_are_solved_as_gathered_ones(graph: tuple[int, Likeness], least: float | None) -> None:
-    """The same components, their fits, and the kept nodes; of containment too."""
+    """Streamed edges give the components, their fits and the kept nodes of gathered ones, also by containment."""
     nodes, likeness = graph
     solving = Solving(nodes, AUTO, least)
 
@@ -88,7 +88,7 @@ def test_streamed_edges_are_solved_as_gathered_ones(graph: tuple[int, Likeness],
 
 @given(graphs())
 def test_the_last_task_of_the_rounds_removes_what_the_definition_removes(graph: tuple[int, Likeness]) -> None:
-    """As `keep_first`, and by number."""
+    """The last task removes the nodes that `keep_first` does not keep, in the order of their numbers."""
     nodes, likeness = graph
     edges = np.array(list(likeness), np.int32)
     expected = keep_first(edges, np.ones(len(edges)), np.arange(nodes, dtype=np.int32)).kept
@@ -101,7 +101,7 @@ def test_the_last_task_of_the_rounds_removes_what_the_definition_removes(graph: 
 
 
 def without_numbers(rows: list[Row]) -> list[dict[str, Any]]:
-    """Rows of GRAPH without what only has to differ between components, and with places in place of ranks."""
+    """Return rows of GRAPH without the numbers of components and fits, and with ranks counted within the component."""
     ranks = defaultdict(list)
     for row in rows:
         ranks[row.component].append(row.rank)
@@ -115,7 +115,7 @@ def without_numbers(rows: list[Row]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("least", [None, 0.5])
 def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None:
-    """Every column, of many random components, some of them led, with ties in likeness and policy."""
+    """Every column is the same for many random components, some led, with ties in likeness and policy."""
     random = np.random.default_rng(7)
     names = random.permutation(260)
     near = {tuple(sorted(map(int, 13 * (n % 20) + random.integers(0, 13, 2)))) for n in range(300)}

@@ -1,4 +1,4 @@
-"""Keep, post, match, expand: the pairs of documents against comparing all."""
+"""Keep, post, match, expand: the pairs of documents against a comparison of all."""
 
 from collections import Counter
 from fractions import Fraction
@@ -27,7 +27,7 @@ Match = tuple[int, int, int, float]
 
 
 def resemblance(a: Sketch, b: Sketch) -> Fraction:
-    """Estimate by MIN_s of the union; two short sketches are the documents themselves."""
+    """Estimate from MIN_s of the union; two sketches below the size limit are the whole documents."""
     union = sorted({*a, *b})
     if len(a) == SIZE or len(b) == SIZE:
         union = union[:SIZE]
@@ -68,7 +68,7 @@ def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
 
 
 def start(sketches: DataFrame, pairing: Pairing) -> tuple[DataFrame, DataFrame]:
-    """Make and persist the homes of the sketches, and what the owners of their elements are told."""
+    """Make and persist the homes of the sketches, and the postings that the owners of their elements get."""
     kept = keep_sketches(sketches, pairing).persist()
     return kept, post(kept, pairing).persist()
 
@@ -76,7 +76,7 @@ def start(sketches: DataFrame, pairing: Pairing) -> tuple[DataFrame, DataFrame]:
 def find(
     sketches: DataFrame, threshold: Threshold, *, partitions: int, long_lists: LongLists = ALL
 ) -> tuple[list[Match], list[int]]:
-    """Run the stage: the matches, and its counters summed over the tasks."""
+    """Run the stage; return its matches, and its counters summed over the tasks."""
     pairing = Pairing(threshold, divide(6_000, partitions), long_lists)
     kept, postings = start(sketches, pairing)
     rows = match(kept, postings, pairing).collect()
@@ -89,7 +89,7 @@ def find(
 
 @pytest.mark.parametrize("threshold", [COUNT, SHARE, RESEMBLANCE], ids=["count", "share", "resemblance"])
 def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Threshold) -> None:
-    """Every near-duplicate pair of distinct sketches once, with overlap and resemblance; 1, 2, 7 partitions agree."""
+    """Each near-duplicate pair is found once, with overlap and resemblance, by 1, 2 and 7 partitions alike."""
     sketches = draw_families(1)
     given = sketch_table(spark, sketches).persist()
     expected = [
@@ -110,7 +110,7 @@ def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Thre
 
 
 def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> None:
-    """Lists longer than `max_postings` lose nothing, or are refused, whatever the number of partitions."""
+    """Lists longer than `max_postings` lose no pair, or are refused if they cost too much, for any partitions."""
     given = sketch_table(spark, draw_families(2)).persist()
 
     whole, _ = find(given, COUNT, partitions=2)
@@ -124,7 +124,7 @@ def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> N
 
 
 def test_nothing_that_is_kept_is_moved_again(spark: SparkSession) -> None:
-    """Each exchange moves blocks that a task has just made: none is over a persisted table, nor over another one."""
+    """Each exchange moves blocks that a task has just made, never a persisted table or the rows of another exchange."""
     pairing = Pairing(COUNT, divide(6_000, 3), ALL)
     kept, postings = start(sketch_table(spark, draw_families(1)), pairing)
 
@@ -139,13 +139,13 @@ def test_nothing_that_is_kept_is_moved_again(spark: SparkSession) -> None:
 
 
 def test_no_sketches_give_no_matches(spark: SparkSession) -> None:
-    """An empty collection, and one in which nothing is shared, are answered with no pair."""
+    """An empty collection has no pairs, nor has one whose sketches share nothing."""
     assert find(sketch_table(spark, []), RESEMBLANCE, partitions=2)[0] == []
     assert find(sketch_table(spark, [(1, 2), (3, 4)]), RESEMBLANCE, partitions=2)[0] == []
 
 
 def test_a_missing_column_is_named_at_once(spark: SparkSession) -> None:
-    """The stage looks at its table before anything runs."""
+    """The stage checks the columns of its table before anything runs."""
     with pytest.raises(SchemaError, match="sketch"):
         keep_sketches(spark.range(1).toDF("node"), Pairing(COUNT, divide(9, 2), ALL))
 
@@ -161,7 +161,7 @@ def expand_all(
     limit: int = 1_000_000,
     threshold: Threshold = RESEMBLANCE,
 ) -> list[tuple[str, str, int, float, bool]]:
-    """Expand groups of equal sketches and the matches between them; all have ten features, those of `empty…` none."""
+    """Expand groups of equal sketches and the matches between them; a sketch has ten features, one of `empty…` none."""
     nodes = [
         (
             10 * node + at,
@@ -190,7 +190,7 @@ def expand_all(
 
 def test_groups_expand_to_all_pairs(spark: SparkSession) -> None:
     """
-    Each document of one group with each of the other, and the pairs within each group; ids ordered as bytes.
+    Each document of one group is paired with each of the other, and within its group; ids are ordered as bytes.
 
     {b, é}  --  {a}      {Z} alone, {m, n} without a neighbour
     """
@@ -206,9 +206,9 @@ def test_groups_expand_to_all_pairs(spark: SparkSession) -> None:
 
 def test_large_products_become_stars(spark: SparkSession) -> None:
     """
-    Three times two rows pass a limit of five: each member goes with its own first document, and the two of them.
+    Three times two rows exceed a limit of five: each member is paired with its group's first document, and these two.
 
-        a1 ---- b1          a2 a3 is no ray of the star, and its group is small enough to be written in full
+        a1 ---- b1          (a2, a3) is no ray of the star; the group is small enough to be written in full
        /  |     |
       a2  a3    b2
     """
@@ -224,21 +224,21 @@ def test_large_products_become_stars(spark: SparkSession) -> None:
 
 
 def test_a_large_group_is_a_star_itself(spark: SparkSession) -> None:
-    """Three rows within a group pass a limit of two; the product with a single document is three rows too."""
+    """A group of three pairs exceeds a limit of two and becomes a star; so does its product with a single document."""
     pairs = expand_all(spark, [("a1", "a2", "a3"), ("b",)], [(0, 1, 9, 0.9)], limit=2)
 
     assert pairs == [("a1", "a2", 10, 1.0, True), ("a1", "a3", 10, 1.0, True), ("a1", "b", 9, 0.9, True)]
 
 
 def test_what_fits_the_limit_is_written_in_full(spark: SparkSession) -> None:
-    """Exactly `expand_limit` rows are no star."""
+    """A product of exactly `expand_limit` rows is written in full."""
     pairs = expand_all(spark, [("a1", "a2", "a3"), ("b1", "b2")], [(0, 1, 9, 0.9)], limit=6)
 
     assert Counter(star for *_, star in pairs) == {False: 6 + 3 + 1}
 
 
 def test_equal_sketches_below_the_count_are_not_near(spark: SparkSession) -> None:
-    """Two equal sketches of ten features are no pair when fourteen are asked for, and are one when ten are."""
+    """Two equal sketches of ten features are a pair if the threshold is ten features, not if it is fourteen."""
     ten = Threshold("overlap", 10, 1, is_count=True, size=SIZE)
 
     assert expand_all(spark, [("a", "b")], [], threshold=COUNT) == []
@@ -246,5 +246,5 @@ def test_equal_sketches_below_the_count_are_not_near(spark: SparkSession) -> Non
 
 
 def test_empty_sketches_are_near_nothing(spark: SparkSession) -> None:
-    """Documents without features pair with nothing, not even where something made them one group."""
+    """Documents without features are in no pair, even if they are in one group."""
     assert expand_all(spark, [("empty1", "empty2")], []) == []

@@ -1,4 +1,4 @@
-"""Rows go to the partition they name, also by the hash of a key."""
+"""Rows go to the partition they name, directly or by the hash of a key."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from nddup.spark.placement import hash_ints, keys_of, place, place_by_keys
 
 
 def test_the_hash_is_that_of_spark(spark: SparkSession) -> None:
-    """Of small and large ints, of both signs."""
+    """The hash equals Spark's for small and large ints of both signs."""
     values = np.array([0, 1, -1, 42, 65_536, 2**31 - 1, -(2**31)], np.int32)
     rows = spark.createDataFrame([(int(value),) for value in values], "value int")
 
@@ -18,7 +18,7 @@ def test_the_hash_is_that_of_spark(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 64, 2_400])
 def test_every_partition_has_a_key(partitions: int) -> None:
-    """The key of a partition leads there, and no smaller one does."""
+    """The key of a partition is the least one whose hash leads there."""
     keys = keys_of(partitions)
     led = hash_ints(np.arange(keys.max() + 1, dtype=np.int32)).astype(np.int64) % partitions
 
@@ -27,7 +27,7 @@ def test_every_partition_has_a_key(partitions: int) -> None:
 
 @pytest.mark.parametrize("way", [place, place_by_keys])
 def test_rows_are_where_they_say(spark: SparkSession, way: object) -> None:
-    """Of seven partitions, one of which gets nothing."""
+    """Each row is in the partition it names; one of the seven partitions gets none."""
     assert callable(way)
     rows = spark.range(100).select((F.col("id") % 6).cast("int").alias("target"))
 

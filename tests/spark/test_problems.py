@@ -1,4 +1,4 @@
-"""The blocks of a task as problems: what came must fit together, or nothing is mined."""
+"""The blocks of a task as mining problems: nodes and sketches must match, or nothing is mined."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ THRESHOLD = Threshold("resemblance", 1, 2, is_count=False, size=3)
 
 
 def blocks(layout: Layout, columns: Mapping[str, Sequence[int]]) -> list[pa.RecordBatch]:
-    """Blocks of some columns, those of the others null, as a union of the three kinds has them."""
+    """Return blocks of some columns, the others null, as in the union of the three layouts."""
     filled = {
         name: np.array(columns.get(name, [0] * len(columns[next(iter(layout))])), layout[name]) for name in layout
     }
@@ -27,7 +27,7 @@ def blocks(layout: Layout, columns: Mapping[str, Sequence[int]]) -> list[pa.Reco
 
 
 def held(*, sketched: Sequence[int]) -> list[pa.RecordBatch]:
-    """Nodes 7 and 9, a pair in one component, and the sketches of other or the same nodes."""
+    """Return blocks of nodes 7 and 9, a pair in one component, and of the sketches of the nodes `sketched`."""
     nodes = blocks(NODE_LAYOUT, {"node": [9, 7], "position": [1, 0]})
     edges = blocks(EDGE_LAYOUT, {"node_a": [7], "node_b": [9]})
     ids = {7: [1, 2, 3], 9: [1, 2, 4], 8: [5, 6, 7]}
@@ -39,7 +39,7 @@ def held(*, sketched: Sequence[int]) -> list[pa.RecordBatch]:
 
 @pytest.mark.parametrize("sketched", [[7, 9], [9, 7]])
 def test_each_node_has_its_sketch_in_whatever_order_they_came(sketched: list[int]) -> None:
-    """By the place in the component."""
+    """Sketches are ordered by the position of their node in the component, whatever order they arrived in."""
     problems = read_problems(held(sketched=sketched), THRESHOLD)
 
     assert problems.sketches.values.tolist() == [1, 2, 3, 1, 2, 4]
@@ -48,6 +48,6 @@ def test_each_node_has_its_sketch_in_whatever_order_they_came(sketched: list[int
 
 @pytest.mark.parametrize("sketched", [[7], [7, 8], [7, 9, 8], [7, 7]], ids=["missing", "other", "more", "twice"])
 def test_sketches_that_are_not_those_of_the_nodes_are_refused(sketched: list[int]) -> None:
-    """A wrong sketch taken for that of a node would give wrong clusters in silence."""
+    """Sketches that are not one per node are refused: a wrong one would silently give wrong clusters."""
     with pytest.raises(ValueError, match=r"2 nodes and \d sketches, which are not one per node"):
         read_problems(held(sketched=sketched), THRESHOLD)

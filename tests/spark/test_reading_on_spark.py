@@ -1,4 +1,4 @@
-"""From files to numbered records: every record once, whatever the splits, names and encodings."""
+"""From files to numbered records: every record once, whatever the splits, file names and encodings."""
 
 import bz2
 import gzip
@@ -27,7 +27,7 @@ WORDS = ["яблоко", "груша", "слива", "вишня", "малина
 
 @pytest.fixture
 def small_splits(spark: SparkSession) -> Iterator[None]:
-    """Tasks of 2,000 bytes: records of some hundred bytes lie across their ends."""
+    """Set splits of 2,000 bytes, so that records of some hundred bytes lie across their ends."""
     before = {key: spark.conf.get(key) for key in SPLIT_BYTES}
     for key in SPLIT_BYTES:
         spark.conf.set(key, "2000")
@@ -37,7 +37,7 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
 
 
 def read(spark: SparkSession, *inputs: Path, splits: int = 0, **settings: dict[str, Any]) -> DataFrame:
-    """Numbered records of these inputs, as the job reads them."""
+    """Return the numbered records of these inputs, as the job reads them."""
     config = build_config(settings, origin="test")
     files = Storage(spark)
     found = find_files(files, [str(path) for path in inputs], config.input)
@@ -47,7 +47,7 @@ def read(spark: SparkSession, *inputs: Path, splits: int = 0, **settings: dict[s
 
 @pytest.mark.usefixtures("small_splits")
 def test_splits_too_many_to_broadcast_give_the_same_numbers(spark: SparkSession, tmp_path: Path) -> None:
-    """Then records and offsets are shuffled: their plan has no broadcast, the records the same keys."""
+    """With too many splits to broadcast, records and offsets are merged by a shuffle, and records get the same keys."""
     for name in ("a", "b"):
         lines = (f'{{"id": "{name}{number}", "text": "{"word " * 20}{number}"}}\n' for number in range(100))
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
@@ -63,7 +63,7 @@ def test_splits_too_many_to_broadcast_give_the_same_numbers(spark: SparkSession,
 def test_files_too_many_for_one_broadcast_give_the_same_records(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the files are read in parts, each with a broadcast of its own."""
+    """Too many files for one broadcast are read in parts, each with its own, and give the same records."""
     for name in "abcdefg":
         (tmp_path / f"{name}.jsonl").write_text(f'{{"id": "{name}", "text": "one"}}\n{{"text": "{name}"}}')
     expected = rows(read(spark, tmp_path))
@@ -77,28 +77,28 @@ def test_files_too_many_for_one_broadcast_give_the_same_records(
 
 
 def rows(table: DataFrame) -> list[Row]:
-    """All rows in collection order."""
+    """Return all rows in collection order."""
     return table.orderBy("doc_key").collect()
 
 
 def text_of(number: int) -> str:
-    """A text of its own for each number, some dozen to some hundred bytes long."""
+    """Return a distinct text for each number, some dozen to some hundred bytes long."""
     return " ".join([*(WORDS[(number + i) % len(WORDS)] for i in range(3 + number % 17)), str(number)])
 
 
 def xml_of(count: int) -> str:
-    """A collection of plain XML documents."""
+    """Return a collection of plain XML documents."""
     documents = "\n".join(f"<doc><id>{n:03}</id><text>{text_of(n)}</text></doc>" for n in range(count))
     return f"<?xml version='1.0'?>\n<docs>\n{documents}\n</docs>\n"
 
 
 def lines_of(count: int) -> str:
-    """The same collection as JSON lines."""
+    """Return the same collection as JSON lines."""
     return "".join(json.dumps({"id": f"{n:03}", "text": text_of(n)}, ensure_ascii=False) + "\n" for n in range(count))
 
 
 def test_fixtures_give_the_documents_they_are_documented_to_hold(spark: SparkSession, shared: Path) -> None:
-    """30 documents of each shape with their ids in order; of the cut one 29 and one reject."""
+    """Each fixture gives 30 documents with their ids in order; the cut one gives 29 and a reject."""
     fixtures = shared / "ruweb" / "fixtures"
     expected = json.loads((fixtures / "expected.json").read_text())
     files = sorted(fixtures.glob("*.xml"))
@@ -117,7 +117,7 @@ def test_fixtures_give_the_documents_they_are_documented_to_hold(spark: SparkSes
 
 
 def test_shapes_of_one_collection_have_the_same_sketches(spark: SparkSession, shared: Path) -> None:
-    """The envelope of a document does not reach its sketch."""
+    """The XML form of a collection does not change the sketches."""
     names = ("romip_prefixed_root.xml", "romip_default_ns_cp1251.xml", "romip_xml11.xml")
 
     found = rows(read(spark, *(shared / "ruweb" / "fixtures" / name for name in names)))
@@ -129,7 +129,7 @@ def test_shapes_of_one_collection_have_the_same_sketches(spark: SparkSession, sh
 @pytest.mark.usefixtures("small_splits")
 @pytest.mark.parametrize("form", ["xml", "jsonl"])
 def test_every_record_is_read_once_however_a_file_is_split(spark: SparkSession, tmp_path: Path, form: str) -> None:
-    """Records that lie across the ends of splits are neither lost nor read twice, and keep their ordinals."""
+    """Records that lie across the ends of splits are neither lost nor read twice, and keep their numbers."""
     text = (xml_of if form == "xml" else lines_of)(100)
     (tmp_path / f"a.{form}").write_text(text, encoding="utf-8")
     (tmp_path / f"b.{form}.bz2").write_bytes(bz2.compress(text.encode(), 1))
@@ -144,7 +144,7 @@ def test_every_record_is_read_once_however_a_file_is_split(spark: SparkSession, 
 
 
 def test_files_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """A name that could be a pattern or an escape is read as the name it is."""
+    """A file whose name looks like a pattern or an escape is read under its literal name."""
     names = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "s*.xml", "é;&+.xml"]
     for name in [*names, "c1.xml"]:
         (tmp_path / name).write_text(
@@ -158,7 +158,7 @@ def test_files_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_folders_named_like_partitions_are_plain_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """`year=2020` beside other folders adds no column and hides no file."""
+    """A folder `year=2020` beside others adds no column and hides no file."""
     for name in ("year=2020/a.xml", "other/b.xml", "c.xml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(xml_of(1), encoding="utf-8")
@@ -168,7 +168,7 @@ def test_folders_named_like_partitions_are_plain_folders(spark: SparkSession, tm
 
 @pytest.mark.parametrize("encoding", ["windows-1251", "koi8-r", "utf-16"])
 def test_a_file_in_another_encoding_gives_the_same_sketches(spark: SparkSession, tmp_path: Path, encoding: str) -> None:
-    """The encoding of the file does not reach the sketches."""
+    """The encoding of a file does not change the sketches."""
     (tmp_path / "a.xml").write_text(xml_of(20), encoding="utf-8")
     declared = xml_of(20).replace("<?xml version='1.0'?>", f"<?xml version='1.0' encoding='{encoding}'?>")
     (tmp_path / "b.xml").write_bytes(declared.encode(encoding))
@@ -181,7 +181,7 @@ def test_a_file_in_another_encoding_gives_the_same_sketches(spark: SparkSession,
 
 
 def test_json_lines_in_another_encoding_need_the_setting(spark: SparkSession, tmp_path: Path) -> None:
-    """JSON lines declare no encoding; `input.charset` tells it."""
+    """JSON lines declare no encoding; `input.charset` sets it."""
     (tmp_path / "a.jsonl").write_bytes(lines_of(20).encode("koi8-r"))
     (tmp_path / "u").mkdir()
     (tmp_path / "u" / "b.jsonl").write_text(lines_of(20), encoding="utf-8")
@@ -194,7 +194,7 @@ def test_json_lines_in_another_encoding_need_the_setting(spark: SparkSession, tm
 
 @pytest.mark.parametrize("form", ["xml", "jsonl"])
 def test_ids_stay_as_they_are_written_or_are_made_of_the_place(spark: SparkSession, tmp_path: Path, form: str) -> None:
-    """`007` is not 7; a document without an id is called by its source and record."""
+    """The id `007` does not become 7; a document without an id gets one from its source and record."""
     if form == "xml":
         text = "<docs><doc><id> 007 </id><text>a</text></doc><doc><text>b</text></doc></docs>"
     else:
@@ -205,7 +205,7 @@ def test_ids_stay_as_they_are_written_or_are_made_of_the_place(spark: SparkSessi
 
 
 def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: Path) -> None:
-    """The first record in collection order is the document, the others say which it was."""
+    """The first record in collection order becomes the document; the rejects of the others name it."""
     (tmp_path / "b.jsonl").write_text('{"id": "7", "text": "later"}\n')
     (tmp_path / "a.jsonl").write_text(
         '{"id": "1", "text": "x"}\n{"id": "7", "text": "first"}\n{"id": 7, "text": "y"}\n'
@@ -229,7 +229,7 @@ def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: P
 
 
 def test_files_of_equal_names_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Two inputs with a file of the same name: documents without ids still have ids of their own."""
+    """Files of the same name in two inputs give distinct ids to documents without ids."""
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
@@ -240,7 +240,7 @@ def test_files_of_equal_names_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_files_of_several_formats_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
-    """Each file is read by its own head; keys follow the order of the sources."""
+    """The format of each file is detected from its own head; keys follow the order of the sources."""
     (tmp_path / "b.jsonl").write_text(lines_of(2), encoding="utf-8")
     (tmp_path / "a.xml").write_text(xml_of(2), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""A repository whose batches Spark reads: the same segments, byte for byte, as where this process reads them."""
+"""A repository whose batches Spark reads: the same segments, byte for byte, as if this process reads them."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from tests.repository.test_rebuild import make, require_equal
 
 
 def write_batches(folder: Path) -> list[Path]:
-    """Two batches: several files, a compressed one, records that cannot be read, ids that come again."""
+    """Write two batches of several files: one compressed, some records unreadable, some ids repeated."""
     batches = []
     for number in range(2):
         lines = []
@@ -31,7 +31,7 @@ def write_batches(folder: Path) -> list[Path]:
 
 @pytest.mark.spark
 def test_spark_makes_the_same_segments(tmp_path: Path, spark: SparkSession) -> None:
-    """Of adds and a replacement; a query that Spark reads finds the same too."""
+    """Adds and a replacement by Spark make the same segments, and a query through Spark finds the same matches."""
     assert spark.version
     batches = write_batches(tmp_path)
     found = []
@@ -51,7 +51,7 @@ def test_spark_makes_the_same_segments(tmp_path: Path, spark: SparkSession) -> N
 
 @pytest.mark.spark
 def test_a_random_history_on_spark_equals_a_fresh_run(tmp_path: Path, spark: SparkSession) -> None:
-    """Spark reads every batch of it; `python -m bench histories --parts spark` tries more, of every kind and mode."""
+    """A history whose batches Spark reads equals a fresh run; `python -m bench histories --parts spark` tries more."""
     assert spark.version
     repo = make(tmp_path / "repo", "share, stars")
 
@@ -62,7 +62,7 @@ def test_a_random_history_on_spark_equals_a_fresh_run(tmp_path: Path, spark: Spa
 
 
 def test_given_texts_are_read_here(tmp_path: Path) -> None:
-    """Asking Spark for them is refused before it starts."""
+    """Given texts with the engine `spark` are refused before Spark starts."""
     repo = nddup.repository.create(str(tmp_path / "repo"))
 
     with pytest.raises(ConfigError, match="engine: spark reads files"):

@@ -1,4 +1,4 @@
-"""The tasks of the pairs stage without Spark, against comparing all sketches, under every measure and division."""
+"""The tasks of the pairs stage, without Spark, against a comparison of all sketches, for every measure and division."""
 
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -28,7 +28,7 @@ Pair = tuple[object, object, object]
 
 
 def threshold_of(measure: str, part: int) -> Threshold:
-    """So many twentieths; of a count so many features."""
+    """Return the threshold of `part` twentieths, or of `part` features for a count."""
     is_count = measure == "count"
     name = "overlap" if measure in ("count", "share") else measure
     shows = measure == "containment"
@@ -45,7 +45,7 @@ def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
 
 
 def draw_sketches(seed: int, families: int) -> list[Sketch]:
-    """Draw distinct sketches: families of changed and shortened copies, of ids on both sides of the sign bit."""
+    """Draw distinct sketches: families of changed and shortened copies, with ids on both sides of the sign bit."""
     random = np.random.default_rng(seed)
     places = random.integers(0, 2**64, int(random.integers(8, 90)), dtype=np.uint64)
     sketches = set()
@@ -59,7 +59,7 @@ def draw_sketches(seed: int, families: int) -> list[Sketch]:
 
 
 def near_pairs(sketches: list[Sketch], threshold: Threshold, finder: Finder | None = None) -> list[Pair]:
-    """All near-duplicate pairs, those with a common key where there is a finder."""
+    """Return all near-duplicate pairs; with a finder, only those with a common key."""
     given = ragged(sketches)
     keys = [set()] * len(sketches) if finder is None else _key_sets(finder, given)
     return [
@@ -75,7 +75,7 @@ def _key_sets(finder: Finder, sketches: Ragged) -> list[set[int]]:
 
 
 def found(sketches: list[Sketch], pairing: Pairing) -> tuple[list[Pair], list[tuple[object, object]]]:
-    """The pairs with their overlaps, and the links."""
+    """Return the pairs with their overlaps, and the links."""
     compared, _ = find_pairs(ragged(sketches), pairing)
     pairs = [(row["node_a"], row["node_b"], row["overlap"]) for row in rows_of(compared, "pair")]
     return pairs, [(row["node_a"], row["node_b"]) for row in rows_of(compared, "link")]
@@ -89,7 +89,7 @@ def found(sketches: list[Sketch], pairing: Pairing) -> tuple[list[Pair], list[tu
     division=st.builds(Division, st.integers(7, MOST_BITS), st.sampled_from([1, 2, 7])),
 )
 def test_pairs_are_those_of_comparing_all(seed: int, measure: str, part: int, division: Division) -> None:
-    """Each near-duplicate pair once, also where most elements stand for several ids."""
+    """Each near-duplicate pair is found once, even if most elements stand for several ids."""
     sketches, threshold = draw_sketches(seed, 6), threshold_of(measure, min(part, SIZE) if measure == "count" else part)
 
     pairs, links = found(sketches, Pairing(threshold, division, ALL))
@@ -101,7 +101,7 @@ def test_pairs_are_those_of_comparing_all(seed: int, measure: str, part: int, di
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 3), bits=st.integers(7, MOST_BITS))
 def test_pairs_by_keys_have_one_in_common(seed: int, rows: int, bits: int) -> None:
-    """Sketches that meet by keys are pairs if they really share one, not the element of one."""
+    """Sketches that meet by keys are a pair only if they share a key, not just the element of one."""
     sketches, threshold, finder = draw_sketches(seed, 6), threshold_of("share", 10), Finder(0, rows)
 
     pairs, _ = found(sketches, Pairing(threshold, Division(bits, 3), ALL, finder=finder))
@@ -112,7 +112,7 @@ def test_pairs_by_keys_have_one_in_common(seed: int, rows: int, bits: int) -> No
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 5), part=st.integers(4, 16))
 def test_no_pair_leaves_a_family_of_links(seed: int, most: int, part: int) -> None:
-    """Where lists are too long, each pair is found or its sketches are linked, on a way of links and pairs."""
+    """If lists are too long, each pair is found, or its two sketches are connected by links."""
     sketches, threshold = draw_sketches(seed, 6), threshold_of("resemblance", part)
 
     pairs, links = found(sketches, Pairing(threshold, Division(36, 3), LongLists(most, 0), links=True))
@@ -128,7 +128,7 @@ def test_no_pair_leaves_a_family_of_links(seed: int, most: int, part: int) -> No
 
 @pytest.mark.parametrize("links", [False, True])
 def test_no_result_depends_on_the_partitions(links: bool) -> None:  # noqa: FBT001 - pytest
-    """1, 7, 64 and 2,000 tasks find the same pairs, and compare long lists in full where they link nothing."""
+    """1, 7, 64 and 2,000 tasks find the same pairs; without links they compare long lists in full."""
     sketches, threshold = draw_sketches(5, 60), threshold_of("containment" if not links else "share", 13)
 
     answers = []
@@ -144,7 +144,7 @@ def test_no_result_depends_on_the_partitions(links: bool) -> None:  # noqa: FBT0
 
 @pytest.mark.parametrize("partitions", [1, 64])
 def test_a_list_that_costs_too_much_is_told(partitions: int) -> None:
-    """Nothing is compared in the task of such a list, and the driver is told how long it is."""
+    """The task of a list that costs too much compares nothing, and reports its length to the driver."""
     sketches, threshold = draw_sketches(5, 60), threshold_of("containment", 13)
 
     compared, _ = find_pairs(ragged(sketches), Pairing(threshold, divide(10**6, partitions), LongLists(4, 1)))
@@ -155,7 +155,7 @@ def test_a_list_that_costs_too_much_is_told(partitions: int) -> None:
 
 
 def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home that asks for its elements piece by piece gets each reply where it belongs."""
+    """A home that asks for its elements in small pieces assigns every reply to its piece."""
     sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
     monkeypatch.setattr(homes, "LEAST_PIECE", 40)
     monkeypatch.setattr(homes, "BLOCK_BYTES", 8)
@@ -164,7 +164,7 @@ def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reply_too_short_or_too_long_is_no_reply() -> None:
-    """Replies have no names: an owner gives as many bytes as its questions ask for, no more and no less."""
+    """Replies match questions by position, so a reply with fewer or more bytes than were asked for is refused."""
     pairing = Pairing(threshold_of("resemblance", 12), Division(36, 3), ALL)
     kept, _ = move(homes.gather_sketches(sketch_batches(ragged(draw_sketches(3, 20))), pairing=pairing))
     requests, _ = move(batch for blocks in kept.values() for batch in homes.ask(blocks, pairing=pairing))
@@ -188,7 +188,7 @@ def test_a_reply_too_short_or_too_long_is_no_reply() -> None:
 
 
 def test_a_frequent_element_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that all sketches hold adds one request for each piece, and is counted as often as it is there."""
+    """An id that all sketches hold costs one request per piece, with the number of its occurrences."""
     sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
     monkeypatch.setattr(elements, "FREQUENT", 1)
     asked = found(sketches, Pairing(threshold, Division(36, 3), ALL))[0]
@@ -209,10 +209,10 @@ def test_a_frequent_element_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_bytes_do_not_grow_with_the_partitions() -> None:
-    """What is sent of a sketch is much the same to 16 tasks and to 600, and no sketch is sent that has no candidate."""
+    """The bytes sent per sketch are about the same for 16 and 600 tasks; only sketches with a candidate are sent."""
     random = np.random.default_rng(1)
     ids = random.integers(0, 1 << 64, (600, 200), np.uint64)
-    ids[1:120:2, :180] = ids[:120:2, :180]  # of 60 sketches a near-duplicate
+    ids[1:120:2, :180] = ids[:120:2, :180]  # near-duplicates of 60 sketches
     rows = Ragged(np.arange(601) * 200, np.sort(ids, axis=1).ravel())
     threshold = Threshold("resemblance", 8, 10, is_count=False, size=200)
 

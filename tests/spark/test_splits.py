@@ -1,4 +1,4 @@
-"""The same bytes give the same records, however Spark splits a file, and as a file that is read from its start."""
+"""However Spark splits a file, it gives the same records as if it is read from its start."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.scanning.small_files import WHOLE, cut, head_of
 
 
 def read_with(spark: SparkSession, collection: Collection, size: int | None) -> list[tuple[Any, ...]]:
-    """The records of a collection under a size of split; None reads each file from its start."""
+    """Return the records of a collection read in splits of `size` bytes; None reads each file from its start."""
     config = build_config({}, origin="test")
     if size is None:
         collection = collection.read_whole({file.source for file in collection.listing.files})
@@ -33,7 +33,7 @@ def read_with(spark: SparkSession, collection: Collection, size: int | None) -> 
 
 
 def test_sparks_splits_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """Files of every format, whole and cut off, one of them where a separator ends, under splits of several sizes."""
+    """Splits of several sizes change no record, for files of every format cut off in a record or after a separator."""
     for name in ("xml", "rows", "trec", "web", "jsonl", "marked"):
         data, head = WHOLE[name], head_of(name)
         for length in (len(data) - 5, data.rfind(head.separator, 0, -1) + len(head.separator)):
@@ -50,8 +50,8 @@ def test_sparks_splits_change_nothing(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["prefixed", "jsonl"])
 def test_chunks_are_where_hadoop_gives_them(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """The model of these tests against Hadoop's own reader: two splits at every byte, and splits of a few bytes."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public door to Hadoop
+    """Hadoop's reader cuts files as the model `cut` does, in two splits at every byte and in splits of a few bytes."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Hadoop has no public API here
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     hadoop, lib = jvm.org.apache.hadoop, jvm.org.apache.hadoop.mapreduce
     data, separator = WHOLE[name], head_of(name).separator
