@@ -1,4 +1,4 @@
-"""A consumer that breaks, in a module that worker processes find."""
+"""A consumer that fails, in a module that worker processes can import."""
 
 import os
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from nddup.working_tables import RECORDS
 
 @dataclass(frozen=True)
 class Breaking:
-    """A consumer that ends its process, or raises."""
+    """A consumer that kills its process, or raises an error."""
 
     is_death: bool
     table: ClassVar[Table] = RECORDS
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
-        """Nothing."""
+        """Fail before the first batch."""
         del found, head
         if self.is_death:
             os._exit(9)

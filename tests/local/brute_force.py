@@ -1,4 +1,4 @@
-"""Near-duplicates, clusters and the keep-list by their definitions: Python's sets, every two documents compared."""
+"""Near-duplicates, clusters and the keep-list by their definitions, on Python sets, comparing every two documents."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 Row = Mapping[str, Any]
 Pair = tuple[str, str]
 Sets = dict[frozenset[str], int]
-"""Clusters, each with the number of features that all its members share."""
+"""Clusters with their support, the number of features that all members share."""
 
 
 class Rule(NamedTuple):
-    """What is near: `estimate` as in `nddup.sketching.kinds`, with the sketch's size; the threshold is a share."""
+    """When two documents are near: `estimate` and `size` are the sketch kind's; the threshold is a share."""
 
     measure: str
     threshold: Fraction
@@ -20,9 +20,9 @@ class Rule(NamedTuple):
     size: int
 
     def measured(self, one: Row, other: Row) -> Fraction:
-        """The measure of two documents with features."""
+        """Return the measure of two documents that have features."""
         first, second = set(one["sketch"]), set(other["sketch"])
-        if self.estimate == "levels":  # both at the coarser of their two moduli
+        if self.estimate == "levels":  # compare both at the coarser modulus
             level = max(self.level(one), self.level(other))
             first, second = ({value for value in ids if value % 2**level == 0} for ids in (first, second))
         common = len(first & second)
@@ -40,16 +40,16 @@ class Rule(NamedTuple):
         return Fraction(common, len(first | second))
 
     def level(self, row: Row) -> int:
-        """The least i with n / 2**i <= size."""
+        """Return the least i with n / 2**i <= size."""
         return next(level for level in range(64) if row["n_features"] <= self.size << level)
 
     def alpha(self, row: Row) -> int:
-        """What the members of a cluster must share because of this one."""
+        """Return how many features the members of a cluster with this document must share."""
         return max(1, -(-self.threshold.numerator * len(row["sketch"]) // self.threshold.denominator))
 
 
 def find_pairs(documents: Mapping[str, Row], rule: Rule) -> set[Pair]:
-    """The near-duplicates: the smaller id first."""
+    """Return the near-duplicate pairs, the smaller id first."""
     return {
         (a, b)
         for a, b in combinations(sorted(documents), 2)
@@ -59,7 +59,7 @@ def find_pairs(documents: Mapping[str, Row], rule: Rule) -> set[Pair]:
 
 
 def find_components(pairs: Iterable[Pair]) -> set[frozenset[str]]:
-    """The connected components of the pairs."""
+    """Return the connected components of the pairs."""
     of: dict[str, frozenset[str]] = {}
     for pair in pairs:
         whole = frozenset(pair).union(*(of.get(name, ()) for name in pair))
@@ -68,9 +68,9 @@ def find_components(pairs: Iterable[Pair]) -> set[frozenset[str]]:
 
 
 def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> Sets:
-    """The maximal sets of near-duplicates that share at least the largest alpha among them.
+    """Return the maximal sets of near-duplicates that share at least the largest alpha of their members.
 
-    Each part of such a set is one too, so all of them are found by adding one document after another.
+    Any subset of such a set meets both conditions too, so adding one document at a time finds all of them.
     """
     features = {name: frozenset(row["sketch"]) for name, row in documents.items()}
     alpha = {name: rule.alpha(row) for name, row in documents.items()}
@@ -79,7 +79,7 @@ def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> 
         return len(frozenset.intersection(*(features[name] for name in members)))
 
     def grown(members: frozenset[str]) -> set[frozenset[str]]:
-        """With one more document."""
+        """Return the sets with one more document."""
         near = {b if a in members else a for a, b in pairs if (a in members) != (b in members)}
         wider = (members | {name} for name in near if all(tuple(sorted((name, m))) in pairs for m in members))
         return {one for one in wider if support(one) >= max(alpha[name] for name in one)}
@@ -98,7 +98,7 @@ def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> 
 
 
 def require_keep_list(keep: Iterable[Row], pairs: set[Pair]) -> None:
-    """No two kept documents are near; whoever is removed is near a kept one, which is named."""
+    """Assert that no two kept documents are near, and that each removed one names a kept near-duplicate."""
     of = {row["doc_id"]: row["duplicate_of"] for row in keep}
     kept = {name for name, duplicate_of in of.items() if duplicate_of is None}
 

@@ -1,4 +1,4 @@
-"""Small collections of texts, and their near-duplicates by definition where texts confirm pairs (`pairs.confirm`)."""
+"""Small collections of texts, and their near-duplicates by definition if texts confirm pairs (`pairs.confirm`)."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -34,12 +34,12 @@ class Case(NamedTuple):
 
     @property
     def rule(self) -> brute_force.Rule:
-        """When two sketches are a candidate."""
+        """When two sketches are a candidate pair."""
         return brute_force.Rule("resemblance", Fraction(repr(self.threshold)), "smallest", SIZE)
 
 
 def draw_case(seed: int) -> Case:
-    """Families of texts: words replaced, left out, repeated and moved; some are equal, some have equal sketches."""
+    """Draw families of texts with words replaced, removed, repeated and moved; some texts or sketches are equal."""
     random = np.random.default_rng(seed)
     texts = {}
     for family in range(random.integers(1, 4)):
@@ -57,7 +57,7 @@ def draw_case(seed: int) -> Case:
 
 
 def draw_together(seeds: range) -> Case:
-    """The families of several cases, without a word in common, as one collection."""
+    """Return the families of several cases as one collection; the cases have no word in common."""
     texts = {}
     for seed in seeds:
         for name, text in draw_case(seed).texts.items():
@@ -66,7 +66,7 @@ def draw_together(seeds: range) -> Case:
 
 
 def longest_common(first: list[str], second: list[str]) -> int:
-    """LCS by its recurrence, cell by cell."""
+    """Return the LCS length by its recurrence, cell by cell."""
     before = [0] * (len(second) + 1)
     for word in first:
         row = [0]
@@ -77,20 +77,20 @@ def longest_common(first: list[str], second: list[str]) -> int:
 
 
 def edit(first: str, second: str) -> Fraction:
-    """The token edit similarity of two texts of words."""
+    """Return the token edit similarity of two texts of words."""
     a, b = first.split(), second.split()
     return Fraction(2 * longest_common(a, b), max(len(a) + len(b), 1))
 
 
 def find_confirmed(case: Case, documents: Mapping[str, Any]) -> dict[tuple[str, str], Fraction]:
-    """The pairs of documents with their edit similarity: near by their sketches and by their texts."""
+    """Return the pairs that are near by sketches and by texts, with their edit similarity."""
     candidates = brute_force.find_pairs(documents, case.rule)
     measured = {pair: edit(*(case.texts[name] for name in pair)) for pair in candidates}
     return {pair: share for pair, share in measured.items() if share >= Fraction(repr(case.edit_threshold))}
 
 
 def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[str, str | None]:
-    """Of each document what it is a duplicate of: the kept one of highest edit similarity, ties by the policy."""
+    """Return the `duplicate_of` of each document: the kept one of highest edit similarity, ties by policy, or None."""
 
     def turn(name: str) -> tuple[int, str]:
         return -len(case.texts[name].split()), name
@@ -107,7 +107,7 @@ def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[
 
 
 def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -> None:
-    """Assert that groups, pairs, clusters and keep-list of a run are those of the definitions."""
+    """Assert that the groups, pairs, clusters and keep-list of a run are those of the definitions."""
     documents = {row["doc_id"]: row for row in tables["documents"]}
     pairs = find_confirmed(case, documents)
 

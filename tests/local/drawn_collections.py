@@ -1,4 +1,4 @@
-"""Collections drawn at random as sketches, and by definition their near-duplicates and who is given by leaders."""
+"""Random collections of sketches; by definition, their near-duplicates and the components represented by leaders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Document(NamedTuple):
-    """A document as far as it matters here."""
+    """The fields of a document that matter here."""
 
     name: str
     tokens: int
@@ -41,7 +41,7 @@ class Document(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """The pairs of distinct sketches, their components, and those of more pairs than `pairs.max_edges`."""
+    """The pairs of distinct sketches, their components, and the components with more than `pairs.max_edges` pairs."""
 
     pairs: set[frozenset[Sketch]]
     components: list[frozenset[Sketch]]
@@ -50,7 +50,7 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """What the settings say of two sketches, by definition."""
+    """The relations of sketches under given settings, by definition."""
 
     config: Config
 
@@ -75,7 +75,7 @@ class Law:
         return Fraction(len(a & b & set(union)), len(union))
 
     def may_meet(self, a: Sketch, b: Sketch) -> bool:
-        """Whether two sketches are compared at all: of kinds that find pairs by keys, if they have one in common."""
+        """Whether two sketches are compared: for kinds that find pairs by keys, if they have a key in common."""
         finder = derive.finder_of(self.config)
         if finder is None:
             return True
@@ -84,7 +84,7 @@ class Law:
         return bool(np.intersect1d(first, second).size)
 
     def graph_of(self, documents: Sequence[Document]) -> Graph:
-        """All pairs of distinct sketches, and the components that they make."""
+        """Return all pairs of distinct sketches, and their components."""
         sketches = list(dict.fromkeys(document.sketch for document in documents))
         pairs = {frozenset(p) for p in combinations(sketches, 2) if self.is_near(*p) and self.may_meet(*p)}
         components = connect(sketches, pairs)
@@ -94,7 +94,7 @@ class Law:
 
 
 def connect(sketches: Sequence[Sketch], pairs: set[frozenset[Sketch]]) -> list[frozenset[Sketch]]:
-    """The connected components, sketches without a pair among them."""
+    """Return the connected components; a sketch without a pair is one of its own."""
     components = {sketch: frozenset([sketch]) for sketch in sketches}
     for first, second in map(tuple, pairs):
         whole = components[first] | components[second]
@@ -103,7 +103,7 @@ def connect(sketches: Sequence[Sketch], pairs: set[frozenset[Sketch]]) -> list[f
 
 
 def config_of(kind: str, **pairs: int) -> Config:
-    """The settings of a kind of sketches of `SIZE` ids, with these of the section `pairs`."""
+    """Return the settings of a sketch kind with `SIZE` ids, and these settings of the section `pairs`."""
     given = KINDS[kind]
     sketch = {"size": SIZE, **given.get("sketch", {})}
     settings = {**given, "sketch": sketch, "pairs": {**given["pairs"], **pairs}, "output": {"report": False}}
@@ -113,7 +113,7 @@ def config_of(kind: str, **pairs: int) -> Config:
 
 
 def draw(kind: str, seed: int, *, number: int, prefix: str) -> list[Document]:
-    """Documents in families that overlap: features in common across families, now and then an equal sketch."""
+    """Draw documents in overlapping families: families share features, and some sketches are equal."""
     random, found = np.random.default_rng(seed), []
     changed, families = random.uniform(0.02, 0.3), int(random.integers(1, 6))
     for place in range(number):
@@ -129,13 +129,13 @@ def draw(kind: str, seed: int, *, number: int, prefix: str) -> list[Document]:
 
 
 def as_ragged(sketches: Sequence[Sketch]) -> Ragged:
-    """Rows of ascending ids."""
+    """Return the sketches as rows of ascending ids."""
     offsets = np.concatenate([[0], np.cumsum([len(sketch) for sketch in sketches])]).astype(np.int64)
     return Ragged(offsets, np.array([i for sketch in sketches for i in sorted(sketch)], np.uint64))
 
 
 def as_table(documents: Sequence[Document]) -> pa.Table:
-    """DOCUMENTS of a collection in this order."""
+    """Return DOCUMENTS of a collection in this order."""
     groups: dict[Sketch, str] = {}
     for document in documents:
         groups[document.sketch] = min(document.name, groups.get(document.sketch, document.name))

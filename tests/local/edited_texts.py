@@ -1,4 +1,4 @@
-"""Small collections in which everything occurs: edited and growing families, copies, short and empty texts, loners."""
+"""Small collections with every kind of text: edited and growing families, copies, short, empty and unrelated texts."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def make_texts(seed: int = 0, families: int = 3) -> dict[str, str]:
-    """Texts by id."""
+    """Return the texts by id."""
     texts: dict[str, str] = {}
     for family in range(families):
         random = np.random.default_rng(1000 * seed + family)
@@ -24,7 +24,7 @@ def make_texts(seed: int = 0, families: int = 3) -> dict[str, str]:
 
 
 def write_lines(path: Path, texts: dict[str, str]) -> Path:
-    """The texts as JSON lines, a repeated id and a damaged line among them."""
+    """Write the texts as JSON lines, with a repeated id, a damaged line and a line without an id among them."""
     lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
     lines[3:3] = [lines[0], "{damaged", json.dumps({"text": "no id"})]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

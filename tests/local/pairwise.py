@@ -1,21 +1,21 @@
-"""Pairwise covering arrays: few cells in which every two values of two axes meet."""
+"""Pairwise covering arrays: few cells that together hold every two values of two axes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 
 Cell = Mapping[str, str]
-"""A value of each axis, by its name."""
+"""A value of each axis, by the axis name."""
 
 
 def cover_pairs(axes: Mapping[str, Sequence[str]], is_allowed: Callable[[Cell], bool]) -> list[Cell]:
-    """Choose cells so that every two values that any allowed cell holds together meet in a chosen one.
+    """Choose cells so that every two values that occur together in an allowed cell do so in a chosen one.
 
     Args:
-        axes: the values of each axis, by its name.
-        is_allowed: whether a cell can be.
+        axes: the values of each axis, by the axis name.
+        is_allowed: whether a cell may be chosen.
 
     Returns:
-        The chosen cells; the same ones every time. None where no cell is allowed.
+        The chosen cells, the same every time; empty if no cell is allowed.
 
     Cost: chosen cells times allowed cells.
 
@@ -38,5 +38,5 @@ def cover_pairs(axes: Mapping[str, Sequence[str]], is_allowed: Callable[[Cell], 
 
 
 def pairs_in(cell: Cell) -> frozenset[tuple[tuple[str, str], tuple[str, str]]]:
-    """Every two values of a cell, each with its axis."""
+    """Return every two values of a cell, each with its axis."""
     return frozenset(combinations(sorted(cell.items()), 2))

@@ -1,4 +1,4 @@
-"""Components of too many candidates whose pairs texts confirm: the keep-list is that of the whole pair graph."""
+"""Components with too many candidates, where texts confirm pairs: the keep-list is that of the whole pair graph."""
 
 import json
 from itertools import combinations
@@ -16,9 +16,9 @@ from tests.local.confirmed_texts import draw_together, find_confirmed, keep_long
 
 @pytest.mark.parametrize("limits", [{"max_edges": 1}, {"max_edges": 3}, {"max_edges": 2, "max_postings": 2}])
 def test_components_given_by_leaders(limits: dict[str, int], tmp_path: Path) -> None:
-    """Each comparison with a kept document is confirmed: keep-list, pairs with a kept end, and sets of listed pairs.
+    """Confirmed leaders give the keep-list by definition, all pairs with a kept end, and clusters of listed pairs only.
 
-    With few postings the families are those of heavy sketches, whose components are counted on the way.
+    With few postings, the families are those of heavy sketches, whose components are counted during the search.
     """
     case = draw_together(range(30, 42))
     settings = {**case.settings, "pairs": {**case.settings["pairs"], **limits}, "output": {"report": False}}

@@ -1,4 +1,4 @@
-"""Pairs that texts confirm (`pairs.confirm`), on the embedded engine: all tables by their definitions."""
+"""Pairs that texts confirm (`pairs.confirm`) on the embedded engine: all tables against their definitions."""
 
 import pytest
 
@@ -10,7 +10,7 @@ TABLES = ("documents", "pairs", "clusters", "keep")
 
 @pytest.mark.parametrize("seed", range(0, 60, 20))
 def test_tables_are_those_of_the_definitions(seed: int) -> None:
-    """Groups of equal texts, confirmed pairs, maximal sets of them, and the keep-list in the order of the policy."""
+    """Groups of equal texts, confirmed pairs, their maximal sets, and the keep-list in policy order are as defined."""
     for number in range(seed, seed + 20):
         case = draw_case(number)
 

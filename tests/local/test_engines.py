@@ -1,4 +1,4 @@
-"""Both engines give the same tables, row for row, and the same counts, where limits are passed and documents rejected.
+"""Both engines make the same tables, row for row, and the same counts, with limits exceeded and records rejected.
 
 Kinds, measures, modes and formats are in `test_matrix`.
 """
@@ -51,16 +51,16 @@ OF_SPARK = {
     "fpgrowth_components", "fpgrowth_fits", "cut_clusters",
     "candidates", "crowd", "pruned_to",
 }  # fmt: skip
-"""Counts that are an engine's own, as what its search met on the way, or are not in `metrics.json`."""
+"""Counts that depend on the search of an engine, or are not in `metrics.json`."""
 
 
 def rows_of(table: pa.Table) -> list[str]:
-    """The rows of a table, in an order of their own."""
+    """Return the rows of a table as text, sorted."""
     return sorted(map(repr, table.to_pylist()))
 
 
 def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The tables of the local engine by name, and what it counted."""
+    """Return the tables of the embedded engine by name, and its counts."""
     with Workers(2) as workers:
         collection = find_files(LocalStorage(), [str(source)], config.input)
         sketched = engine.sketch(collection, config, workers)
@@ -80,7 +80,7 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> None:
-    """Counts, shares, policies, bands, heavy sketches, frequent features, budgets: equal rows, equal counts."""
+    """Rows and counts are equal for counts, shares, policies, bands, heavy sketches, frequent features and budgets."""
     settings: dict[str, dict[str, Any]] = {"output": {"texts": 0, "report": False}}
     for key, value in CHOICES[choice].items():
         section, _, name = key.partition(".")
@@ -116,7 +116,7 @@ def _with(config: Config, **pairs: int) -> Config:
 
 
 def _require_stopped(spark: SparkSession, source: Path, config: Config, sketched: Path) -> None:
-    """Where there are no leaders a list is compared in full, or the run fails, with either engine.
+    """Assert that without leaders, a list too long to compare in full fails the run on either engine.
 
     `sketched` is the folder of a run on Spark that ended before its pairs.
     """

@@ -1,4 +1,4 @@
-"""Given texts are numbered as Spark numbers them."""
+"""The embedded engine numbers given texts as Spark does."""
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ ROWS = [
 
 
 def test_texts_are_numbered_alike(spark: SparkSession) -> None:
-    """By id as bytes, nulls last; texts of one id, and of none, by a hash that both know."""
+    """Both engines order texts by id as bytes, nulls last, and texts of one id, or of none, by the same hash."""
     ids, texts = zip(*ROWS, strict=True)
     table = pa.table({"id": pa.array(ids, pa.string()), "body": pa.array(texts, pa.string())})
 

@@ -1,4 +1,4 @@
-"""Who is given by leaders follows from a component alone: from its pairs, counted by definition."""
+"""Whether leaders represent a component depends on that component alone: on its number of pairs, by definition."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -21,7 +21,7 @@ ANY = st.integers(0, 2**32)
 
 
 class Made(NamedTuple):
-    """The tables of a collection, and the ids of the sketches that are given by leaders."""
+    """The tables of a collection, and the ids of the sketches that leaders represent."""
 
     pairs: pa.Table
     clusters: pa.Table
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 
 def make(documents: Sequence[Document], config: Config) -> Made:
-    """Run the embedded engine behind reading."""
+    """Run the embedded engine on documents that have been read."""
     with Workers(2) as workers:
         paired = engine.pair(as_table(documents), config, workers)
         clustered = engine.cluster(paired, config, workers)
@@ -44,7 +44,7 @@ def make(documents: Sequence[Document], config: Config) -> Made:
 
 
 def pairs_in(table: pa.Table) -> set[frozenset[str]]:
-    """The pairs of ids."""
+    """Return the pairs of ids."""
     return {frozenset(row) for row in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True)}
 
 
@@ -52,9 +52,9 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
 @settings(max_examples=40, deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
-    """A component has leaders if, and only if, it has more than `max_edges` pairs; else all its pairs are there.
+    """A component has leaders if and only if it has more than `max_edges` pairs; otherwise all its pairs are listed.
 
-    For containment there are no leaders; and nothing is cut here.
+    For containment there are no leaders, and here no list is too long.
     """
     postings = 1_000 if kind == "containment" else max_postings
     config = config_of(kind, max_postings=postings, max_edges=max_edges)
@@ -84,7 +84,7 @@ def test_the_definition(kind: str, seed: int, number: int, max_postings: int, ma
 @pytest.mark.parametrize("max_postings", [3, 1_000])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
 def test_at_the_limit(kind: str, max_postings: int) -> None:
-    """As many pairs as `max_edges` are not too many; one more is. Found by heavy sketches and without any."""
+    """A component of `max_edges` pairs has no leaders, one with one more pair has, with heavy sketches or without."""
     met = 0
     for seed in range(8):
         documents = draw(kind, seed, number=30, prefix="d")
@@ -110,7 +110,7 @@ def test_at_the_limit(kind: str, max_postings: int) -> None:
 def test_unrelated_documents_change_nothing(
     kind: str, seed: int, sizes: tuple[int, int], limits: tuple[int, int]
 ) -> None:
-    """They hold the same features, so that lists are longer and heavy, but no near-duplicate of any document here."""
+    """Documents that share features, which makes lists heavy, but are near no other document change no row of it."""
     config = config_of(kind, max_postings=limits[0], max_edges=limits[1])
     law, random = Law(config), np.random.default_rng(seed)
     documents = draw(kind, seed, number=sizes[0], prefix="d")
@@ -137,7 +137,7 @@ def test_unrelated_documents_change_nothing(
 
 
 def test_the_rule_is_met_in_every_way() -> None:
-    """What the two tests above look at: families with links, of one large component, of several, and of none."""
+    """Collections as the tests above draw them have heavy sketches with no, one and several large components."""
     seen: set[object] = set()
     for seed in range(60):
         config = config_of("resemblance", max_postings=3, max_edges=20)
@@ -150,7 +150,7 @@ def test_the_rule_is_met_in_every_way() -> None:
 
 
 def test_too_many_comparisons_end_the_run() -> None:
-    """The message names the setting; one comparison more would have been enough."""
+    """A run that needs one comparison more than `max_comparisons` fails with a message that names the setting."""
     documents = draw("resemblance", 3, number=40, prefix="d")
     needed = next(most for most in range(1, 2_000) if not _fails(documents, most))
     assert needed > 40

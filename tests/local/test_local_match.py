@@ -1,4 +1,4 @@
-"""The pairs of distinct sketches, against every two compared by definition."""
+"""The pairs of distinct sketches, against a comparison of every two by definition."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ CASES = {
 
 
 def draw_sketches(seed: int) -> list[NDArray[np.uint64]]:
-    """Distinct sketches in families: a base of ids, some of them replaced, some left out; and loners."""
+    """Draw distinct sketches in families: copies of a base of ids, some of them replaced or left out."""
     random = np.random.default_rng(seed)
     drawn = set()
     for family in range(6):
@@ -37,7 +37,7 @@ def draw_sketches(seed: int) -> list[NDArray[np.uint64]]:
 
 
 def read_only(rows: definitions.Rows) -> Ragged:
-    """The sketches as a run has them: kernels are compiled for arrays of Arrow, which cannot be written."""
+    """Return the sketches as in a run: kernels are compiled for Arrow's arrays, which are read-only."""
     rows.ids.flags.writeable = False
     return Ragged(rows.offsets, rows.ids)
 
@@ -45,7 +45,7 @@ def read_only(rows: definitions.Rows) -> Ragged:
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
-    """Whoever owns which feature: the pairs of the definition, with its overlaps, resemblances and containments."""
+    """For any number of workers, pairs, overlaps, resemblances and containments are those of the definition."""
     threshold = CASES[case]
     rule = definitions.Rule(
         threshold.numerator,
@@ -78,7 +78,7 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
 
 
 def test_long_lists_are_linked_or_compared_in_full() -> None:
-    """Around leaders fewer pairs are found, no false ones, and links; without leaders all, or the run fails."""
+    """With leaders, fewer pairs are found, none false, and links; without leaders, all pairs, or the run fails."""
     threshold = CASES["low resemblance"]
     rows = definitions.gather(draw_sketches(1))
     nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)

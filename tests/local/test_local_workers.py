@@ -1,4 +1,4 @@
-"""Worker processes: the same rows as one process reads; a worker that fails names its file; nothing loads pyspark."""
+"""Worker processes: they read the same rows as one process, a failing one names its file, and none loads pyspark."""
 
 import subprocess
 import sys
@@ -26,13 +26,13 @@ SAMPLES = ROOT / "samples"
 
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes to worker processes, in tasks of 20 KB."""
+    """Send everything to worker processes, in tasks of 20 KB."""
     monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
     monkeypatch.setattr(workers, "FEW_BYTES", 0)
 
 
 def read(inputs: list[Path], count: int) -> pa.Table:
-    """RECORDS without their places, by so many workers."""
+    """Return RECORDS without their places, read by `count` workers."""
     config = Config()
     with Workers(count) as some:
         collection = find_files(LocalStorage(), [str(path) for path in inputs], config.input)
@@ -41,7 +41,7 @@ def read(inputs: list[Path], count: int) -> pa.Table:
 
 @pytest.mark.usefixtures("small_tasks")
 def test_processes_read_what_one_reads(tmp_path: Path) -> None:
-    """Files that are cut, files that are not, in any number of tasks: the records in collection order."""
+    """Two processes return the same records in collection order as one, from files cut into tasks and whole ones."""
     lines = write_lines(tmp_path / "a.jsonl", make_texts(families=20))
 
     assert read([SAMPLES, lines], 2).equals(read([SAMPLES, lines], 1))
@@ -49,7 +49,7 @@ def test_processes_read_what_one_reads(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_tasks")
 def test_processes_sketch_given_texts_as_one_does() -> None:
-    """Texts travel to the workers in files; the rows come back in order."""
+    """Given texts, sent to the workers in files, come back as the same rows, in order."""
     texts = make_texts(families=10)
     given = number_texts(pa.table({"id": list(texts), "body": list(texts.values())}), id="id", text="body")
     config = Config()
@@ -64,7 +64,7 @@ def test_processes_sketch_given_texts_as_one_does() -> None:
 @pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize(("is_death", "said"), [(True, "the worker process ended"), (False, "the disk is gone")])
 def test_a_failing_worker_names_its_file(tmp_path: Path, *, is_death: bool, said: str) -> None:
-    """One line with the path; then the workers can be used again."""
+    """The error of a failing worker names the file; afterwards the workers can be used again."""
     lines = write_lines(tmp_path / "a.jsonl", make_texts())
     config = Config()
     collection = find_files(LocalStorage(), [str(lines)], config.input)
@@ -76,7 +76,7 @@ def test_a_failing_worker_names_its_file(tmp_path: Path, *, is_death: bool, said
 
 
 def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
-    """Not in the process that asks, and not in its workers, which import the same modules."""
+    """Neither a run of the embedded engine nor its workers' module loads pyspark."""
     lines = write_lines(tmp_path / "a.jsonl", make_texts())
     program = (
         "import sys\n"
@@ -100,7 +100,7 @@ def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
 
 
 def test_processes_are_started_for_large_inputs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes below the inputs decide, before anything is loaded."""
+    """The total size of the inputs decides whether processes are started, before anything is loaded."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.xml").write_text("x" * 100)
     inputs = [str(tmp_path), str(tmp_path / "missing")]

@@ -1,4 +1,4 @@
-"""Engines, kinds, measures, cluster modes and formats, every two values together: the tables of the definitions."""
+"""Every two values of engine, kind, measure, cluster mode and format together give the tables of the definitions."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -33,7 +33,7 @@ AXES = {
 }
 OF_KIND: dict[str, dict[str, Any]] = {
     "min-s": {"sketch": {"size": SIZE}},
-    "super": {"sketch": {"size": SIZE, "rows": 1}},  # a row a band: every pair with something in common is compared
+    "super": {"sketch": {"size": SIZE, "rows": 1}},  # one row per band: every pair with a common value is compared
     "min-perm": {"sketch": {"size": SIZE}},
     "minhash": {"sketch": {"size": SIZE, "bands": SIZE, "rows": 1}},
     "mod-m": {"sketch": {"modulus": 2}},
@@ -47,7 +47,7 @@ OF_KIND: dict[str, dict[str, Any]] = {
 
 @cache
 def config_of(kind: str, measure: str, mode: str) -> Config:
-    """The settings of a cell."""
+    """Return the settings of a cell."""
     sections = {name: dict(section) for name, section in OF_KIND[kind].items()}
     sections.setdefault("sketch", {})["kind"] = kind
     if not KINDS[kind].is_of_words and kind != "whole":
@@ -62,7 +62,7 @@ def config_of(kind: str, measure: str, mode: str) -> Config:
 
 
 def is_allowed(cell: Cell) -> bool:
-    """Whether the settings are accepted."""
+    """Return whether the settings of a cell are accepted."""
     try:
         config_of(cell["kind"], cell["measure"], cell["mode"])
     except ConfigError:
@@ -74,7 +74,7 @@ CELLS = cover_pairs(AXES, is_allowed)
 
 
 def test_every_two_values_meet() -> None:
-    """All pairs of values but those that the settings refuse; and the refused ones are those that a kind declares."""
+    """The cells hold every two values, except those that the settings refuse as the kinds and modes declare."""
     met = frozenset[Any]().union(*(pairs_in(cell) for cell in CELLS))
     count = {name: len(values) for name, values in AXES.items()}
     due = sum(count[a] * count[b] for a in AXES for b in AXES if a < b)
@@ -90,24 +90,24 @@ def test_every_two_values_meet() -> None:
 
 
 def documents() -> dict[str, str]:
-    """Texts that every format can hold: none is empty."""
+    """Return texts that every format can hold: none is empty."""
     return {name: text for name, text in texts().items() if text.strip()}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - a cell of a table
-    """An id as it is in the formats that have one; other values as they are."""
+    """Return a value with the ids of HTML files reduced to those that other formats have."""
     if isinstance(value, list):
         return [plain(one) for one in value]
     return value.removesuffix(".html") if isinstance(value, str) else value
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table of a run, with plain ids."""
+    """Return the rows of a table of a run, with plain ids."""
     return [{key: plain(value) for key, value in row.items()} for row in pq.read_table(folder / name).to_pylist()]
 
 
 def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """The metrics without what belongs to an engine."""
+    """Return the metrics without those of one engine only."""
     if isinstance(value, dict):
         return {key: counted(item) for key, item in value.items() if key not in ENGINES_OWN}
     return value
@@ -115,7 +115,7 @@ def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 - a function
-    """What a kind makes of each text, from JSON lines: the same for every measure, mode and format."""
+    """A function that returns the documents of a kind, from JSON lines: the same for every measure, mode and format."""
 
     @cache
     def sketched(kind: str) -> dict[str, dict[str, Any]]:
@@ -135,7 +135,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 
     ],
 )
 def test_cell(cell: Cell, reference: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
-    """Sketches as of JSON lines; pairs, clusters and keep-list by brute force; of Spark also every row and count."""
+    """Sketches are those of JSON lines, and other tables those of brute force; Spark agrees in every row and count."""
     source = write_texts_as(cell["format"], tmp_path, documents())
     config = config_of(cell["kind"], cell["measure"], cell["mode"])
     metrics = run_locally([str(source)], str(tmp_path / "local"), config)
@@ -161,7 +161,7 @@ def test_cell(cell: Cell, reference: Any, tmp_path: Path, request: pytest.Fixtur
 def require_definitions(
     cell: Cell, rows: Mapping[str, dict[str, Any]], tables: Mapping[str, list[dict[str, Any]]]
 ) -> None:
-    """Pairs, clusters and keep-list are what the definitions make of these documents."""
+    """Assert that pairs, clusters and keep-list are those of the definitions for these documents."""
     kind = KINDS[cell["kind"]]
     rule = brute_force.Rule(cell["measure"], THRESHOLD, kind.estimate, SIZE)
     pairs = brute_force.find_pairs(rows, rule)

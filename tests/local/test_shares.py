@@ -1,4 +1,4 @@
-"""A component that is cut into shares: the sets of the definition, however small the shares are."""
+"""A component cut into shares has the sets of the definition, however small the shares are."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +20,7 @@ RULE = brute_force.Rule("overlap", Fraction(3, 5), "smallest", 100)
 
 
 def chain(seed: int) -> dict[str, str]:
-    """Windows that move along a row of words, some words of each replaced, and a family apart that is not cut."""
+    """Draw a chain of windows over a row of words, some of them replaced, and a separate family that is not cut."""
     random = np.random.default_rng(seed)
     texts = {}
     for number, low in enumerate(np.cumsum(random.integers(1, 5, 70)).tolist()):
@@ -31,7 +31,7 @@ def chain(seed: int) -> dict[str, str]:
 
 
 def run_over(folder: Path, texts: dict[str, str], **clusters: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401
-    """The tables of a run, and of the graph what was counted."""
+    """Return the tables of a run, and the counts of its clusters stage as `graph`."""
     config = build_config(
         {
             "shingle": {"length": 1},
@@ -50,7 +50,7 @@ def run_over(folder: Path, texts: dict[str, str], **clusters: Any) -> dict[str, 
 
 @pytest.fixture(autouse=True)
 def _small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares of a few nodes instead of thousands."""
+    """Make shares of a few nodes instead of thousands."""
     monkeypatch.setattr("nddup.local.clustering.graph.SHARE_NODES", SHARE_NODES)
 
 
@@ -63,9 +63,9 @@ def _small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sets_are_what_their_coverage_says(  # noqa: PLR0913, PLR0917 - the case
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, mode: str, passed: int, coverage: str
 ) -> None:
-    """All maximal sets; maximal sets that hold every pair; sets that hold every document. Each once, with its support.
+    """By coverage: all maximal sets, maximal sets that hold every pair, or sets that hold every document; each once.
 
-    `passed`: up to this multiple, no share keeps to its budget.
+    `passed`: every share exceeds its budget up to this multiple.
     """
     real = Budget.of
 

@@ -1,4 +1,4 @@
-"""The same texts in a file, or a folder, of each format."""
+"""The same texts as a file, or a folder, of each format."""
 
 import bz2
 import csv
@@ -16,37 +16,37 @@ Texts = Mapping[str, str]
 
 
 def write_jsonl(path: Path, texts: Texts) -> None:
-    """One object a line."""
+    """Write one JSON object per line."""
     lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items())
     path.write_text("".join(lines))
 
 
 def write_csv(path: Path, texts: Texts) -> None:
-    """A header and quoted rows, compressed."""
+    """Write a header and rows, compressed."""
     rows = io.StringIO()
     csv.writer(rows).writerows([("id", "text"), *texts.items()])
     path.write_bytes(gzip.compress(rows.getvalue().encode()))
 
 
 def write_parquet(path: Path, texts: Texts) -> None:
-    """Two columns."""
+    """Write two columns."""
     pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), path)
 
 
 def write_xml(path: Path, texts: Texts) -> None:
-    """Records of one level, compressed."""
+    """Write records without nesting, compressed."""
     records = "".join(f"<doc><id>{name}</id><text>{escape(text)}</text></doc>\n" for name, text in texts.items())
     path.write_bytes(bz2.compress(f"<docs>\n{records}</docs>\n".encode()))
 
 
 def write_trec(path: Path, texts: Texts) -> None:
-    """SGML without a root."""
+    """Write SGML records without a root."""
     records = (f"<DOC>\n<DOCNO>{name}</DOCNO>\n<TEXT>\n{text}\n</TEXT>\n</DOC>\n" for name, text in texts.items())
     path.write_text("".join(records))
 
 
 def write_warc(path: Path, texts: Texts) -> None:
-    """Converted pages."""
+    """Write `conversion` records of plain text."""
     records = []
     for name, text in texts.items():
         fields = {
@@ -59,7 +59,7 @@ def write_warc(path: Path, texts: Texts) -> None:
 
 
 def write_pages(path: Path, texts: Texts) -> None:
-    """A folder with a page for each text."""
+    """Write a folder with one HTML page per text."""
     path.mkdir()
     for name, text in texts.items():
         (path / f"{name}.html").write_text(f"<html><body><p>{escape(text)}</p></body></html>")
@@ -74,7 +74,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path, Texts], None]]] = {
     "warc": ("a.warc", write_warc),
     "html": ("pages", write_pages),
 }
-"""The name of the file, and what writes it."""
+"""For each format, the name of the file or folder, and the function that writes it."""
 
 
 def write_texts_as(form: str, folder: Path, texts: Texts) -> Path:

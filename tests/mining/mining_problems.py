@@ -1,4 +1,4 @@
-"""Components as problems of mining: drawn at random, and their sets by definition."""
+"""Random components as mining problems, with near-duplicate pairs by definition."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """A component-like problem: sketches, alpha of each, near-duplicate pairs."""
+    """A component to mine: its sketches, the alpha of each, and its near-duplicate pairs."""
 
     sketches: tuple[Sketch, ...]
     bounds: tuple[int, ...]
     edges: frozenset[tuple[int, int]]
 
 
-# The three forms of a pair, from their definitions.
+# The three kinds of near-duplicate pairs, by definition.
 
 
 def by_count(sketches: Sequence[Sketch], k: int) -> Problem:
-    """Near-duplicates share k features."""
+    """Make the problem where near-duplicates share k features."""
     return relate(sketches, [k] * len(sketches), lambda a, b: len(a & b) >= k)
 
 
 def least_overlap(size: int, share: Fraction) -> int:
-    """Find the least o >= 1 with o / size >= share."""
+    """Return the least o >= 1 with o / size >= share."""
     return next(o for o in range(1, size + 2) if Fraction(o, max(size, 1)) >= share)
 
 
 def by_share(sketches: Sequence[Sketch], share: Fraction) -> Problem:
-    """Near-duplicates share a part of the larger sketch."""
+    """Make the problem where near-duplicates share a part of the larger sketch."""
     bounds = [least_overlap(len(sketch), share) for sketch in sketches]
     return relate(sketches, bounds, lambda a, b: len(a & b) >= share * max(len(a), len(b), 1))
 
 
 def resemblance(a: Sketch, b: Sketch, size: int) -> Fraction:
-    """Estimate by MIN_s of the union, or compute exactly where both sketches are whole documents."""
+    """Estimate from MIN_s of the union; if both sketches are whole documents, the value is exact."""
     union = sorted(a | b)
     if len(a) == size or len(b) == size:
         union = union[:size]
@@ -50,24 +50,24 @@ def resemblance(a: Sketch, b: Sketch, size: int) -> Fraction:
 
 
 def by_resemblance(sketches: Sequence[Sketch], threshold: Fraction, size: int) -> Problem:
-    """Near-duplicates are min-s sketches of high resemblance."""
+    """Make the problem where near-duplicates are min-s sketches of high resemblance."""
     smallest = [frozenset(sorted(sketch)[:size]) for sketch in sketches]
     bounds = [least_overlap(len(sketch), threshold) for sketch in smallest]
     return relate(smallest, bounds, lambda a, b: resemblance(a, b, size) >= threshold)
 
 
 def relate(sketches: Sequence[Sketch], bounds: Iterable[int], is_pair: Callable[[Sketch, Sketch], bool]) -> Problem:
-    """Make the problem whose pairs are those of which `is_pair` holds."""
+    """Make the problem whose pairs are those that satisfy `is_pair`."""
     pairs = combinations(range(len(sketches)), 2)
     edges = frozenset((a, b) for a, b in pairs if is_pair(sketches[a], sketches[b]))
     return Problem(tuple(sketches), tuple(bounds), edges)
 
 
-# Between problems and arrays.
+# Problems as arrays, and back.
 
 
 def as_arrays(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Lay a problem out as the arrays of `mine_component`."""
+    """Return a problem as the arrays of `mine_component`."""
     sizes = [len(sketch) for sketch in problem.sketches]
     return (
         np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
@@ -78,7 +78,7 @@ def as_arrays(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
 
 
 def as_list(itemsets: Itemsets) -> list[tuple[Members, int]]:
-    """Read the ragged array back, in its order."""
+    """Return the sets of a ragged array with their supports, in its order."""
     rows = np.split(itemsets.members, itemsets.offsets[1:-1]) if itemsets.supports.size else []
     return [(tuple(row.tolist()), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)]
 
@@ -99,7 +99,7 @@ def perturbed(rng: np.random.Generator, m: int, size: int, *, changed: float, sp
 
 
 def draw_problem(rng: np.random.Generator) -> Problem:
-    """Draw a small problem of any form whose pairs and joint supports are often just met or just missed."""
+    """Draw a small problem of any kind in which thresholds are often just met or just missed."""
     m, universe = int(rng.integers(2, 9)), int(rng.integers(4, 14))
     density = rng.uniform(0.4, 0.95)
     sketches = [frozenset(np.flatnonzero(rng.random(universe) < density).tolist()) for _ in range(m)]

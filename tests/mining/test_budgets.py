@@ -1,4 +1,4 @@
-"""Budgets of the miner, and shares of a component: the whole, a cover, or nothing, and never beyond."""
+"""Budgets of the miner, and shares of a component: all sets, a cover, or none, never more than the budget."""
 
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from tests.mining.mining_problems import as_arrays, as_list, by_count, draw_prob
 
 
 def test_budget_of_sets_turns_to_the_cover() -> None:
-    """A family past its budget of sets gives its cover, far smaller and the same every time."""
+    """A family that exceeds its budget of sets gives a cover, far smaller and the same every time."""
     problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 91)
 
     everything, first, second = mine(problem), mine(problem, max_sets=10), mine(problem, max_sets=10)
@@ -25,7 +25,7 @@ def test_budget_of_sets_turns_to_the_cover() -> None:
 
 @pytest.mark.parametrize(("max_members", "max_nodes"), [(-20_000, None), (10**9, 500)])
 def test_other_budgets_turn_to_the_cover(max_members: int, max_nodes: int | None) -> None:
-    """Too many member rows, or too much work, give the same cover as too many sets."""
+    """Exceeding the budget of member rows or of work gives the same cover as exceeding that of sets."""
     problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 85)
 
     tried = mine_component(*as_arrays(problem), max_sets=10**7, max_members=max_members, max_nodes=max_nodes)
@@ -34,7 +34,7 @@ def test_other_budgets_turn_to_the_cover(max_members: int, max_nodes: int | None
 
 
 def test_budget_is_met_exactly() -> None:
-    """As many sets as the budget allows are given in full; one less turns to the cover."""
+    """If the budget allows exactly the sets there are, all are returned; if it allows one less, a cover."""
     problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 90)
     n_sets = mine(problem).supports.size
 
@@ -43,7 +43,7 @@ def test_budget_is_met_exactly() -> None:
 
 
 def test_cover_past_its_limit_is_none() -> None:
-    """A cover that would pass its limits is dropped whole."""
+    """A cover that exceeds its limits is dropped as a whole."""
     arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 88))
     cover = cover_component(*arrays)
 
@@ -56,7 +56,7 @@ def test_cover_past_its_limit_is_none() -> None:
 
 @pytest.mark.parametrize(("max_sets", "max_members", "max_nodes"), [(-239, 10**9, None), (0, -23_999, None), (0, 0, 9)])
 def test_past_ten_times_the_budget_there_are_no_sets(max_sets: int, max_members: int, max_nodes: int | None) -> None:
-    """A cover of more than ten times the sets, the member rows or the work is dropped whole, and that is said."""
+    """A cover that exceeds ten times the budget of sets, member rows or work is dropped; `coverage` says so."""
     arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 88))
 
     given_up = mine_component(*arrays, max_sets=max_sets, max_members=max_members, max_nodes=max_nodes)
@@ -68,7 +68,7 @@ def test_past_ten_times_the_budget_there_are_no_sets(max_sets: int, max_members:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_shares_of_any_partition_make_the_whole(seed: int) -> None:
-    """Pivots dealt to tasks at random give all sets, each once, whatever the order within a task."""
+    """Pivots assigned to tasks at random give all sets, each once, in any order within a task."""
     rng = np.random.default_rng(200 + seed)
     for _ in range(30):
         problem, min_support = draw_problem(rng), int(rng.integers(0, 5))
@@ -82,7 +82,7 @@ def test_shares_of_any_partition_make_the_whole(seed: int) -> None:
 
 
 def test_share_past_its_budget_is_none() -> None:
-    """A share is given in full or not at all."""
+    """A share within its budget gives all its sets; one that exceeds it gives None."""
     arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 90))
     share = np.arange(0, 60, 2)
     whole = mine_share(*arrays, share)
@@ -95,7 +95,7 @@ def test_share_past_its_budget_is_none() -> None:
 
 
 def test_memory_bound_follows_neighbours_not_documents() -> None:
-    """A star of 1,000 documents among 100,000 is bounded by its neighbours, not by the words they touch."""
+    """The bound of a star of 1,000 documents among 100,000 follows its neighbours, not the words they touch."""
     offsets = np.arange(100_001) * 4
     scattered = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001) * 99], axis=1).astype(np.int32)
     dense = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001)], axis=1).astype(np.int32)
@@ -146,7 +146,7 @@ def test_large_family_is_covered_by_few_sets() -> None:
         together[np.ix_(members, members)] = True
         joint = kept[list(members)].all(axis=0)
         assert support == joint.sum()
-        # Every pair of this family is an edge: maximal means that nothing else keeps 50 of these features.
+        # Every pair of this family is an edge, so a set is maximal if no other document has 50 of its features.
         addable = (kept & joint).sum(axis=1) >= 50
         assert set(np.flatnonzero(addable).tolist()) == set(members)
     assert together[a, b].all()

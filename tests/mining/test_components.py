@@ -1,4 +1,4 @@
-"""Components of a graph against a search from node to node."""
+"""Components of a graph, against a graph search."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ Edges = list[tuple[int, int]]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[int, Edges]:
-    """Draw a number of nodes and distinct edges between them, of any direction."""
+    """Draw a number of nodes, and distinct edges between them in either direction."""
     nodes = draw(st.integers(0, 12))
     every = [(a, b) for a in range(nodes) for b in range(nodes) if a < b]
     chosen = draw(st.lists(st.sampled_from(every), unique=True, max_size=14)) if every else []
@@ -25,7 +25,7 @@ def as_array(edges: Edges) -> np.ndarray:
 
 
 def search(nodes: int, edges: Edges) -> list[list[int]]:
-    """List the components in the order of their first node, each ascending, by walking along the edges."""
+    """List the components in the order of their first node, each ascending, by a graph search."""
     around: dict[int, set[int]] = {node: set() for node in range(nodes)}
     for a, b in edges:
         around[a].add(b)
@@ -47,7 +47,7 @@ def search(nodes: int, edges: Edges) -> list[list[int]]:
 
 @given(graphs())
 def test_numbers_components_positions_and_sizes_as_a_search_does(graph: tuple[int, Edges]) -> None:
-    """A component has the number of its first node, and each node its place among the component's nodes."""
+    """Each node gets the number of its component, its place among the component's nodes, and the component's size."""
     nodes, edges = graph
     expected = {
         node: (ordinal, position, len(component))
@@ -74,7 +74,7 @@ def test_the_order_of_the_edges_changes_nothing(graph: tuple[int, Edges], random
 
 
 def test_a_long_chain_is_one_component() -> None:
-    """Fifty thousand nodes in a row, given from the far end, are one component in their own order."""
+    """A chain of fifty thousand nodes, with its edges from the far end, is one component in node order."""
     nodes = np.arange(50_000, dtype=np.int32)
     chain = np.stack([nodes[1:], nodes[:-1]], axis=1)[::-1]
 

@@ -1,4 +1,4 @@
-"""Reading FIMI files: what is an item, a line, a transaction."""
+"""FIMI files: how items, lines and transactions are read, and how sets are written."""
 
 import gzip
 from pathlib import Path
@@ -27,7 +27,7 @@ def write(folder: Path, data: bytes) -> Path:
 
 
 def test_reads_what_people_write(tmp_path: Path) -> None:
-    """Blanks of any kind and number, blank lines, repeated items, Windows line ends, no last line end, any words."""
+    """The reader accepts any blanks, blank lines, repeated items, Windows line ends, no last line end, and any word."""
     path = write(tmp_path, b"3 1 2 1\n\n \t \n2\t1\r\n  10   2 \n\x0bd\xd0\xbec:7 2 -5 2")
 
     context, names = read_fimi(path)
@@ -40,7 +40,7 @@ def test_reads_what_people_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b" \r\n\t"])
 def test_a_file_without_items_has_no_transactions(tmp_path: Path, data: bytes) -> None:
-    """Nothing and blank lines are the same."""
+    """An empty file and blank lines give no transactions."""
     context, names = read_fimi(write(tmp_path, data))
 
     assert context.offsets.tolist() == [0]
@@ -54,7 +54,7 @@ def test_a_file_without_items_has_no_transactions(tmp_path: Path, data: bytes) -
 def test_blocks_cut_no_item_and_no_line(
     tmp_path_factory: pytest.TempPathFactory, block: int, lines: list[list[bytes]]
 ) -> None:
-    """Whatever is read at a time, the transactions are those of the lines, plain and packed."""
+    """For any block size, the transactions are those of the lines, plain and compressed."""
     text = b"\n".join(b" ".join(line) for line in lines)
     expected = [set(line) for line in lines if line]
     folder = tmp_path_factory.mktemp("fimi")
@@ -66,7 +66,7 @@ def test_blocks_cut_no_item_and_no_line(
 
 
 def test_many_items_keep_their_names(tmp_path: Path) -> None:
-    """Numbers of a hundred thousand items, over several blocks, are told apart and come in their order."""
+    """A hundred thousand numbered items, over several blocks, stay distinct and in numeric order."""
     numbers = np.random.default_rng(1).permutation(100_000)
     rows = [b" ".join(b"%d" % i for i in row) for row in np.split(numbers, 1000)]
 
@@ -78,7 +78,7 @@ def test_many_items_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_says_what_is_no_context(tmp_path: Path) -> None:
-    """A damaged gzip and an endless word are errors, not results."""
+    """A damaged gzip file and a word that is too long are errors."""
     packed = gzip.compress(b"1 2 3\n" * 100_000)
 
     with pytest.raises(OSError, match="damaged gzip"):
@@ -90,7 +90,7 @@ def test_says_what_is_no_context(tmp_path: Path) -> None:
 
 
 def test_writes_items_then_support(tmp_path: Path) -> None:
-    """One set a line, in the order of the names: shorter ones first."""
+    """Each line has the items of a set, shorter names first, and then its support."""
     context, names = read_fimi(write(tmp_path, b"10 9 b\n9 10\nb aa\n"))
 
     assert list(format_sets(mine_context(context, 1).itemsets, names)) == [b"9 b 10 1\n", b"b aa 1\n"]

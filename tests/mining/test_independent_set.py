@@ -1,4 +1,4 @@
-"""The kept nodes against the definition: of all maximal independent sets the first, in the order of the policy."""
+"""The kept nodes, against the definition: the first of all maximal independent sets in the order of the policy."""
 
 from itertools import combinations
 from random import Random
@@ -15,7 +15,7 @@ Edge = tuple[int, int]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[dict[Edge, float], list[int]]:
-    """Draw edges with their resemblance, few values so that ties occur, and a rank for each node."""
+    """Draw edges with resemblances of few values, so that ties occur, and a rank for each node."""
     nodes = draw(st.integers(0, 8))
     pairs = list(combinations(range(nodes), 2))
     edges = draw(st.dictionaries(st.sampled_from(pairs), st.sampled_from([0.7, 0.8, 0.9]))) if pairs else {}
@@ -31,7 +31,7 @@ def choose(edges: dict[Edge, float], ranks: list[int]) -> Kept:
 
 
 def define_kept(edges: dict[Edge, float], ranks: list[int]) -> set[int]:
-    """Of all maximal independent sets take the one whose ranks, ascending, come first."""
+    """Return the maximal independent set whose ascending ranks are lexicographically first."""
     nodes = range(len(ranks))
 
     def is_independent(chosen: set[int]) -> bool:
@@ -51,7 +51,7 @@ def define_kept(edges: dict[Edge, float], ranks: list[int]) -> set[int]:
 
 @given(graphs())
 def test_keeps_the_first_maximal_independent_set(graph: tuple[dict[Edge, float], list[int]]) -> None:
-    """What is kept is the lexicographically first of the sets that the definition lists."""
+    """The kept nodes are the lexicographically first maximal independent set."""
     edges, ranks = graph
 
     choice = choose(edges, ranks)
@@ -92,7 +92,7 @@ def test_every_removed_node_has_a_kept_neighbour_before_it(graph: tuple[dict[Edg
 def test_the_order_and_direction_of_edges_change_nothing(
     graph: tuple[dict[Edge, float], list[int]], random: Random
 ) -> None:
-    """Permuting the edges, and the ends of each, gives the same choice."""
+    """Permuting the edges, and the two ends of each, gives the same choice."""
     edges, ranks = graph
     rows = sorted(edges.items(), key=lambda _: random.random())
     permuted = {(edge if random.random() < 0.5 else edge[::-1]): value for edge, value in rows}
@@ -108,7 +108,7 @@ def test_the_order_and_direction_of_edges_change_nothing(
 )
 def test_a_chain_keeps_what_no_kept_one_precedes(ranks: list[int], kept: list[int]) -> None:
     """
-    A removed node does not remove its neighbours: 2 stays although 1, which it resembles, is gone.
+    A removed node does not remove its neighbours: 2 stays if 1, which it resembles, is removed.
 
     0 - 1 - 2 - 3 - 4
     """

@@ -1,4 +1,4 @@
-"""The miner and the cover against the definition of a cluster, on every form of near-duplicate pair."""
+"""The miner and the cover, against the definition of a cluster, for every kind of near-duplicate pair."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -26,7 +26,7 @@ from tests.mining.mining_problems import (
 Found = set[tuple[Members, int]]
 
 
-# The definition, and a slower reference for problems whose subsets are too many.
+# The definition, and a plain search for problems with too many subsets to enumerate.
 
 
 def common(problem: Problem, members: Iterable[int]) -> int:
@@ -35,14 +35,14 @@ def common(problem: Problem, members: Iterable[int]) -> int:
 
 
 def is_valid(problem: Problem, members: Iterable[int], min_support: int) -> bool:
-    """Tell whether all pairs are near-duplicates and the joint support meets tau."""
+    """Return whether all pairs are near-duplicates and the joint support reaches tau."""
     chosen = sorted(members)
     tau = max([min_support, *(problem.bounds[i] for i in chosen)])
     return all(pair in problem.edges for pair in combinations(chosen, 2)) and common(problem, chosen) >= tau
 
 
 def is_maximal(problem: Problem, members: Iterable[int], min_support: int) -> bool:
-    """Tell whether a set is valid and none of all other sketches can be added."""
+    """Return whether a set is valid and no other sketch can be added."""
     chosen = set(members)
     others = set(range(len(problem.sketches))) - chosen
     return is_valid(problem, chosen, min_support) and not any(
@@ -51,7 +51,7 @@ def is_maximal(problem: Problem, members: Iterable[int], min_support: int) -> bo
 
 
 def define(problem: Problem, min_support: int) -> Found:
-    """Enumerate all subsets, and keep the valid ones of two or more that no other valid one contains."""
+    """Return the valid subsets of two or more that no other valid subset contains."""
     m = len(problem.sketches)
     valid = [
         frozenset(chosen)
@@ -67,7 +67,7 @@ def define(problem: Problem, min_support: int) -> Found:
 
 
 def search_plainly(problem: Problem, min_support: int) -> Found:
-    """Search as Bron and Kerbosch do, without any cut, testing all by the definition."""
+    """Search as Bron and Kerbosch do without pruning, testing every set by the definition."""
     found: Found = set()
 
     def search(chosen: tuple[int, ...], after: list[int], rejecters: list[int]) -> None:
@@ -96,7 +96,7 @@ forms = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(problem=forms, min_support=st.integers(0, 6))
 def test_miner_meets_the_definition(problem: Problem, min_support: int) -> None:
-    """Exactly the maximal sets of the definition come out, once each, in order, with their supports."""
+    """The miner returns exactly the maximal sets of the definition, each once, in order, with their supports."""
     mined = as_list(mine(problem, min_support))
 
     assert mined == sorted(define(problem, min_support))
@@ -104,7 +104,7 @@ def test_miner_meets_the_definition(problem: Problem, min_support: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_miner_meets_the_definition_on_dense_problems(seed: int) -> None:
-    """The same on 400 problems a seed whose sketches resemble each other more than hypothesis draws them."""
+    """It also does on 400 problems per seed whose sketches resemble each other more than those hypothesis draws."""
     rng = np.random.default_rng(seed)
     for _ in range(400):
         problem, min_support = draw_problem(rng), int(rng.integers(0, 5))
@@ -114,7 +114,7 @@ def test_miner_meets_the_definition_on_dense_problems(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_cover_is_made_of_maximal_sets_and_holds_every_pair(seed: int) -> None:
-    """Every set of a cover is maximal by definition, none repeats, every pair that meets tau lies in one."""
+    """Every set of a cover is maximal by definition, none repeats, and every pair that reaches tau is in one."""
     rng = np.random.default_rng(100 + seed)
     for _ in range(200):
         problem, min_support = draw_problem(rng), int(rng.integers(0, 5))
@@ -130,7 +130,7 @@ def test_cover_is_made_of_maximal_sets_and_holds_every_pair(seed: int) -> None:
 
 
 def test_resemblance_is_not_derived_from_common_features() -> None:
-    """Three sketches share enough for a set of three, but two of them are no pair (s=8, t=0.7)."""
+    """Three sketches share enough features for a set of three, but two of them are not near (s=8, t=0.7)."""
     sketches = [
         frozenset({0, 1, 2, 3, 6, 7, 8, 9}),
         frozenset({0, 2, 3, 6, 7, 8, 9, 10}),
@@ -144,9 +144,9 @@ def test_resemblance_is_not_derived_from_common_features() -> None:
 
 def test_absorbing_asks_for_the_bound() -> None:
     """
-    A sketch that holds all common features but demands more of them is branched on, not absorbed.
+    A sketch that has all common features but requires more of them is branched on, not absorbed.
 
-    By hand: 3 demands four common features, so it joins neither {0, 1, 2} nor any two of them.
+    By hand: 3 requires four common features, so it cannot join {0, 1, 2}, which has three.
     """
     sketches = [
         frozenset(range(9)),
@@ -161,7 +161,7 @@ def test_absorbing_asks_for_the_bound() -> None:
 
 @pytest.mark.parametrize("size", [63, 64, 65, 100, 128, 200, 257])
 def test_bitmaps_of_any_width(size: int) -> None:
-    """Sketches around the width of a word, and of several words, give what the plain search gives."""
+    """Sketches of about one 64-bit word, and of several words, give the sets of the plain search."""
     rng = np.random.default_rng(size)
     problem = by_share(perturbed(rng, 12, size, changed=0.05, spread=2), Fraction(22, 25))
 
@@ -173,7 +173,7 @@ def test_bitmaps_of_any_width(size: int) -> None:
 
 @pytest.mark.parametrize(("m", "count"), [(63, 91), (64, 92), (65, 92), (130, 94)])
 def test_neighbourhoods_of_any_width(m: int, count: int) -> None:
-    """Families around the width of a word, and of several words, give what the plain search gives."""
+    """Families of about one 64-bit word, and of several words, give the sets of the plain search."""
     rng = np.random.default_rng(m)
     problem = by_count(perturbed(rng, m, 100, changed=0.05), count)
 
@@ -185,7 +185,7 @@ def test_neighbourhoods_of_any_width(m: int, count: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_families_among_strangers(seed: int) -> None:
-    """Three families whose members are scattered over 300 sketches; many words of the graph are empty."""
+    """Three families scattered over 300 sketches, with many empty words in the graph, give the right sets."""
     rng = np.random.default_rng(seed)
     sketches = [frozenset(range(1000 * i, 1000 * i + 20)) for i in range(1, 300)]
     for family in range(3):
@@ -203,7 +203,7 @@ def test_families_among_strangers(seed: int) -> None:
 
 
 def test_identical_demands_make_one_set() -> None:
-    """A clique that shares all it needs is accepted whole, whatever its size."""
+    """A clique that shares all required features is one set, whatever its size."""
     sketches = [frozenset({*range(10), 100 + i}) for i in range(200)]
     problem = by_count(sketches, 10)
 
@@ -226,7 +226,7 @@ def test_no_pairs_no_sets(m: int) -> None:
 
 
 def test_two_sketches() -> None:
-    """Two near-duplicates are one set, unless a higher support is asked for: singles are never given."""
+    """Two near-duplicates are one set, unless a higher support is required; no set has a single sketch."""
     problem = by_count([frozenset({1, 2, 3}), frozenset({2, 3, 4})], 2)
 
     assert as_list(mine(problem)) == [((0, 1), 2)]
@@ -235,7 +235,7 @@ def test_two_sketches() -> None:
 
 
 def test_ids_are_names_only() -> None:
-    """Negative ids, ascending as unsigned, give the same sets: only equality of features counts."""
+    """Negative ids, ascending as unsigned, give the same sets: only the equality of features matters."""
     problem = by_count([frozenset({0, 1, 2}), frozenset({1, 2, 3}), frozenset({2, 3, 4})], 2)
     offsets, features, bounds, edges = as_arrays(problem)
     renamed = np.array([7, 2**62, -9, -4, -1], dtype=np.int64)[features]
@@ -247,7 +247,7 @@ def test_ids_are_names_only() -> None:
 
 @pytest.mark.parametrize("edges", [[[1, 0]], [[0, 0]], [[0, 2]], [[-1, 1]]])
 def test_refuses_what_is_no_pair(edges: list[list[int]]) -> None:
-    """A pair names two sketches of the component, the lower first."""
+    """Pairs that are not two sketches of the component, the lower first, are refused."""
     with pytest.raises(ValueError, match="a pair is two indices from 0 to 1"):
         mine_component(
             np.array([0, 1, 2]),
@@ -260,7 +260,7 @@ def test_refuses_what_is_no_pair(edges: list[list[int]]) -> None:
 
 
 def test_refuses_offsets_that_do_not_fit() -> None:
-    """Offsets are one more than bounds and end where the features end."""
+    """Offsets must be one more than the bounds, and end where the features end."""
     with pytest.raises(ValueError, match="2 bounds need 3 offsets, the last of them 2, got 2 ending in"):
         mine_component(
             np.array([0, 1]),

@@ -1,4 +1,4 @@
-"""Clusters around kept documents where a list says who are near-duplicates: the guarantees, on random components."""
+"""Clusters around kept documents where near-duplicates are given by a list: the guarantees, on random components."""
 
 from itertools import combinations
 
@@ -14,7 +14,7 @@ RULE = Threshold("overlap", 2, 1, is_count=True, size=8, by_text=True)
 
 
 def draw_component(seed: int) -> Problem:
-    """Sketches that share features; some of the pairs that fit the rule are listed, and leaders follow from these."""
+    """Draw sketches that share features, list some of the pairs that fit the rule, and derive leaders from the list."""
     random = np.random.default_rng(seed)
     m = int(random.integers(2, 14))
     rows = [np.unique(random.integers(0, 12, random.integers(3, 9))) for _ in range(m)]
@@ -30,7 +30,7 @@ def draw_component(seed: int) -> Problem:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_sets_keep_the_promises_of_leaders(seed: int) -> None:
-    """Every listed document is in a set; each set holds a kept one, listed pairs only, and the support; none inside."""
+    """Sets have a kept document, only listed pairs, and the support; they hold all listed documents; none is nested."""
     problem = draw_component(seed)
     listed = {tuple(edge) for edge in problem.edges.tolist()}
     rows = np.split(problem.sketches.values, problem.sketches.offsets[1:-1])

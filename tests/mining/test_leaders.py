@@ -1,4 +1,4 @@
-"""Leaders: the kept documents of the whole pair graph, every pair with a kept end, clusters that keep their word."""
+"""Leaders: the kept documents of the whole pair graph, every pair with a kept end, and clusters as promised."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -29,7 +29,7 @@ def sizes_of(sketches: Sketches) -> np.ndarray:
 
 
 def resemble(a: set[int], b: set[int], size: int) -> Fraction:
-    """Resemblance of two min-s sketches, by the definition."""
+    """Return the resemblance of two min-s sketches, by the definition."""
     union = sorted(a | b)
     if len(a) >= size or len(b) >= size:
         union = union[:size]
@@ -37,7 +37,7 @@ def resemble(a: set[int], b: set[int], size: int) -> Fraction:
 
 
 def find_pairs(sketches: Sketches, threshold: Threshold) -> Pairs:
-    """Find all near-duplicate pairs by comparing all with all, and the resemblance of each."""
+    """Return all near-duplicate pairs with their resemblance, comparing every two."""
     sets = [set(sketch) for sketch in sketches]
     limit = Fraction(threshold.numerator, threshold.denominator)
     found = {}
@@ -60,7 +60,7 @@ def as_lists(itemsets: Itemsets) -> list[tuple[list[int], int]]:
 
 
 def check_kept(led: ByLeaders, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
-    """The kept documents, and whose duplicates the others are, follow from the whole pair graph."""
+    """Assert that kept documents, `duplicate_of` and pairs follow from the whole pair graph."""
     ranks = np.empty(len(sketches), np.int32)
     ranks[by_policy] = np.arange(len(sketches))
     edges = np.array(sorted(pairs), np.int32).reshape(-1, 2)
@@ -78,7 +78,7 @@ def check_kept(led: ByLeaders, sketches: Sketches, pairs: Pairs, by_policy: list
 
 
 def check_sets(led: ByLeaders, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
-    """Every promise about the sets, one by one."""
+    """Assert every promise about the sets."""
     found = as_lists(led.itemsets)
     enough = {pair for pair in pairs if len(set(sketches[pair[0]]) & set(sketches[pair[1]])) >= min_support}
     in_sets = {member for members, _ in found for member in members}
@@ -98,7 +98,7 @@ def check_sets(led: ByLeaders, sketches: Sketches, pairs: Pairs, bounds: list[in
 
 
 def draw_family(rng: np.random.Generator) -> Sketches:
-    """Draw sketches around one to three originals, short and full, so that bounds are often just met or missed."""
+    """Draw short and full sketches around one to three originals, so that bounds are often just met or missed."""
     size = int(rng.integers(4, 14))
     families = int(rng.integers(1, 4))
     sketches = []
@@ -120,7 +120,7 @@ def draw_threshold(rng: np.random.Generator, form: str) -> Threshold:
 @pytest.mark.parametrize("form", ["count", "overlap", "resemblance"])
 @pytest.mark.parametrize("seed", range(3))
 def test_leaders_keep_every_promise(form: str, seed: int) -> None:
-    """Kept documents, pairs and sets are as promised, on 250 families a seed, for counts, shares and resemblance."""
+    """Kept documents, pairs and sets are as promised on 250 families per seed, for every measure."""
     rng = np.random.default_rng(seed)
     for _ in range(250):
         threshold, min_support = draw_threshold(rng, form), int(rng.choice([0, 0, 3, 6]))
@@ -148,7 +148,7 @@ id_lists = st.lists(st.frozensets(st.integers(0, 11), min_size=1, max_size=10), 
 def test_leaders_meet_the_definition(
     sets: list[frozenset[int]], numerator: int, form: str, size: int, seed: int
 ) -> None:
-    """The same on whatever hypothesis thinks of."""
+    """They are as promised on any sketches that hypothesis draws."""
     threshold = Threshold(form, numerator, 20, is_count=False, size=size)
     if form == "count":
         threshold = Threshold("overlap", numerator // 4, 1, is_count=True, size=size)
@@ -165,7 +165,7 @@ def test_leaders_meet_the_definition(
 @pytest.mark.parametrize("form", ["overlap", "resemblance"])
 @pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
 def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold: int) -> None:
-    """Stars of hundreds of documents: more clusters than are open, and larger ones than are checked by pairs."""
+    """They are as promised for stars with more clusters than `OPEN`, or larger ones than `CHECKED`."""
     rng = np.random.default_rng(3)
     kept_slots = rng.random((400, 70)) >= changed
     kept_slots[0] = True
@@ -186,7 +186,7 @@ def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold
 
 
 def draw_giant(n: int) -> Ragged:
-    """Draw documents of 100 slots, each slot the original's with probability 0.97, else a feature of its own."""
+    """Draw documents of 100 slots; each slot is the original's with probability 0.97, else a unique feature."""
     rng = np.random.default_rng(7)
     kept = rng.random((n, 100)) < 0.97
     ids = np.where(kept, np.arange(100), 1000 + np.arange(100 * n).reshape(n, 100)).astype(np.uint64)
@@ -195,7 +195,7 @@ def draw_giant(n: int) -> Ragged:
 
 @pytest.mark.parametrize("n", [100, 4_000, 20_000])
 def test_one_family_has_one_leader(n: int) -> None:
-    """Whatever its size: of 20,000 documents all pairs would be 200 million."""
+    """A family has one leader whatever its size; all pairs of 20,000 documents would be 200 million."""
     by_count = Threshold("overlap", 50, 1, is_count=True, size=100)
 
     led = follow_leaders(draw_giant(n), np.full(n, 50, np.int32), np.arange(n), by_count)
@@ -207,7 +207,7 @@ def test_one_family_has_one_leader(n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_strangers_are_all_kept(n: int) -> None:
-    """Where nothing is alike, all are kept; there are no pairs and no sets."""
+    """If no two documents are near, all are kept, and there are no pairs and no sets."""
     threshold = Threshold("resemblance", 4, 5, is_count=False, size=5)
     sketches = as_ragged([[10 * i, 10 * i + 1] for i in range(n)])
 
@@ -219,7 +219,7 @@ def test_strangers_are_all_kept(n: int) -> None:
 
 
 def test_documents_without_enough_features_are_kept() -> None:
-    """Empty sketches, and equal ones smaller than a count, are near nobody: not even each other."""
+    """Empty sketches, and equal ones smaller than the count, are kept: they are not even near each other."""
     by_count = Threshold("overlap", 3, 1, is_count=True, size=5)
 
     led = follow_leaders(as_ragged([[], [1, 2], [], [1, 2]]), np.full(4, 3, np.int32), np.arange(4), by_count)

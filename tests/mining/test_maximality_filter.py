@@ -1,4 +1,4 @@
-"""From all frequent sets of a component to its clusters, against the definition; budgets; MLlib's fraction."""
+"""From the frequent sets of a component to its clusters, against the definition; budgets; MLlib's fraction."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ Sketch = frozenset[int]
 
 
 def least_overlap(size: int, share: Fraction) -> int:
-    """Find the least o >= 1 with o / size >= share."""
+    """Return the least o >= 1 with o / size >= share."""
     return next(o for o in range(1, size + 2) if Fraction(o, max(size, 1)) >= share)
 
 
@@ -31,7 +31,7 @@ def mask_of(members: Iterable[int]) -> int:
 
 
 def define(sketches: Sequence[Sketch], bounds: Sequence[int], edges: set[tuple[int, int]]) -> set[tuple[int, ...]]:
-    """List the sets of two or more that meet both conditions and lie in no other such set."""
+    """Return the sets of two or more that meet both conditions and are in no other such set."""
     subsets = [chosen for size in range(2, len(sketches) + 1) for chosen in combinations(range(len(sketches)), size)]
     valid = [
         chosen
@@ -43,7 +43,7 @@ def define(sketches: Sequence[Sketch], bounds: Sequence[int], edges: set[tuple[i
 
 
 def keep(sketches: Sequence[Sketch], bounds: Sequence[int], edges: set[tuple[int, int]]) -> set[tuple[int, ...]]:
-    """List all sets that are frequent at the lowest bound, as FP-Growth does, and let `keep_maximal` choose."""
+    """List all sets that are frequent at the lowest bound, as FP-Growth does, and return those `keep_maximal` keeps."""
     frequent = [
         chosen
         for size in range(2, len(sketches) + 1)
@@ -68,7 +68,7 @@ components = st.lists(st.frozensets(st.integers(0, 9), min_size=1), min_size=2, 
 
 @given(components, st.integers(1, 6))
 def test_with_a_count_gives_the_maximal_frequent_sets(sketches: list[Sketch], k: int) -> None:
-    """Under one count for all, the clusters are the papers' maximal k-frequent sets."""
+    """With one count for all, the clusters are the papers' maximal k-frequent sets."""
     edges = {(a, b) for a, b in combinations(range(len(sketches)), 2) if len(sketches[a] & sketches[b]) >= k}
     bounds = [k] * len(sketches)
 
@@ -77,7 +77,7 @@ def test_with_a_count_gives_the_maximal_frequent_sets(sketches: list[Sketch], k:
 
 @given(components, st.sampled_from(["0.3", "0.5", "0.55", "0.7", "1"]), st.data())
 def test_with_shares_gives_the_sets_of_the_definition(sketches: list[Sketch], text: str, data: st.DataObject) -> None:
-    """With bounds that follow the size and any part of the possible pairs near, only the definition decides."""
+    """With bounds by size, and any subset of the possible pairs near, the clusters are those of the definition."""
     bounds = [least_overlap(len(sketch), Fraction(text)) for sketch in sketches]
     possible = [
         (a, b)
@@ -91,9 +91,9 @@ def test_with_shares_gives_the_sets_of_the_definition(sketches: list[Sketch], te
 
 def test_the_conditions_come_before_the_maxima() -> None:
     """
-    The set of all three is frequent, and maximal among the frequent, but no cluster: 1 and 2 are no near-duplicates.
+    The set of all three is a maximal frequent set but not a cluster: 1 and 2 are not near-duplicates.
 
-    Taking maxima first keeps {0,1,2} alone, which the conditions then drop: nothing would be left.
+    Taking maxima first would keep only {0,1,2}, which the conditions then drop: nothing would be left.
     """
     sketches = [
         frozenset(row) for row in ({0, 1, 2, 3, 6, 7, 8, 9}, {0, 2, 3, 6, 7, 8, 9, 10}, {0, 1, 2, 3, 5, 6, 7, 9})
@@ -105,7 +105,7 @@ def test_the_conditions_come_before_the_maxima() -> None:
 
 
 def test_a_short_document_does_not_lower_the_bound_of_a_long_one() -> None:
-    """A set needs the highest bound of its members, although the list was made at the lowest."""
+    """A set must reach the highest bound of its members, though the list was made with the lowest."""
     sketches = [frozenset(range(10)), frozenset(range(2, 12)), frozenset(range(4, 10))]
     edges, bounds = {(0, 1), (0, 2), (1, 2)}, [8, 8, 5]
 
@@ -113,7 +113,7 @@ def test_a_short_document_does_not_lower_the_bound_of_a_long_one() -> None:
 
 
 def test_no_frequent_set_gives_no_cluster() -> None:
-    """An empty list of sets is an empty choice."""
+    """An empty list of sets gives an empty choice."""
     nothing = np.empty(0, np.int64)
 
     is_kept = keep_maximal(nothing, np.empty(0, np.int32), np.array([1, 1], np.int32), np.array([2, 1], np.int64))
@@ -123,7 +123,7 @@ def test_no_frequent_set_gives_no_cluster() -> None:
 
 @pytest.mark.parametrize("nodes", range(1, 5))
 def test_the_middle_layer_is_the_largest_antichain(nodes: int) -> None:
-    """Of all families of sets in which none lies in another, none has more than C(m, m/2), as Sperner proved."""
+    """No family of sets in which none contains another has more than C(m, m/2) sets, as Sperner proved."""
     subsets = range(1 << nodes)
     inside = {(a, b) for a in subsets for b in subsets if a != b and a & b == a}
     largest = [0]
@@ -142,7 +142,7 @@ def test_the_middle_layer_is_the_largest_antichain(nodes: int) -> None:
 
 @given(st.integers(2, 23), st.integers(1, 10**6), st.integers(1, 10**7))
 def test_what_fits_the_budget_cannot_pass_it(nodes: int, max_sets: int, max_members: int) -> None:
-    """It fits iff C(m, m/2) sets do, and with m members each their rows; then so does every layer of subsets."""
+    """A component fits iff C(m, m/2) sets of m members each do; then every layer of subsets fits too."""
     most_sets, most_members = max_sets + 4 * nodes, max_members + 400 * nodes
     widest = comb(nodes, nodes // 2)
 
@@ -154,7 +154,7 @@ def test_what_fits_the_budget_cannot_pass_it(nodes: int, max_sets: int, max_memb
 
 
 def test_the_budget_of_eight_documents_is_met_exactly() -> None:
-    """Eight documents have at most 70 sets; 32 are allowed on top of `max_sets`."""
+    """Eight documents have at most 70 sets; the budget allows 32 in addition to `max_sets`."""
     assert fits_budget(8, max_sets=38, max_members=1)
     assert not fits_budget(8, max_sets=37, max_members=1)
     assert fits_budget(12, max_sets=924, max_members=12 * 924 - 12 * 400)
@@ -162,7 +162,7 @@ def test_the_budget_of_eight_documents_is_met_exactly() -> None:
 
 
 def test_the_fraction_gives_back_every_small_count() -> None:
-    """Multiplied and rounded up as MLlib does, the fraction is the count again, for all k <= n < 500."""
+    """The fraction, multiplied and rounded up as MLlib does, gives the count for all k <= n < 500."""
     wrong = [(k, n) for n in range(1, 500) for k in range(1, n + 1) if math.ceil(support_fraction(k, n) * n) != k]
 
     assert wrong == []
@@ -170,18 +170,18 @@ def test_the_fraction_gives_back_every_small_count() -> None:
 
 @given(st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n))))
 def test_the_fraction_gives_back_large_counts(case: tuple[int, int]) -> None:
-    """Nor does it miss up to a thousand million transactions."""
+    """The fraction gives the count for up to a thousand million transactions."""
     k, n = case
 
     assert math.ceil(support_fraction(k, n) * n) == k
 
 
 def test_the_plain_fraction_would_lose_sets() -> None:
-    """Passing k / n itself gives k + 1 for 7 of 25: the reason for the half."""
+    """The plain fraction k / n gives k + 1 for 7 of 25, which is why half a transaction is subtracted."""
     assert math.ceil(7 / 25 * 25) == 8
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6))
 def test_the_fraction_stays_one(k: int, n: int) -> None:
-    """A count above the number of transactions is capped: MLlib refuses more than 1."""
+    """The fraction of a count above the number of transactions is capped, because MLlib refuses more than 1."""
     assert 0 < support_fraction(k, n) <= 1

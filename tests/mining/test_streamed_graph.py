@@ -1,4 +1,4 @@
-"""Components and the keep-list from edges that stream past, against the functions that hold the whole graph."""
+"""Components and the keep-list from streamed edges, against the functions that hold the whole graph."""
 
 from itertools import pairwise
 from random import Random
@@ -19,7 +19,7 @@ Edges = NDArray[np.int64]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[int, Edges, list[int]]:
-    """Nodes, edges (first, second) sorted by the second, and where they are cut into batches."""
+    """Draw a number of nodes, edges (first, second) sorted by the second, and where to cut them into batches."""
     nodes = draw(st.integers(1, 40))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda pair: pair[0] != pair[1])
     drawn = draw(st.lists(ends.map(lambda pair: (min(pair), max(pair))), unique=True)) if nodes > 1 else []
@@ -30,7 +30,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, Edges, list[int]]:
 
 @given(graphs())
 def test_keeps_what_the_whole_graph_keeps(graph: tuple[int, Edges, list[int]]) -> None:
-    """The same nodes as `keep_first`, in any number of batches, and read in pieces of eight."""
+    """The kept nodes are those of `keep_first`, for any number of batches, read in pieces of eight."""
     nodes, edges, cuts = graph
     expected = keep_first(edges.astype(np.int32), np.ones(len(edges)), np.arange(nodes, dtype=np.int32))
 
@@ -44,7 +44,7 @@ def test_keeps_what_the_whole_graph_keeps(graph: tuple[int, Edges, list[int]]) -
 
 @given(graphs(), st.randoms(use_true_random=False))
 def test_removes_only_what_contains_enough(graph: tuple[int, Edges, list[int]], random: Random) -> None:
-    """Of a likeness with a direction only the edges count in which the earlier end contains enough of the later."""
+    """If likeness has a direction, a node is removed only by an earlier one that contains enough of it."""
     nodes, edges, _ = graph
     of_ends = np.array([[random.random() for _ in edges] for _ in range(2)]).reshape(2, -1)
     expected = keep_first(edges.astype(np.int32), of_ends, np.arange(nodes, dtype=np.int32), 0.5)
@@ -58,7 +58,7 @@ def test_removes_only_what_contains_enough(graph: tuple[int, Edges, list[int]], 
 
 @given(graphs())
 def test_labels_are_those_of_another_library(graph: tuple[int, Edges, list[int]]) -> None:
-    """The first node of each component and its size; the edges in any number of batches, and in any order."""
+    """Each node gets the first node and the size of its component, for edges in any order and number of batches."""
     nodes, edges, cuts = graph
     _, of = connected_components(coo_array((np.ones(len(edges)), edges.T), shape=(nodes, nodes)), directed=False)
     expected = [np.flatnonzero(of == label).min() for label in of]
@@ -77,7 +77,7 @@ def test_labels_are_those_of_another_library(graph: tuple[int, Edges, list[int]]
 
 @pytest.mark.parametrize("edge", [(0, 1), (2, 1), (2, 2)])
 def test_edges_out_of_order_are_refused(edge: tuple[int, int]) -> None:
-    """The choice would be wrong without a word: later ends must ascend, also from batch to batch."""
+    """Edges whose later ends do not ascend, within or across batches, are refused: the choice would be wrong."""
     choice = StreamedChoice(3)
     choice.feed(np.array([0]), np.array([2]))
 
@@ -86,6 +86,6 @@ def test_edges_out_of_order_are_refused(edge: tuple[int, int]) -> None:
 
 
 def test_more_nodes_than_numbers_are_refused() -> None:
-    """A label has 31 bits."""
+    """More nodes than labels of 31 bits are refused."""
     with pytest.raises(ValueError, match="2\\^31 nodes"):
         StreamedComponents(MOST_NODES + 1)

@@ -1,4 +1,4 @@
-"""Maximal and closed sets of plain contexts: against their definitions, a C miner, and its recorded counts."""
+"""Maximal and closed sets of plain contexts, against their definitions, a C miner, and that miner's recorded counts."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ def as_context(transactions: Transactions, n_items: int = 12) -> Context:
 
 
 def as_set(itemsets: Itemsets) -> Found:
-    """Read the sets back; they ascend, and none comes twice."""
+    """Return the sets with their supports; assert that they are in ascending order and that none repeats."""
     rows = np.split(itemsets.members, itemsets.offsets[1:-1]) if itemsets.supports.size else []
     found = [(tuple(row.tolist()), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)]
     assert found == sorted(set(found))
@@ -50,7 +50,7 @@ def as_set(itemsets: Itemsets) -> Found:
 
 
 def frequent_sets(transactions: Transactions, support: int) -> dict[frozenset[int], int]:
-    """Count all subsets of all transactions."""
+    """Return all frequent sets with their counts, by counting every set of items."""
     items = sorted(frozenset().union(*transactions))
     counts = {
         frozenset(chosen): sum(row.issuperset(chosen) for row in transactions)
@@ -70,7 +70,7 @@ def define_maximal(transactions: Transactions, support: int) -> Found:
 
 
 def define_closed(transactions: Transactions, support: int) -> Found:
-    """All frequent sets without a superset of the same count; what every transaction holds only if it is alone."""
+    """Return the frequent sets without a superset of the same count; a set in all transactions only if it is alone."""
     frequent = frequent_sets(transactions, support)
     closed = {
         (tuple(sorted(chosen)), count)
@@ -89,14 +89,14 @@ contexts = st.one_of(
 @settings(max_examples=400)
 @given(transactions=contexts, support=st.integers(1, 6))
 def test_maximal_sets_meet_the_definition(transactions: Transactions, support: int) -> None:
-    """Exactly the maximal sets come out, single items too, with their supports."""
+    """The miner returns exactly the maximal sets, also of single items, with their supports."""
     assert as_set(mine_context(as_context(transactions), support).itemsets) == define_maximal(transactions, support)
 
 
 @settings(max_examples=400)
 @given(transactions=contexts, support=st.integers(1, 6))
 def test_closed_sets_meet_the_definition(transactions: Transactions, support: int) -> None:
-    """Exactly the closed sets come out, with their supports."""
+    """The miner returns exactly the closed sets, with their supports."""
     mined = mine_context(as_context(transactions), support, closed=True)
 
     assert as_set(mined.itemsets) == define_closed(transactions, support)
@@ -105,9 +105,9 @@ def test_closed_sets_meet_the_definition(transactions: Transactions, support: in
 
 def test_maximal_is_not_closed() -> None:
     """
-    An item with a support above that of every larger set is closed, and not maximal.
+    An item with a higher support than every larger set is closed but not maximal.
 
-    1 2 | 1 2 | 1 | 3: with two transactions {1} has 3, {1, 2} has 2.
+    1 2 | 1 2 | 1 | 3: at a support of 2, {1} has support 3 and {1, 2} has 2.
     """
     context = as_context([frozenset({1, 2}), frozenset({1, 2}), frozenset({1}), frozenset({3})])
 
@@ -116,7 +116,7 @@ def test_maximal_is_not_closed() -> None:
 
 
 def test_what_every_transaction_holds_is_no_closed_set_of_its_own() -> None:
-    """Item 1 is in all transactions: it is the closure of no item at all. Alone it is given all the same."""
+    """An item in all transactions, the closure of the empty set, is a closed set only if there is no other."""
     context = as_context([frozenset({1, 2}), frozenset({1, 3})])
 
     assert as_set(mine_context(context, 1, closed=True).itemsets) == {((1, 2), 1), ((1, 3), 1)}
@@ -125,7 +125,7 @@ def test_what_every_transaction_holds_is_no_closed_set_of_its_own() -> None:
 
 
 def test_equal_items_stay_together() -> None:
-    """Items of the same transactions are in the same sets, also where nothing else is near them."""
+    """Items of the same transactions are in the same sets, even if no other item shares enough with them."""
     context = as_context([frozenset({1, 2, 5})] * 3 + [frozenset({4, 6})] * 2 + [frozenset({4, 7, 6, 8})] * 2)
 
     assert as_set(mine_context(context, 2).itemsets) == {((1, 2, 5), 3), ((4, 6, 7, 8), 2)}
@@ -133,7 +133,7 @@ def test_equal_items_stay_together() -> None:
 
 
 def test_small_sets_are_left_out() -> None:
-    """Sets of fewer items than asked for do not come out; nothing else changes."""
+    """Sets of fewer than `min_size` items are left out; nothing else changes."""
     context = as_context([frozenset({1, 2, 3})] * 2 + [frozenset({4, 5})] * 2 + [frozenset({6})] * 2)
 
     assert as_set(mine_context(context, 2).itemsets) == {((1, 2, 3), 2), ((4, 5), 2), ((6,), 2)}
@@ -145,7 +145,7 @@ def test_small_sets_are_left_out() -> None:
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_budget_gives_true_sets_and_says_so(seed: int, closed: bool) -> None:  # noqa: FBT001
-    """Past a budget as many sets as it allows come out, all of them true; at the budget the answer is whole."""
+    """Beyond a budget, as many true sets as it allows are returned, marked incomplete; at the budget, all sets."""
     rng = np.random.default_rng(seed)
     context = as_context([frozenset(np.flatnonzero(rng.random(12) < 0.6).tolist()) for _ in range(30)])
     whole = mine_context(context, 6, closed=closed)
@@ -166,7 +166,7 @@ def test_budget_gives_true_sets_and_says_so(seed: int, closed: bool) -> None:  #
 @pytest.mark.parametrize("support", [1, 3, 10**40])
 @pytest.mark.parametrize("closed", [False, True])
 def test_nothing_from_nothing(support: int, closed: bool) -> None:  # noqa: FBT001
-    """A context without transactions has no sets, and no support is too high to ask for."""
+    """A context without transactions has no sets, and a support above the number of transactions gives none."""
     empty = Context(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
 
     assert as_set(mine_context(empty, support, closed=closed).itemsets) == set()
@@ -174,14 +174,14 @@ def test_nothing_from_nothing(support: int, closed: bool) -> None:  # noqa: FBT0
 
 
 def test_support_is_at_least_one() -> None:
-    """With a support of 0 everything is frequent, in no transaction at all."""
+    """A support of 0, with which every set would be frequent, is refused."""
     with pytest.raises(ValueError, match="a support is at least 1, got 0"):
         mine_context(as_context([frozenset({1})]), 0)
 
 
 @pytest.mark.parametrize(("n_items", "least"), [(40, 24), (40, 30), (200, 25)])
 def test_pairs_are_those_that_meet_often_enough(n_items: int, least: int) -> None:
-    """Long transactions as bits and short ones as lists together count every pair right."""
+    """Pairs are counted correctly from long transactions as bits and short ones as lists together."""
     rng = np.random.default_rng(least)
     lengths = np.where(np.arange(300) < 70, 0.9, 0.02)
     held = rng.random((n_items, 300)) < lengths * rng.uniform(0.3, 1, (n_items, 1))
@@ -198,7 +198,7 @@ def test_pairs_are_those_that_meet_often_enough(n_items: int, least: int) -> Non
 
 @given(rows=st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=30))
 def test_equal_rows_get_one_number(rows: list[list[int]]) -> None:
-    """Rows are numbered by first appearance, the same for equal ones only."""
+    """Rows are numbered by first appearance; only equal rows have the same number."""
     offsets = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
     groups, count = number_rows(offsets, np.array([i for row in rows for i in row], np.int32))
 
@@ -211,8 +211,8 @@ def by_fpgrowth(context: Context, support: int, *, target: str = "m") -> Found:
     """
     Mine with a C implementation.
 
-    It never gives the set of what every transaction holds, maximal or not: one more transaction, of an item of its
-    own that a support of two leaves out, lets no item be in all.
+    It never returns the set of items that are in every transaction, maximal or not. So a transaction with an item of
+    its own is added, which a support of two or more leaves out: then no item is in every transaction.
     """
     rows = [row.tolist() for row in np.split(context.items, context.offsets[1:-1])]
     listed = fim.fpgrowth([*rows, [context.n_items]], target=target, supp=-support, zmin=1, report="a")
@@ -221,7 +221,7 @@ def by_fpgrowth(context: Context, support: int, *, target: str = "m") -> Found:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_families_agree_with_a_c_miner(seed: int) -> None:
-    """Families that lost features at random, some of them with others in common, at counts that cut through them."""
+    """The C miner finds the same sets in random families that lost features, at supports that split them."""
     rng = np.random.default_rng(seed)
     n_items, n_slots = int(rng.integers(10, 60)), int(rng.integers(20, 200))
     held = rng.random((n_slots, n_items)) < rng.uniform(0.7, 0.97)
@@ -230,13 +230,13 @@ def test_random_families_agree_with_a_c_miner(seed: int) -> None:
     support = max(2, int(n_slots * rng.uniform(0.45, 0.8)))
 
     assert as_set(mine_context(context, support).itemsets) == by_fpgrowth(context, support)
-    extended = Context(np.append(context.offsets, context.items.size), context.items, n_items)  # as the C miner's
+    extended = Context(np.append(context.offsets, context.items.size), context.items, n_items)  # as the C miner sees it
     assert as_set(mine_context(extended, support, closed=True).itemsets) == by_fpgrowth(context, support, target="c")
 
 
 @pytest.fixture(scope="module")
 def pages(shared: Path) -> Context:
-    """A fifteenth of the real pages, with all their versions: each shingle of the sketches a transaction."""
+    """A fifteenth of the real pages, with all their versions; each shingle of the sketches is a transaction."""
     table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["page_key", "html"]).to_pandas()
     chosen = table[pd.util.hash_array(table["page_key"].to_numpy()) % 15 == 0]
     texts = [strip_markup(html.decode("utf-8", "replace")).encode() for html in chosen["html"]]
@@ -250,7 +250,7 @@ def pages(shared: Path) -> Context:
 
 @pytest.mark.parametrize("support", [95, 85, 70, 60, 50])
 def test_real_pages_agree_with_a_c_miner(pages: Context, support: int) -> None:
-    """Sketches of real pages give the same sets, as a context and as one component with its pairs given."""
+    """Sketches of real pages give the C miner's sets, both as a context and as one component with given pairs."""
     expected = by_fpgrowth(pages, support)
     documents = np.repeat(np.arange(pages.offsets.size - 1), np.diff(pages.offsets))[
         np.argsort(pages.items, kind="stable")
@@ -267,7 +267,7 @@ def test_real_pages_agree_with_a_c_miner(pages: Context, support: int) -> None:
 
 
 def canonical(itemsets: Itemsets, names: list[bytes]) -> tuple[int, str]:
-    """Count the sets, and hash them the way the reference was hashed: `1 2 3 (87)` a line, items as numbers."""
+    """Count the sets, and hash them as the reference was: a line `1 2 3 (87)` per set, items as numbers."""
 
     def lines() -> Iterator[tuple[tuple[int, ...], int]]:
         for start, end, support in zip(itemsets.offsets, itemsets.offsets[1:], itemsets.supports, strict=False):
@@ -279,7 +279,7 @@ def canonical(itemsets: Itemsets, names: list[bytes]) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("name", "support"), REFERENCES)
 def test_sets_are_those_of_a_c_miner(shared: Path, name: str, support: int) -> None:
-    """Number and hash of all maximal and all closed sets of benchmark files, as recorded."""
+    """Number and hash of all maximal and all closed sets of benchmark files are as recorded."""
     lines = (shared / "fimi" / "reference_counts.jsonl").read_text().splitlines()
     expected = {(row["file"], row["minsup_abs"]): row for row in map(json.loads, lines)}
     context, names = read_fimi(shared / "fimi" / f"{name}.gz")
