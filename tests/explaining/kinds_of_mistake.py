@@ -1,4 +1,4 @@
-"""Pairs of texts on which measures and readers part: each is an example of a kind of mistake."""
+"""Pairs of texts on which measures and readers disagree: each is an example of one kind of mistake."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from tests.local.confirmed_texts import edit
 
 WORDS = 5
-"""In a shingle, as by default."""
+"""Tokens of a shingle, the default."""
 
 
 class Example(NamedTuple):
-    """Two texts, and whether a reader calls them the same."""
+    """Two texts, and whether readers call them the same."""
 
     first: str
     second: str
@@ -69,24 +69,24 @@ EXAMPLES = {
 
 
 def shingles_of(text: str) -> set[tuple[str, ...]]:
-    """The distinct shingles of a text."""
+    """Return the distinct shingles of a text."""
     tokens = plain(text).split()
     return {tuple(tokens[at : at + WORDS]) for at in range(len(tokens) - WORDS + 1)}
 
 
 def plain(text: str) -> str:
-    """The words of a text, lower-cased; the examples hold no other characters than letters and punctuation."""
+    """Return the words of a text in lower case; the examples have only letters and punctuation."""
     return " ".join("".join(letter if letter.isalpha() else " " for letter in text.lower()).split())
 
 
 def resemblance(first: str, second: str) -> float:
-    """The share of common shingles among all shingles of both."""
+    """Return the share of common shingles among all shingles of both texts."""
     a, b = shingles_of(first), shingles_of(second)
     return len(a & b) / len(a | b)
 
 
 def containment(first: str, second: str) -> float:
-    """The share of the smaller one's shingles that the other has too."""
+    """Return the share of the shingles of the smaller text that the other has too."""
     a, b = shingles_of(first), shingles_of(second)
     return len(a & b) / min(len(a), len(b))
 
@@ -96,4 +96,4 @@ MEASURES: dict[str, Callable[[str, str], float]] = {
     "containment of the smaller": containment,
     "edit": lambda first, second: float(edit(plain(first), plain(second))),
 }
-"""Each by its definition."""
+"""Each measure by its definition."""

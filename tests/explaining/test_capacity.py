@@ -1,4 +1,4 @@
-"""What `nddup explain --documents` says is what a run would take."""
+"""The tasks that `nddup explain --documents` reports are those that a run would take."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from nddup.settings.sizes import parse_size
 
 
 def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same formula, over the distinct sketches of the documents."""
+    """The number of tasks follows from a run's formula, over the distinct sketches of the documents."""
     status = main(["explain", "--documents", "1000000000", "--memory", "4GB", "--set", "pairs.threshold=0.9"])
     said = capsys.readouterr().out
 
@@ -30,7 +30,7 @@ def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit status 2."""
+    """Settings that do not go with `--documents` end with status 2 and a message that names them."""
     status = main(["explain", "--documents", "1000", *arguments])
 
     assert status == 2

@@ -1,4 +1,4 @@
-"""What `nddup explain` says: its numbers by brute force, its figures by what they hold, its refusals in one line."""
+"""`nddup explain`: its numbers against formulas and brute force, its figures, and its one-line errors."""
 
 from pathlib import Path
 
@@ -20,13 +20,13 @@ from nddup.sketching.lsh_bands import candidate_probability
 
 
 def row_of(text: str, resemblance: str) -> list[str]:
-    """The cells of the row that begins with this resemblance."""
+    """Return the cells of the row that begins with this resemblance."""
     (found,) = [line.split("  ") for line in text.splitlines() if line.strip().startswith(f"{resemblance} ")]
     return [cell.strip() for cell in found if cell.strip()]
 
 
 def test_bands_show_the_published_curve(capsys: pytest.CaptureFixture[str]) -> None:
-    """20 bands of 5 rows: the table of 2017 in percent, and its threshold."""
+    """20 bands of 5 rows give the percentages of the table of 2017, and its threshold."""
     status = main(["explain", "--bands", "20", "--rows", "5"])
     text = capsys.readouterr().out
 
@@ -35,12 +35,12 @@ def test_bands_show_the_published_curve(capsys: pytest.CaptureFixture[str]) -> N
         "0.6 %", "4.7 %", "18.6 %", "47.0 %", "80.2 %", "97.5 %", "99.96 %",
     ]  # fmt: skip
     assert "(1/b)^(1/r) = 0.5493" in text
-    assert "0.80 GB of sketches" in text  # 100 slots of 8 bytes, a million times
+    assert "0.80 GB of sketches" in text  # 100 slots of 8 bytes for a million documents
 
 
 @given(ids=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=20, max_size=40))
 def test_what_an_overlap_says_of_an_estimate(ids: list[tuple[bool, bool]]) -> None:
-    """An overlap k of two full sketches of n puts the estimate between 2k/n - 1 and k/n, as the text says."""
+    """An overlap k of two full sketches of size n puts the estimate between 2k/n - 1 and k/n, as the text says."""
     size = 8
     a, b = ([i for i, held in enumerate(ids) if held[side]][:size] for side in (0, 1))
     if len(a) < size or len(b) < size:
@@ -54,7 +54,7 @@ def test_what_an_overlap_says_of_an_estimate(ids: list[tuple[bool, bool]]) -> No
 
 
 def test_support_says_the_range_of_the_estimate() -> None:
-    """85 of 100: from 0.7 to 0.85, 85 / 115 in the middle."""
+    """A support of 85 of 100 means an estimate from 0.7 to 0.85, with 85 / 115 in the middle."""
     found = explain_support(85, 100)
 
     assert "from 0.700 to 0.850" in found.text()
@@ -63,7 +63,7 @@ def test_support_says_the_range_of_the_estimate() -> None:
 
 
 def test_the_defaults_are_explained() -> None:
-    """Resemblance 0.8 of 200 ids: 160 are needed, 180 are enough, the error at 0.8 is 0.0283."""
+    """At resemblance 0.8 with 200 ids, 160 common ids are needed, 180 are enough, and the error is 0.0283."""
     text = explain_settings(load_config()).text()
 
     assert row_of(text, "0.8") == ["0.8", "0.0283", "175.4", "54.2 %"]
@@ -73,7 +73,7 @@ def test_the_defaults_are_explained() -> None:
 
 
 def test_a_profile_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Settings of a file are explained as what they are, with a resemblance that was asked for in the table."""
+    """The settings of a file are explained, with the resemblance of `--at` in the table."""
     status = main(["explain", "--config", "conf/romip2005.yaml", "--at", "0.72"])
     text = capsys.readouterr().out
 
@@ -83,7 +83,7 @@ def test_a_profile_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_share_is_not_a_count() -> None:
-    """A share of the larger sketch loses no short document, and does not say so."""
+    """A share of the larger sketch loses no short document, so the text does not warn of that."""
     text = explain_settings(load_config(None, ["pairs.measure=overlap", "pairs.threshold=0.85"])).text()
 
     assert "at least 170 of 200 ids in common" in text
@@ -91,7 +91,7 @@ def test_a_share_is_not_a_count() -> None:
 
 
 def test_each_kind_is_explained_by_its_own_estimate() -> None:
-    """Slots are equal by themselves; a modulus leaves more of longer documents; words are not sampled."""
+    """Each kind has its own estimate: slots compare one by one, a modulus depends on length, words are exact."""
     slots = explain_settings(load_config(None, ["sketch.kind=min-perm", "sketch.size=100"])).text()
     sampled = explain_settings(load_config(None, ["sketch.kind=mod-m", "pairs.threshold=0.5"])).text()
     words = explain_settings(load_config("conf/i-match.yaml")).text()
@@ -109,7 +109,7 @@ def test_each_kind_is_explained_by_its_own_estimate() -> None:
 
 
 def test_bands_of_a_profile_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """The settings of 2017 give the error of their slots, and their S-curve."""
+    """The profile of 2017 is explained with its bands, rows and threshold."""
     status = main(["explain", "--config", "conf/kshingle2017.yaml"])
     text = capsys.readouterr().out
 
@@ -119,7 +119,7 @@ def test_bands_of_a_profile_are_explained(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_figure_holds_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The PNG is an image with colour in it, and the curve that is drawn is that of the formula."""
+    """The PNG is an image with colour, and its curve is that of the formula."""
     path = tmp_path / "curve.png"
     status = main(["explain", "--bands", "20", "--rows", "5", "--png", str(path)])
     capsys.readouterr()
@@ -134,7 +134,7 @@ def test_a_figure_holds_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_figure_replaces_nothing(tmp_path: Path) -> None:
-    """A file that is there stays."""
+    """An existing file is not overwritten by a figure."""
     path = tmp_path / "curve.png"
     path.write_text("mine")
     with pytest.raises(Exception, match="exists already"):
@@ -157,7 +157,7 @@ def test_a_figure_replaces_nothing(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 2 and one line that names what was wrong."""
+    """Wrong use ends with status 2 and one line that names the mistake."""
     status = main(["explain", *arguments])
     captured = capsys.readouterr()
 
@@ -169,7 +169,7 @@ def test_wrong_use_is_one_line(arguments: list[str], said: str, capsys: pytest.C
 
 @pytest.mark.parametrize("arguments", [["--bands", "0", "--rows", "3"], ["--at", "1.5"]])
 def test_numbers_out_of_range_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The parser itself refuses them."""
+    """The parser refuses numbers out of range with status 2 and one line."""
     with pytest.raises(SystemExit) as ended:
         main(["explain", *arguments])
 
@@ -178,7 +178,7 @@ def test_numbers_out_of_range_are_one_line(arguments: list[str], capsys: pytest.
 
 
 def test_sizes_that_grow_are_explained_for_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    """How many ids a page has, not `sketch.size`; a count above all of them is refused."""
+    """For sizes that grow, the ids of a page count, not `sketch.size`; a threshold above all of them is refused."""
     growing = ["--set", "sketch.growth=linear", "--set", "pairs.measure=overlap", "--set", "pairs.threshold=85"]
 
     assert main(["explain", *growing, "--set", "sketch.size=50"]) == 0
@@ -192,6 +192,6 @@ def test_sizes_that_grow_are_explained_for_a_page(capsys: pytest.CaptureFixture[
 
 
 def test_the_largest_sketches_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is summed over all pairs of ids: it would take minutes."""
+    """Sketches of 100,000 ids are explained without summing over all pairs of ids, which would take minutes."""
     assert main(["explain", "--set", "sketch.size=100000"]) == 0
     assert "80000 in common at the least" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What readers judged: the kinds of mistake, as the page on thresholds tells them, and as runs decide them."""
+"""Kinds of mistake that readers judged: as the page on thresholds tells them, and as runs decide them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "howto" / "choose-a-threshold.md").read_text(encoding="u
 
 
 def test_the_page_tells_what_each_measure_says() -> None:
-    """One row an example: the three measures of its texts, and the reader."""
+    """The page has a row for each example, with the three measures of its texts and the reader's judgement."""
     for name, example in EXAMPLES.items():
         told = [f"{measure(example.first, example.second):.2f}" for measure in MEASURES.values()]
         assert f"| {name} | {' | '.join(told)} | {example.reader} |" in PAGE
@@ -23,7 +23,7 @@ def test_the_page_tells_what_each_measure_says() -> None:
 
 @pytest.mark.parametrize("profile", ["none", "edit"])
 def test_runs_decide_as_the_measures_say(profile: str) -> None:
-    """By resemblance at 0.6, and by the text; each example is by itself."""
+    """Runs pair the texts of an example iff its measure reaches the threshold, by resemblance or by edit similarity."""
     texts = {f"{name}/{side}": text for name, one in EXAMPLES.items() for side, text in enumerate(one[:2])}
     table = pa.table({"id": list(texts), "text": list(texts.values())})
     pairs: Any = {"threshold": 0.6} if profile == "none" else {"threshold": 0.4, "confirm": "edit"}
@@ -38,7 +38,7 @@ def test_runs_decide_as_the_measures_say(profile: str) -> None:
 
 
 def test_explain_tells_the_figures_and_warns() -> None:
-    """The table is there for shingles of words; containment and rare shingles only are further from a reader."""
+    """The readers' figures are shown for shingles of words, with warnings for containment and for rare shingles."""
     plain = explain_settings(load_config()).text()
     reader = explain_settings(load_config(str(ROOT / "conf" / "reader.yaml"))).text()
     away = ["sketch.kind=mod-m", "pairs.measure=containment", "clusters.mode=partition",

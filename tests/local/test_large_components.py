@@ -110,7 +110,7 @@ def test_at_the_limit(kind: str, max_postings: int) -> None:
 def test_unrelated_documents_change_nothing(
     kind: str, seed: int, sizes: tuple[int, int], limits: tuple[int, int]
 ) -> None:
-    """Documents that share features, which makes lists heavy, but are near no other document change no row of it."""
+    """Adding documents that make lists longer and heavy, but are near none of the others, changes no row of these."""
     config = config_of(kind, max_postings=limits[0], max_edges=limits[1])
     law, random = Law(config), np.random.default_rng(seed)
     documents = draw(kind, seed, number=sizes[0], prefix="d")

@@ -1,4 +1,4 @@
-"""Budgets of the miner, and shares of a component: all sets, a cover, or none, never more than the budget."""
+"""Budgets of the miner, and shares of a component: all sets, a cover, or none, never more than the limit."""
 
 from itertools import combinations
 
@@ -146,7 +146,7 @@ def test_large_family_is_covered_by_few_sets() -> None:
         together[np.ix_(members, members)] = True
         joint = kept[list(members)].all(axis=0)
         assert support == joint.sum()
-        # Every pair of this family is an edge, so a set is maximal if no other document has 50 of its features.
+        # Every pair of this family is an edge: a set is maximal if no other document has 50 of its joint features.
         addable = (kept & joint).sum(axis=1) >= 50
         assert set(np.flatnonzero(addable).tolist()) == set(members)
     assert together[a, b].all()

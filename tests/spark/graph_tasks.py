@@ -1,4 +1,4 @@
-"""Run the tasks over a whole graph on generated edges, one for each line `KIND EDGES NODES [MEGABYTES]` of the input.
+"""Run the tasks over a whole graph on generated edges, one per line `KIND EDGES NODES [MEGABYTES]` of standard input.
 
 A task runs as Spark runs it, in a fork of a process that has everything loaded; MEGABYTES limits its address space. Its
 line of the answer holds the growth of the fork's resident memory to its peak, in bytes, and the number of rows it made.

@@ -1,4 +1,4 @@
-"""A folder of a run with a table or two in it."""
+"""Folders of runs with one or two tables."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 
 
 def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> SparkFolder:
-    """A folder that a run has claimed; its claim is forgotten, as if its process had ended."""
+    """Return a folder that a run has started; its claim is released, as if its process had ended."""
     folder = SparkFolder(spark, str(path))
     folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
     folder.__exit__()
@@ -21,7 +21,7 @@ def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = Non
 
 
 def names(path: Path) -> set[str]:
-    """What lies in a folder, hidden files apart."""
+    """Return the names in a folder, without hidden files."""
     return {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
 
 
@@ -34,7 +34,7 @@ def save(folder: SparkFolder, name: str, table: DataFrame, reads: list[str], **s
 
 
 def fingerprints(folder: SparkFolder, **settings: int) -> list[str]:
-    """The fingerprints of a table, and of one made from it, under these settings."""
+    """Return the fingerprints of a table with these settings, and of a table made from it."""
     empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
     save(folder, "keep", empty, ["input"], **settings)
     save(folder, "again", empty, ["keep"])

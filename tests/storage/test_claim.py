@@ -1,4 +1,4 @@
-"""Claims on a folder, by real processes over a folder of this machine, without Spark."""
+"""Claims on a folder, by real processes on a local folder, without Spark."""
 
 import json
 import os
@@ -18,24 +18,24 @@ from tests.places import ROOT
 
 
 class LocalFiles:
-    """A folder of this machine, as `nddup.storage.claim.Files`."""
+    """Local files, as `nddup.storage.claim.ClaimFiles`."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a file exists."""
         return Path(path).exists()
 
     def times(self, path: str) -> dict[str, int]:
-        """When each file was last written."""
+        """Return when each file was last written, in milliseconds."""
         found = {}
         for entry in os.scandir(path):
             try:
                 found[entry.name] = entry.stat().st_mtime_ns // 1_000_000
-            except FileNotFoundError:  # withdrawn since
+            except FileNotFoundError:  # removed since
                 continue
         return found
 
     def read_text(self, path: str) -> str:
-        """A file, whole."""
+        """Return the text of a file."""
         try:
             return Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -54,12 +54,12 @@ class LocalFiles:
 def hold(folder: str) -> None:
     """Claim a folder and keep it until the process is killed."""
     Claim(LocalFiles(), folder, beat=0.1).take(print)
-    print("held", flush=True)  # noqa: T201 - to the process that waits for it
+    print("held", flush=True)  # noqa: T201 - the waiting process reads it
     time.sleep(600)
 
 
 def compete(folder: str, log: str, seconds: float) -> None:
-    """Claim a folder again and again; note when it is held and when it is given back."""
+    """Claim a folder again and again; log when it is taken and when it is released."""
     module.SETTLE_SECONDS, module.LOOK_SECONDS = 0.3, 0.01
     end = time.monotonic() + seconds
     note = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -84,7 +84,7 @@ def start(call: str) -> "subprocess.Popen[str]":
 
 @contextmanager
 def holder(folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process that holds the folder; ended in any case."""
+    """Start a process that holds the folder, and kill it at the end."""
     with start(f"hold({str(folder)!r})") as process:
         try:
             assert process.stdout is not None
@@ -95,7 +95,7 @@ def holder(folder: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for what must come."""
+    """Wait until a condition holds; fail after 60 s."""
     end = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < end
@@ -103,12 +103,12 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def claims(folder: Path) -> list[str]:
-    """The claims in a folder, and the notes of those that were taken over."""
+    """Return the names of the claims in a folder, and of the notes on claims that were taken over."""
     return sorted(path.name for path in folder.glob(f"{PREFIX}*"))
 
 
 def claim_elsewhere(folder: Path, *, age: float = 0) -> Path:
-    """The claim of a process of another machine, last written so many seconds ago."""
+    """Write the claim of a process on another machine, last written `age` seconds ago."""
     path = folder / f"{PREFIX}0123456789abcdef"
     said = {"host": "far", "place": "another start", "process": os.getpid(), "born": 1, "since": "2026-01-05T00:00:00"}
     folder.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ def claim_elsewhere(folder: Path, *, age: float = 0) -> Path:
 
 
 def test_a_working_run_keeps_others_out_until_it_is_killed(tmp_path: Path) -> None:
-    """While its process lives the second is refused by its name; after kill -9 it takes over at once, and says so."""
+    """A second run is refused while the process of the first lives; after kill -9 it takes over at once and says so."""
     said: list[str] = []
     with holder(tmp_path / "out") as process:
         with pytest.raises(OutputError, match=f"another run works there, process {process.pid} on .*; wait for its"):
@@ -127,7 +127,7 @@ def test_a_working_run_keeps_others_out_until_it_is_killed(tmp_path: Path) -> No
         assert said == []
 
         process.kill()
-        wait_until(lambda: module._born(process.pid) is None)  # noqa: SLF001 - a zombie, which nobody waited for
+        wait_until(lambda: module._born(process.pid) is None)  # noqa: SLF001 - a zombie, not yet waited for
         second = Claim(LocalFiles(), str(tmp_path / "out"))
         second.take(said.append)
 
@@ -140,7 +140,7 @@ def test_a_working_run_keeps_others_out_until_it_is_killed(tmp_path: Path) -> No
 
 
 def test_of_many_that_start_at_a_time_one_works(tmp_path: Path) -> None:
-    """Six processes for four seconds: each that enters leaves before another enters, and several have their turn."""
+    """Of six processes that compete for four seconds, one at a time holds the folder, and they take turns."""
     (tmp_path / "out").mkdir()
     call = f"compete({str(tmp_path / 'out')!r}, {str(tmp_path / 'log')!r}, 4)"
 
@@ -157,7 +157,7 @@ def test_of_many_that_start_at_a_time_one_works(tmp_path: Path) -> None:
 
 
 def test_two_runs_of_one_process_are_two(tmp_path: Path) -> None:
-    """Threads of one program exclude each other as well; giving the folder back lets the second in."""
+    """Two claims of one process exclude each other; when the first is released, the second succeeds."""
     first, second = (Claim(LocalFiles(), str(tmp_path)) for _ in range(2))
     first.take(print)
     first.take(print)
@@ -172,7 +172,7 @@ def test_two_runs_of_one_process_are_two(tmp_path: Path) -> None:
 
 
 def test_a_claim_of_another_machine_dies_by_silence(tmp_path: Path) -> None:
-    """One long unwritten is taken over at once; its owner, should it write again, is nobody's hindrance."""
+    """A claim not written for long is taken over at once; if its owner writes it again, that blocks no one."""
     said: list[str] = []
     path = claim_elsewhere(tmp_path, age=500)
     claim = Claim(LocalFiles(), str(tmp_path))
@@ -192,7 +192,7 @@ def test_a_claim_of_another_machine_dies_by_silence(tmp_path: Path) -> None:
 
 
 def test_a_claim_of_another_machine_that_is_written_is_alive(tmp_path: Path) -> None:
-    """A run that finds it waits for one sign of life, and is refused then."""
+    """A run that finds the claim of another machine waits until it is written again, and is then refused."""
     path = claim_elsewhere(tmp_path)
     said: list[str] = []
 
@@ -211,7 +211,7 @@ def test_a_claim_of_another_machine_that_is_written_is_alive(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", '{"host'])
 def test_a_silent_claim_is_waited_for(tmp_path: Path, text: str | None) -> None:
-    """Also one that was cut off while it was written: until it is silent for long enough."""
+    """A silent claim, even one that was only partly written, is taken over after it has been silent long enough."""
     path = claim_elsewhere(tmp_path)
     if text is not None:
         path.write_text(text)
@@ -225,7 +225,7 @@ def test_a_silent_claim_is_waited_for(tmp_path: Path, text: str | None) -> None:
 
 
 def test_a_run_that_was_taken_over_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It slept too long: its next step stops, even where its claim was written once more as it woke up."""
+    """A run that slept too long stops at its next step, even if it wrote its claim once more when it woke up."""
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(module, "_place", lambda: "another start")
         sleeper = Claim(LocalFiles(), str(tmp_path), beat=1000)
@@ -247,7 +247,7 @@ def test_a_run_that_was_taken_over_notices(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_claim_beats(tmp_path: Path) -> None:
-    """It is written again while it is held, not once it was taken over, and not after its release."""
+    """A claim is rewritten while it is held, and no longer after it was taken over."""
     claim = Claim(LocalFiles(), str(tmp_path), beat=0.02)
     claim.take(print)
     path = tmp_path / claims(tmp_path)[0]

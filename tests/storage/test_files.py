@@ -20,7 +20,7 @@ ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2
 
 @pytest.fixture(params=["spark", "hadoop", "each", "local"])
 def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Storage | LocalStorage:
-    """As Spark's engine finds files; over Hadoop alone; there each status asked; without the session: same answers."""
+    """Files as Spark's engine finds them, through Hadoop alone, with each status asked for, and without a session."""
     if request.param == "local":
         return LocalStorage()
     if request.param != "spark":
@@ -31,7 +31,7 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def fill(folder: Path, *names: str) -> Path:
-    """Files of these names, each with its own name in it."""
+    """Write files of these names, each with its name as content."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name, encoding="utf-8")
@@ -39,12 +39,12 @@ def fill(folder: Path, *names: str) -> Path:
 
 
 def sources(storage: Storage, *inputs: Path) -> list[str]:
-    """What the files of these inputs are called."""
+    """Return the sources of the files of these inputs."""
     return [file.source for file in storage.list_inputs([str(path) for path in inputs]).files]
 
 
 def test_a_folder_gives_all_files_below_it(storage: Storage, tmp_path: Path) -> None:
-    """Folders are searched to the bottom; a source is the path below INPUT, in order of bytes."""
+    """Folders are searched at every depth; sources are the paths below INPUT, in the order of their bytes."""
     fill(tmp_path, "b.xml", "B.xml", "deep/er/a.xml", "deep/c.xml", "year=2020/d.xml")
 
     assert sources(storage, tmp_path) == ["B.xml", "b.xml", "deep/c.xml", "deep/er/a.xml", "year=2020/d.xml"]
@@ -52,7 +52,7 @@ def test_a_folder_gives_all_files_below_it(storage: Storage, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_names_are_literal(storage: Storage, tmp_path: Path, name: str) -> None:
-    """No character of a name is a pattern or an escape."""
+    """No character of a name is read as a pattern or an escape."""
     fill(tmp_path, name, "c1.xml")
 
     found = storage.list_inputs([str(tmp_path / name)]).files
@@ -71,7 +71,7 @@ def test_a_name_with_a_scheme_may_be_written_with_or_without_escapes(storage: St
 
 
 def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(storage: Storage, tmp_path: Path) -> None:
-    """Whatever is not read is listed with the reason."""
+    """Every file that is not read is listed with the reason."""
     fill(tmp_path, "a.xml", "_b.xml", ".c.xml", "_d/e.xml", "README.md", "truth.tsv", "LICENSE", "sha256sums.txt")
 
     listing = storage.list_inputs([str(tmp_path)])
@@ -89,7 +89,7 @@ def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(stora
 
 
 def test_results_of_a_run_below_an_input_are_skipped(storage: Storage, tmp_path: Path) -> None:
-    """A collection whose folder also holds a run's output does not read that output."""
+    """The output of a run inside a collection's folder is not read."""
     fill(tmp_path, "a.xml", "out/_RUN.json", "out/duplicates.txt")
 
     listing = storage.list_inputs([str(tmp_path)])
@@ -99,12 +99,12 @@ def test_results_of_a_run_below_an_input_are_skipped(storage: Storage, tmp_path:
 
 
 def test_a_file_beside_a_collection_is_read_when_it_is_named(storage: Storage, tmp_path: Path) -> None:
-    """Naming a file says that it is meant."""
+    """A file that is skipped in a folder is read if INPUT names it."""
     assert sources(storage, fill(tmp_path, "README.md") / "README.md") == ["README.md"]
 
 
 def test_a_hidden_file_that_is_named_is_listed(storage: Storage, tmp_path: Path) -> None:
-    """In a folder it is skipped; named on its own it is meant."""
+    """A hidden file is skipped in a folder, and read if INPUT names it."""
     fill(tmp_path, "_a.xml", "b.xml")
 
     assert sources(storage, tmp_path / "_a.xml") == ["_a.xml"]
@@ -112,7 +112,7 @@ def test_a_hidden_file_that_is_named_is_listed(storage: Storage, tmp_path: Path)
 
 
 def test_the_same_file_twice_is_read_once_and_said(storage: Storage, tmp_path: Path) -> None:
-    """Also when it is named in another way."""
+    """A file given twice, even with another spelling of its path, is read once and listed as repeated."""
     fill(tmp_path, "a.xml", "b.xml")
 
     listing = storage.list_inputs([str(tmp_path), str(tmp_path / "a.xml"), f"file:{tmp_path}/b.xml"])
@@ -122,7 +122,7 @@ def test_the_same_file_twice_is_read_once_and_said(storage: Storage, tmp_path: P
 
 
 def test_sources_are_lengthened_where_two_would_be_equal(storage: Storage, tmp_path: Path) -> None:
-    """As many parent folders as tell the two apart, and no change for the others."""
+    """Equal sources get as many parent folders as distinguish them; the others do not change."""
     fill(tmp_path, "x/1/a.xml", "y/1/a.xml", "y/1/b.xml", "z/c.xml")
 
     assert sources(storage, tmp_path / "x/1", tmp_path / "y/1", tmp_path / "z/c.xml") == [
@@ -134,7 +134,7 @@ def test_sources_are_lengthened_where_two_would_be_equal(storage: Storage, tmp_p
 
 
 def test_sources_do_not_depend_on_the_order_of_inputs(storage: Storage, tmp_path: Path) -> None:
-    """The collection's order is that of the sources."""
+    """The order of the collection is that of its sources, not of the inputs."""
     fill(tmp_path, "x/a.xml", "y/a.xml", "b.xml")
     inputs = [tmp_path / "x", tmp_path / "y/a.xml", tmp_path / "b.xml"]
 
@@ -142,19 +142,19 @@ def test_sources_do_not_depend_on_the_order_of_inputs(storage: Storage, tmp_path
 
 
 def test_a_missing_path_is_refused(storage: Storage, tmp_path: Path) -> None:
-    """The message names the INPUT as it was given."""
+    """The error of a missing path names the INPUT as it was given."""
     with pytest.raises(ConfigError, match=r"^INPUT \S+/none.xml: no such file or folder$"):
         storage.list_inputs([str(tmp_path / "none.xml")])
 
 
 def test_an_unknown_scheme_is_refused_in_one_line(storage: Storage) -> None:
-    """A path that Hadoop has no FileSystem for is a wrong INPUT."""
+    """A path whose scheme has no Hadoop FileSystem gives an error of one line that names the INPUT."""
     with pytest.raises(ConfigError, match=r"^INPUT foo:///a: cannot be listed \(.*foo.*\)$"):
         storage.list_inputs(["foo:///a"])
 
 
 def test_the_head_of_a_file_is_what_is_stored(storage: Storage, tmp_path: Path) -> None:
-    """As many bytes as asked for, or all, of a compressed file too."""
+    """The head is the stored bytes, also of a compressed file: as many as were asked for, or all."""
     data = gzip.compress(b"<a>" + b"x" * 100_000)
     (tmp_path / "a.xml.gz").write_bytes(data)
 
@@ -163,13 +163,13 @@ def test_the_head_of_a_file_is_what_is_stored(storage: Storage, tmp_path: Path) 
 
 
 def test_a_head_that_cannot_be_read_is_named_in_one_line(storage: Storage, tmp_path: Path) -> None:
-    """A missing file is named with the reason, without a stack trace."""
+    """The error of a missing file has its name and the reason, without a stack trace."""
     with pytest.raises(NddupError, match=r"^\S*/none.xml: cannot be read \([^\n]*\)$"):
         storage.read_head(f"{tmp_path}/none.xml", 10)
 
 
 def test_text_is_read_as_it_was_written(storage: Storage, tmp_path: Path) -> None:
-    """Whole or piece by piece, with folders made on the way, replacing what was there."""
+    """Text written whole or in pieces is read unchanged; writing makes folders and replaces an earlier file."""
     path = f"{tmp_path}/new [1] кот/a.txt"
 
     storage.write_text(path, "old and longer")
@@ -179,7 +179,7 @@ def test_text_is_read_as_it_was_written(storage: Storage, tmp_path: Path) -> Non
 
 
 def test_text_that_is_missing_or_cannot_be_written_is_said(storage: Storage, tmp_path: Path) -> None:
-    """A file in the way of a folder is told in one line."""
+    """A missing file, and a file where a folder is needed, are errors of one line."""
     fill(tmp_path, "file")
 
     with pytest.raises(OutputError, match=r"none: cannot be read \([^\n]*\)$"):
@@ -191,7 +191,7 @@ def test_text_that_is_missing_or_cannot_be_written_is_said(storage: Storage, tmp
 
 
 def test_remove_takes_a_file_or_a_whole_folder(storage: Storage, tmp_path: Path) -> None:
-    """Removing what is not there is no error, and neighbours stay."""
+    """Files and folders are removed, their neighbours are not; removing a missing path is no error."""
     fill(tmp_path, "out/a", "out/deep/b", "out2/c", "file")
 
     for name in ("out", "file", "none"):
@@ -203,7 +203,7 @@ def test_remove_takes_a_file_or_a_whole_folder(storage: Storage, tmp_path: Path)
 
 
 def test_a_path_within_a_folder_is_told_from_one_beside_it(storage: Storage, tmp_path: Path) -> None:
-    """`out2` does not lie in `out`."""
+    """`out2` is not within `out`."""
     assert storage.is_within(f"{tmp_path}/out/a", f"file:{tmp_path}/out/")
     assert storage.is_within(f"{tmp_path}/out", f"{tmp_path}/out")
     assert not storage.is_within(f"{tmp_path}/out2", f"{tmp_path}/out")
@@ -214,7 +214,7 @@ def test_a_path_within_a_folder_is_told_from_one_beside_it(storage: Storage, tmp
 def test_a_file_more_is_no_call_to_java_more(
     way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The calls grow with the folders: of 300 files in three, far fewer than files."""
+    """The calls to Java grow with the folders, not the files: 300 files in two folders take at most 40."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     if way == "hadoop":
         monkeypatch.setattr(Storage, "is_own", lambda *_: False)
@@ -229,7 +229,7 @@ def test_a_file_more_is_no_call_to_java_more(
 def test_a_head_more_is_no_call_to_java_more(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where tasks look at the files of another file system: of 300 there are fewer calls than files."""
+    """If tasks look at remote files, the heads of 300 take fewer calls to Java than there are files."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     for module in (files, heads_in_tasks):
@@ -248,7 +248,7 @@ def test_a_head_more_is_no_call_to_java_more(
 
 
 def count_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many calls Java has got since, without what Python says it has forgotten."""
+    """Return a function that counts the calls to Java since, without those by which Python releases objects."""
     client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
     calls, send = list[str](), client.send_command
 

@@ -1,4 +1,4 @@
-"""What statuses of Hadoop's file systems say, in the forms that they have; no Java is needed."""
+"""Statuses of Hadoop's file systems, in each form that they have; no Java is needed."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ VIEW = {"myFs": {**PLAIN, "path": {"uri": "file:/mnt/a.xml"}}, "modifiedPath": {
 
 
 def status(name: str) -> Any:  # noqa: ANN401 - as Java has it
-    """A status that answers each question."""
+    """Return a status that answers each getter."""
     uri = SimpleNamespace(toString=lambda: f"odd://{name}", getPath=lambda: f"/{name}")
     path = SimpleNamespace(toUri=lambda: uri)
     asked = {"getPath": path, "getLen": 5, "getModificationTime": 6, "isDirectory": False}
@@ -32,7 +32,7 @@ SYSTEM = SimpleNamespace(listStatus=lambda _: [status("b"), status("a")])
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
-    """A folder of two statuses of which Java writes this."""
+    """A function that lists a folder of two statuses, which Java serialises as the given text."""
 
     def say(text: str | None) -> list[Entry]:
         mapper = SimpleNamespace(writeValueAsString=lambda _: text)
@@ -43,7 +43,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
 
 
 def test_plain_statuses_and_those_of_a_view(listed: Listed) -> None:
-    """The path is the address without its escapes; a view has its own address and the facts of what it shows."""
+    """The path is the URI without escapes; a view has its own URI, and the size and time of the file it shows."""
     assert listed(json.dumps([FOLDER, PLAIN, VIEW])) == [
         Entry("hdfs://lake/d/a%20b%3F[1].xml", "/d/a b?[1].xml", is_folder=False, size=3, modified=7),
         Entry("viewfs://lake/d/a.xml", "/d/a.xml", is_folder=False, size=3, modified=7),
@@ -53,14 +53,14 @@ def test_plain_statuses_and_those_of_a_view(listed: Listed) -> None:
 
 @pytest.mark.parametrize("text", [None, "", "{}x", '[{"path": null}]', '[{"path": {"uri": "a:/b"}, "isdir": true}]'])
 def test_statuses_that_cannot_be_written_are_asked(text: str | None, listed: Listed) -> None:
-    """A file system of another kind, or a Spark without the library, is listed all the same."""
+    """If Java cannot serialise the statuses, or not in a known form, each status is asked for its fields."""
     asked = [Entry(f"odd://{name}", f"/{name}", is_folder=False, size=5, modified=6) for name in "ab"]
 
     assert listed(text) == asked
 
 
 def test_a_spark_without_the_library_asks_each() -> None:
-    """Then there is no such class."""
+    """If Spark lacks the class that serialises statuses, each status is asked for its fields."""
     found = list_folder(SimpleNamespace(com=None), SYSTEM, None)
 
     assert [(entry.name, entry.size) for entry in found] == [("a", 5), ("b", 5)]

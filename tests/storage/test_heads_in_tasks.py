@@ -1,4 +1,4 @@
-"""Heads of remote files that tasks look at: what the driver would have seen, whatever the file."""
+"""Heads of remote files examined in tasks: the findings are those of the driver, for any file."""
 
 import bz2
 import gzip
@@ -30,7 +30,7 @@ Find = Callable[..., tuple[Collection, set[str]]]
 
 @pytest.fixture
 def find(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Find:
-    """Find files over Hadoop alone, by tasks from `least` small files on; with the names that the driver opened."""
+    """Find files through Hadoop alone, in tasks for `least` small files or more; also return what the driver opened."""
     monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     monkeypatch.setattr(heads_in_tasks, "MOST_BYTES", MOST)
     opened: set[str] = set()
@@ -53,7 +53,7 @@ def find(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Find:
 
 
 def fill(folder: Path) -> Path:
-    """Every format, plain and compressed, damaged, empty, of no format, and names that could be patterns or escapes."""
+    """Write files of every format, plain, compressed, damaged, empty, of no format, and with odd names."""
     data = {f"deep/year=2020/{name}": text for name, text in WHOLE.items()}
     data |= dict.fromkeys(("a b.jsonl", "c[1].jsonl", "a%20b", "q?x", "кот#;&+.json", "star*", "{1,2}", "x,y"), LINES)
     data |= {
@@ -90,7 +90,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.mark.parametrize("settings", [{}, {"format": "jsonl"}, {"record": "doc", "max_record": 700}])
 def test_tasks_see_what_the_driver_sees(find: Find, tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The same groups and the same words on every file that is not read; the driver opens what no task can."""
+    """Tasks give the same groups and the same reasons for unread files; the driver opens only what no task can."""
     folder = fill(tmp_path / "in [1] %20")
 
     here, all_opened = find(folder, least=1000, **settings)
@@ -107,7 +107,7 @@ def test_tasks_see_what_the_driver_sees(find: Find, tmp_path: Path, settings: di
 
 
 def test_texts_alone_are_documents_and_nothing_understood_is_refused(find: Find, tmp_path: Path) -> None:
-    """What the driver makes of findings it makes of those of tasks."""
+    """From findings of tasks too, plain texts alone are documents, and a folder without a known format is refused."""
     for name in ("a.txt", "b.txt.gz", "deep/c.md"):
         (tmp_path / "texts" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "texts" / name).write_bytes(gzip.compress(b"words") if name.endswith("gz") else b"words")
@@ -123,7 +123,7 @@ def test_texts_alone_are_documents_and_nothing_understood_is_refused(find: Find,
 
 
 def test_files_that_are_inputs_themselves_are_opened_by_the_driver(find: Find, tmp_path: Path) -> None:
-    """The folder in which they lie may hold anything."""
+    """The driver opens files that are inputs themselves, because their folder may hold anything else."""
     folder = fill(tmp_path / "in")
     (tmp_path / "beside.jsonl").write_bytes(LINES)
     inputs = [folder / "deep", tmp_path / "beside.jsonl", folder / "a.gz"]
@@ -137,7 +137,7 @@ def test_files_that_are_inputs_themselves_are_opened_by_the_driver(find: Find, t
 
 @pytest.fixture
 def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[InputFile]:
-    """Three files of a folder, the last one longer when it was listed."""
+    """Three files of a folder; the listed size of the last is too long by one byte."""
     monkeypatch.setattr(heads_in_tasks, "LEAST_FILES", 1)
     found = []
     for name, more in (("a", 0), ("b", 0), ("c", 1)):
@@ -149,7 +149,7 @@ def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[InputFile]:
 def test_only_what_was_asked_for_and_did_not_change_is_told(
     spark: SparkSession, tmp_path: Path, three: list[InputFile]
 ) -> None:
-    """A file of another size than when it was listed is left to the driver; a folder that is gone, with all in it."""
+    """Files that are not of the listed size, or in a folder that is missing, are left to the driver."""
     asked, seen = three[1:], Unread("seen", "")
 
     def look(*_: object) -> Unread:
@@ -162,7 +162,7 @@ def test_only_what_was_asked_for_and_did_not_change_is_told(
 def test_a_task_that_fails_leaves_all_to_the_driver(
     spark: SparkSession, tmp_path: Path, three: list[InputFile]
 ) -> None:
-    """Whatever it was: the files are read once more, and the driver says what is wrong."""
+    """If a task fails, all files are left to the driver, which reports what is wrong."""
 
     def look(*_: object) -> Looked:
         raise MemoryError

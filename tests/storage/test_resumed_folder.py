@@ -1,4 +1,4 @@
-"""What another attempt at a run takes of its folder, and what it does not trust."""
+"""A resumed run: the tables that it reuses from its folder, and those that it does not trust."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.storage.test_claim import holder
 
 
 def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
-    """The names of what another attempt at the run would make again, of a table and one made of it."""
+    """Return which of two tables, the second made from the first, a resumed run would make again."""
     with SparkFolder(spark, str(path)) as folder:
         folder.start(settings={}, inputs=INPUTS, resume=True)
     found = {
@@ -28,7 +28,7 @@ def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
 
 
 def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
-    """Another attempt finds rows and counts of a table it would make the same; with another setting none made of it."""
+    """A resumed run reuses an unchanged table with its counts; if a setting changes, it remakes all that follows."""
     save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
     again = SparkFolder(spark, str(tmp_path / "out"))
 
@@ -45,7 +45,7 @@ def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_p
 
 @pytest.mark.parametrize("harm", ["cut note", "empty note", "odd note", "no note", "cut file", "no file", "more files"])
 def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path: Path, harm: str) -> None:
-    """A note that was not written to its end, and files that are not those of the note, count as nothing."""
+    """A table with a note that was cut off, or with other files than its note lists, is made again."""
     save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
     note = tmp_path / "out" / "_stages" / "keep.json"
     part = next((tmp_path / "out" / "keep").glob("part-*"))
@@ -65,7 +65,7 @@ def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path:
 
 
 def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    """From the moment when its old files go, the table counts as missing."""
+    """When a table is rewritten, its note is removed before its old files, so it counts as missing."""
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
 
@@ -76,7 +76,7 @@ def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSessio
 
 
 def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
-    """It is not made again while what was made of it is whole."""
+    """A dropped table is not made again as long as the tables made from it are whole."""
     folder = started(spark, tmp_path / "out")
     empty = spark.createDataFrame([], KEEP)
     save(folder, "records", empty, ["input"])
@@ -92,7 +92,7 @@ def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, 
 
 
 def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession, tmp_path: Path) -> None:
-    """The marker stays for equal settings, inputs and files, and goes before anything is changed for others."""
+    """The marker stays if settings, inputs and files are unchanged; otherwise it is removed before any change."""
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
     folder.finish({})
@@ -110,7 +110,7 @@ def test_a_result_is_taken_as_it_is_unless_something_changed(spark: SparkSession
 
 
 def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSession, tmp_path: Path) -> None:
-    """All that may be left of it is its name, half-written; it is a run all the same."""
+    """A folder with nothing but a half-written `_RUN.json` is a run, which can be resumed or replaced."""
     for name, resume in (("resumed", True), ("replaced", False)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "_RUN.json").write_text('{"layo')
@@ -122,7 +122,7 @@ def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSe
 
 
 def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """A resumed run removes what was written from other tables, and in the end the tables that it does not make."""
+    """A resumed run removes the outputs of earlier tables, and at its end the tables that it does not make."""
     folder = started(spark, tmp_path / "out")
     empty = spark.createDataFrame([], KEEP)
     for name in ("keep", "kept", "lexicon", "records"):
@@ -138,7 +138,7 @@ def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Pa
         during = names(tmp_path / "out")
         assert again.has("keep", settings={}, reads=["input"])
         again.write_text("duplicates.txt", "new")
-        (tmp_path / "out" / "evaluation.json").write_text("{}")  # of the run before, by a command that began then
+        (tmp_path / "out" / "evaluation.json").write_text("{}")  # by a command that began before the resumed run
         again.finish({})
 
     assert not during & OUTPUTS
@@ -151,7 +151,7 @@ def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.parametrize("mode", ["resume", "overwrite"])
 def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """Neither resumed nor replaced while its process lives; after kill -9 at once."""
+    """A run is neither resumed nor replaced while its process lives; after kill -9 it is at once."""
     out, said = tmp_path / "out", list[str]()
     folder = started(spark, out)
     folder.write_text("duplicates.txt", "mine")
@@ -172,7 +172,7 @@ def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path:
 
 
 def test_a_run_that_lost_its_folder_stops(spark: SparkSession, tmp_path: Path) -> None:
-    """Before it writes a table, seals it, writes a file or finishes."""
+    """A run that lost its folder stops before it writes, seals or clears a table, writes a file, or finishes."""
     empty = spark.createDataFrame([], KEEP)
     with SparkFolder(spark, str(tmp_path / "out")) as folder:
         folder.start(settings={}, inputs=INPUTS)

@@ -1,4 +1,4 @@
-"""The run's folder: what is written when, fingerprints, and what may be replaced."""
+"""The folder of a run: when its files are written, fingerprints, and what may be replaced."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.storage.saved_tables import INPUTS, fingerprints, names, save, starte
 
 
 def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) -> None:
-    """The folder says from the start that it is a run, and at the very end that it is a result."""
+    """The folder is marked as a run from the start, and as complete only at the very end."""
     path = tmp_path / "out"
     folder = started(spark, path)
     kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
@@ -38,7 +38,7 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
 def test_fingerprints_follow_all_that_a_table_is_made_of(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other settings, inputs, code, libraries, Python or upstream tables: another fingerprint; equal: the same."""
+    """Changed settings, inputs, code, libraries, Python or upstream tables change a fingerprint; equal ones do not."""
     first = fingerprints(started(spark, tmp_path / "a"), size=1)
     same = fingerprints(started(spark, tmp_path / "b"), size=1)
     settings = fingerprints(started(spark, tmp_path / "c"), size=2)
@@ -59,7 +59,7 @@ def test_fingerprints_follow_all_that_a_table_is_made_of(
 
 
 def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) -> None:
-    """Working tables go, what they were stays on record."""
+    """A dropped working table keeps its note."""
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
 
@@ -72,7 +72,7 @@ def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Without `overwrite` nothing that is there is touched."""
+    """Existing files are refused and left alone; with `overwrite` too, unless they are a run."""
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
@@ -86,7 +86,7 @@ def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path
 
 
 def test_an_empty_folder_is_taken(spark: SparkSession, tmp_path: Path) -> None:
-    """A folder with nothing in it may have been made for the run."""
+    """An empty folder may be the output of a run."""
     (tmp_path / "out").mkdir()
 
     started(spark, tmp_path / "out")
@@ -95,7 +95,7 @@ def test_an_empty_folder_is_taken(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing of the earlier run stays, finished or not."""
+    """With `overwrite`, nothing of the earlier run stays."""
     folder = started(spark, tmp_path / "out")
     folder.write_text("duplicates.txt", "old")
     folder.finish({})
@@ -107,7 +107,7 @@ def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path) -> None:
-    """The kept documents of a run may be the next run's input, but not into the same folder."""
+    """A run whose kept documents are the next run's input is not overwritten by that run."""
     folder = started(spark, tmp_path / "out")
     (tmp_path / "out" / "kept").mkdir()
     (tmp_path / "out" / "kept" / "part").write_text("mine")
@@ -120,7 +120,7 @@ def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path)
 
 
 def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession, tmp_path: Path) -> None:
-    """No folder, no run, no end, another format: each refused with what it is."""
+    """A missing folder, a folder of no run, an unfinished run, and another sketch format are refused, each by name."""
     with pytest.raises(OutputError, match="no such folder"):
         SparkFolder(spark, str(tmp_path / "none")).open()
     (tmp_path / "other").mkdir()
@@ -135,7 +135,7 @@ def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession
 
 
 def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
-    """A kept table has the columns of its schema, does not change, and its plan does not hold what it is made of."""
+    """A table kept in memory has the columns of its schema, is computed once, and its plan holds no source."""
     ids = spark.range(3).select(
         F.uuid().alias("doc_id"),
         F.lit(None).cast("boolean").alias("kept"),
@@ -152,6 +152,6 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
 
 
 def test_only_known_outputs_are_written(spark: SparkSession, tmp_path: Path) -> None:
-    """What is not listed would outlive a change of settings."""
+    """An output that is not in OUTPUTS is refused: it would stay when settings change."""
     with pytest.raises(ValueError, match=r"other.txt is not in OUTPUTS"):
         started(spark, tmp_path / "out").write_text("other.txt", "")

@@ -1,4 +1,4 @@
-"""Behind Spark Connect: files that this process and the server share, and nothing else."""
+"""Files over Spark Connect: only those that this process and the server share."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,26 +14,26 @@ from nddup.storage.shared_files import SharedStorage
 
 
 class Server:
-    """What stands for a session: it reads the files of this machine, or finds none."""
+    """A stand-in for a session, which reads the files of this machine, or finds none."""
 
     def __init__(self, *, sees: bool = True, longer_by: int = 0) -> None:
         self._sees, self._longer = sees, longer_by
         self.read = self
 
     def format(self, _: str) -> "Server":
-        """Any format."""
+        """Accept any format."""
         return self
 
     def option(self, *_: str) -> "Server":
-        """Any option."""
+        """Accept any option."""
         return self
 
     def text(self, path: str) -> Any:  # noqa: ANN401
-        """The lines of a file."""
+        """Return the lines of a file."""
         return self._rows(lambda: [{"value": line} for line in Path(path).read_text().splitlines()])
 
     def load(self, path: str) -> Any:  # noqa: ANN401
-        """The name and the size of a file."""
+        """Return the name and the size of a file."""
         found = self._rows(lambda: [(uri_of(path), Path(path).stat().st_size + self._longer)])
         return SimpleNamespace(select=lambda *_: found)
 
@@ -47,19 +47,19 @@ class Server:
 
 
 def storage(**server: Any) -> SharedStorage:  # noqa: ANN401
-    """Of a session behind which is such a server."""
+    """Return the storage of a session with such a server."""
     return SharedStorage(Server(**server))  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of Spark need a session; the server of this test looks at none."""
+    """Replace Spark's columns, which need a session; the server here ignores them."""
     monkeypatch.setattr("nddup.storage.shared_files.F", SimpleNamespace(col=str))
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """A folder with names that Spark would read in its own way."""
+    """A folder with names that Spark would interpret."""
     folder = tmp_path / "in put"
     (folder / "date=1").mkdir(parents=True)
     for name in ("a[1].xml", "date=1/б.xml", "_hidden.xml", ".x.xml", "README.md"):
@@ -68,7 +68,7 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_the_listing_is_that_of_this_machine(pages: Path) -> None:
-    """The same files and the same ones left out; a path is a URI, as Spark spells it."""
+    """The same files are listed and skipped as on this machine; paths are URIs in Spark's spelling."""
     here, shared = LocalStorage().list_inputs([str(pages)]), storage().list_inputs([str(pages)])
 
     assert (
@@ -83,13 +83,13 @@ def test_the_listing_is_that_of_this_machine(pages: Path) -> None:
     ("server", "said"), [({"sees": False}, "finds nothing there"), ({"longer_by": 1}, "finds file:.* 16 bytes")]
 )
 def test_inputs_that_the_server_does_not_find_are_refused(pages: Path, server: dict[str, Any], said: str) -> None:
-    """Missing there, or of another size: another machine's disk has the same path."""
+    """An input that is missing on the server, or of another size there, is refused: it is on another disk."""
     with pytest.raises(ConfigError, match=said):
         storage(**server).list_inputs([str(pages)])
 
 
 def test_a_folder_that_the_server_does_not_see_is_not_left(tmp_path: Path) -> None:
-    """What was there before stays."""
+    """A new folder that the server does not see is removed again; an existing one keeps its files."""
     there = tmp_path / "there"
     there.mkdir()
     (there / "mine.txt").write_text("mine")
@@ -105,6 +105,6 @@ def test_a_folder_that_the_server_does_not_see_is_not_left(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["exists", "make_folder"])
 def test_another_file_system_is_refused(name: str) -> None:
-    """In a line that says where files are to lie."""
+    """A URI of another file system is refused, with where files must lie, and without its credentials."""
     with pytest.raises(ConfigError, match=r"s3a://bucket/a: over Spark Connect files lie where"):
         getattr(storage(), name)("s3a://me:secret@bucket/a")

@@ -1,4 +1,4 @@
-"""What made a run: code and libraries, wherever they lie."""
+"""The versions of code and libraries that made a run, wherever the code is."""
 
 import re
 import subprocess
@@ -14,11 +14,11 @@ from nddup.storage.versions import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
 ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
-"""Dependencies that decide no table: what reads a finished run, small results, settings, `truth`. Spark is apart."""
+"""Dependencies that shape no table: for finished runs, small results, settings and `truth`. Spark counts separately."""
 
 
 def from_zip(path: Path) -> str:
-    """The fingerprint as a program sees it that imports the package from a zip, as after `--py-files`."""
+    """Return the fingerprint of the package when it is imported from a zip, as with `--py-files`."""
     code = "import nddup.storage.versions as v; assert '.zip' in v.__file__; print(v.code_fingerprint())"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=path.parent, capture_output=True, text=True,
@@ -29,7 +29,7 @@ def from_zip(path: Path) -> str:
 
 
 def pack(path: Path, *, but: str = "", suffixes: tuple[str, ...] = (".py", ".txt", ".npz")) -> Path:
-    """The package as a zip; with a line more in the file `but`."""
+    """Write the package as a zip, with one more line in the file `but`."""
     with zipfile.ZipFile(path, "w") as archive:
         for file in sorted((ROOT / "nddup").rglob("*")):
             if file.suffix in suffixes:
@@ -39,26 +39,26 @@ def pack(path: Path, *, but: str = "", suffixes: tuple[str, ...] = (".py", ".txt
 
 
 def test_the_fingerprint_of_the_code_is_stable() -> None:
-    """16 hex digits, the same at every call."""
+    """The fingerprint has 16 hex digits and is the same at every call."""
     assert code_fingerprint() == code_fingerprint()
     assert len(bytes.fromhex(code_fingerprint())) == 8
 
 
 def test_code_in_a_zip_is_told_apart(tmp_path: Path) -> None:
-    """The same code has the same fingerprint as in its folder; another line, another one."""
+    """The same code has the same fingerprint in a zip as in a folder; one more line changes it."""
     assert from_zip(pack(tmp_path / "same.zip")) == code_fingerprint()
     assert from_zip(pack(tmp_path / "other.zip", but="nddup/scanning/sketch_records.py")) != code_fingerprint()
 
 
 def test_code_that_cannot_be_read_is_like_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where only compiled code is there, no run takes another's tables."""
+    """If there is only compiled code, every run has its own fingerprint, so that none reuses another's tables."""
     monkeypatch.setattr(module, "files", lambda _: tmp_path)
 
     assert code_fingerprint.__wrapped__() != code_fingerprint.__wrapped__()
 
 
 def test_every_dependency_is_decided_upon() -> None:
-    """A library of pyproject.toml is in the fingerprints, or it is listed here as one that shapes no table."""
+    """Each library of pyproject.toml is in the fingerprints, or is listed here as one that shapes no table."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
 
@@ -67,7 +67,7 @@ def test_every_dependency_is_decided_upon() -> None:
 
 
 def test_versions_name_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with its number, and Python's own."""
+    """The versions include Python and every library that shapes a table, each with its number."""
     found = versions()
 
     assert set(SHAPING) <= found.keys()
