@@ -106,7 +106,7 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
     return [{key: plain(value) for key, value in row.items()} for row in pq.read_table(folder / name).to_pylist()]
 
 
-def counted(value: Any) -> Any:  # noqa: ANN401 - of JSON
+def counted(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     """Return the metrics without those of one engine only."""
     if isinstance(value, dict):
         return {key: counted(item) for key, item in value.items() if key not in ENGINES_OWN}

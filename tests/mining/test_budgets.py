@@ -123,7 +123,7 @@ def test_neighbourhoods_fit_their_bound(m: int, among: int) -> None:
 
 
 def test_large_family_is_covered_by_few_sets() -> None:
-    """500 documents, 100 slots kept with probability 0.97, pairs at 50: under 1,000 sets hold all pairs."""
+    """A family of 500 documents, 100 slots kept with probability 0.97, pairs at 50, is covered by under 1,000 sets."""
     rng = np.random.default_rng(0)
     kept = rng.random((500, 100)) < 0.97
     features = np.where(kept, np.arange(100), 1000 + np.arange(50_000).reshape(500, 100)).astype(np.int64)

@@ -104,7 +104,7 @@ def test_miner_meets_the_definition(problem: Problem, min_support: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_miner_meets_the_definition_on_dense_problems(seed: int) -> None:
-    """It also does on 400 problems per seed whose sketches resemble each other more than those hypothesis draws."""
+    """The miner meets the definition on 400 problems per seed, with sketches more alike than hypothesis draws them."""
     rng = np.random.default_rng(seed)
     for _ in range(400):
         problem, min_support = draw_problem(rng), int(rng.integers(0, 5))

@@ -148,7 +148,7 @@ id_lists = st.lists(st.frozensets(st.integers(0, 11), min_size=1, max_size=10), 
 def test_leaders_meet_the_definition(
     sets: list[frozenset[int]], numerator: int, form: str, size: int, seed: int
 ) -> None:
-    """They are as promised on any sketches that hypothesis draws."""
+    """Kept documents, pairs and sets are as promised on any sketches that hypothesis draws."""
     threshold = Threshold(form, numerator, 20, is_count=False, size=size)
     if form == "count":
         threshold = Threshold("overlap", numerator // 4, 1, is_count=True, size=size)
@@ -165,7 +165,7 @@ def test_leaders_meet_the_definition(
 @pytest.mark.parametrize("form", ["overlap", "resemblance"])
 @pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
 def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold: int) -> None:
-    """They are as promised for stars with more clusters than `OPEN`, or larger ones than `CHECKED`."""
+    """Leaders keep every promise for stars with more clusters than `OPEN`, or with larger ones than `CHECKED`."""
     rng = np.random.default_rng(3)
     kept_slots = rng.random((400, 70)) >= changed
     kept_slots[0] = True

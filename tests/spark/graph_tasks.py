@@ -106,7 +106,7 @@ def measure(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> 
     """Run one task in this process."""
     if megabytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-    sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # first calls load more
+    sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # the first call loads code and buffers
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # reset the peak
     before = resident("VmRSS")
     rows = sum(batch.num_rows for batch in TASKS[kind](edges, nodes))

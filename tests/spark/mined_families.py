@@ -25,7 +25,7 @@ def resemblance(a: Sketch, b: Sketch, size: int) -> Fraction:
 
 
 def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
-    """Tell by the definition of the measure whether two sketches are near-duplicates."""
+    """Return whether two sketches are near-duplicates, by the definition of the measure."""
     common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
     if threshold.is_count:
         return common >= least
@@ -86,5 +86,5 @@ def listed(clusters: DataFrame) -> list[Cluster]:
 
 
 def name_of(members: list[str]) -> str:
-    """Name a cluster: 16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte."""
+    """Return the id of a cluster: 16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte."""
     return hashlib.sha256(b"".join(member.encode() + b"\0" for member in sorted(members))).hexdigest()[:16]

@@ -73,7 +73,7 @@ def test_a_task_takes_no_more_than_its_cost(measure: Measure, kind: str, cost: C
 
 @pytest.mark.parametrize("kind", ["solve", "rest"])
 def test_edges_that_stream_take_no_memory(measure: Measure, kind: str) -> None:
-    """The task takes 33 bits per node, or one, and a batch of edges and of rows, however many edges pass."""
+    """A task takes 33 bits per node (the choice alone, 1) and a batch of edges and of rows, however many edges pass."""
     nodes, batch = 4_000_000, 32 << 20
     bits = GRAPH_BITS if kind == "solve" else CHOICE_BITS
 
@@ -140,7 +140,7 @@ def test_the_nodes_of_a_stream_follow_from_the_memory(free: int, bits: int) -> N
     ],
 )
 def test_the_memory_of_a_task_follows_from_the_settings(settings: dict[str, str], memory: int) -> None:
-    """It is Spark's setting divided by the executor's cores; else an assumed size, or a share of a local machine's."""
+    """A task gets Spark's setting over the executor's cores; else a default, or in local mode a share of the RAM."""
     assert task_memory(settings, machine=16 * GB) == memory
 
 

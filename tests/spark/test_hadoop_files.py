@@ -119,7 +119,7 @@ def remote(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """
     monkeypatch.setattr(hadoop_files, "FETCHED_BYTES", 300)
     hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
-    store = f"fetched{crc32(str(tmp_path).encode())}"  # Hadoop keeps a file system by its name
+    store = f"fetched{crc32(str(tmp_path).encode())}"  # Hadoop caches file systems by name
     options = {
         "fs.s3a.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
         "fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
@@ -166,7 +166,7 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     files = Storage(spark)
     collection = find_files(files, list(inputs), config.input)
     assert not collection.unread
-    collection = collection.read_whole({"long.jsonl"})  # as a run does that misses a record of it
+    collection = collection.read_whole({"long.jsonl"})  # as a run does when a record of it is missing
     found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
     contents = scan(spark, collection, Contents(None), files=files, limits=limits_of(config))
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))

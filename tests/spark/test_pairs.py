@@ -35,7 +35,7 @@ def resemblance(a: Sketch, b: Sketch) -> Fraction:
 
 
 def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
-    """Tell by the definition of the measure whether two sketches are near-duplicates."""
+    """Return whether two sketches are near-duplicates, by the definition of the measure."""
     common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
     if threshold.is_count:
         return common >= least
@@ -45,7 +45,7 @@ def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
 
 
 def draw_families(seed: int) -> list[Sketch]:
-    """Draw some 300 distinct sketches: families of changed and shortened copies, ids on both sides of the sign bit."""
+    """Draw some 300 distinct sketches: families of changed and cut copies, with ids on both sides of the sign bit."""
     random = np.random.default_rng(seed)
     places = random.integers(0, 2**64, 4_000, dtype=np.uint64)
     sketches = set()
@@ -110,7 +110,7 @@ def test_matches_are_those_of_comparing_all(spark: SparkSession, threshold: Thre
 
 
 def test_long_lists_are_compared_in_full_or_not_at_all(spark: SparkSession) -> None:
-    """Lists longer than `max_postings` lose no pair, or are refused if they cost too much, for any partitions."""
+    """Lists over `max_postings` lose no pair, or are refused if they cost too much, for any number of partitions."""
     given = sketch_table(spark, draw_families(2)).persist()
 
     whole, _ = find(given, COUNT, partitions=2)
@@ -206,7 +206,7 @@ def test_groups_expand_to_all_pairs(spark: SparkSession) -> None:
 
 def test_large_products_become_stars(spark: SparkSession) -> None:
     """
-    Three times two rows exceed a limit of five: each member is paired with its group's first document, and these two.
+    Three times two rows exceed a limit of five: each member pairs with the first of its group, and the two firsts pair.
 
         a1 ---- b1          (a2, a3) is no ray of the star; the group is small enough to be written in full
        /  |     |

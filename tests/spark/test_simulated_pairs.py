@@ -36,7 +36,7 @@ def threshold_of(measure: str, part: int) -> Threshold:
 
 
 def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
-    """Tell by the definition of the measure whether two sketches are near-duplicates."""
+    """Return whether two sketches are near-duplicates, by the definition of the measure."""
     common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
     if threshold.measure == "resemblance":
         return common > 0 and resemblance(a, b, SIZE) >= least

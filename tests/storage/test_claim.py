@@ -77,7 +77,7 @@ def compete(folder: str, log: str, seconds: float) -> None:
 
 
 def start(call: str) -> "subprocess.Popen[str]":
-    """Call a function of this module in a process of its own."""
+    """Start a process that calls a function of this module."""
     command = [sys.executable, "-c", f"from tests.storage.test_claim import *; {call}"]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 

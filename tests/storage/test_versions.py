@@ -14,7 +14,7 @@ from nddup.storage.versions import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
 ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
-"""Dependencies that shape no table: for finished runs, small results, settings and `truth`. Spark counts separately."""
+"""Dependencies that shape no table: for finished runs, small results, settings and `truth`; Spark is recorded apart."""
 
 
 def from_zip(path: Path) -> str:
