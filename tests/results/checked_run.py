@@ -1,4 +1,4 @@
-"""The run whose promises are checked and broken: 41 documents and a reject."""
+"""The run on which `nddup check` is tested: 41 documents and a reject."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,12 @@ Row = dict[str, Any]
 
 
 def words(seed: int, count: int) -> list[str]:
-    """A text of `count` words, its own for each seed."""
+    """Draw `count` words; each seed has its own."""
     return [f"w{value}" for value in np.random.default_rng(seed).integers(0, 10**6, count)]
 
 
 def collection() -> list[Row]:
-    """Five families of edited texts, copies of two of them, short and empty texts, loners: 41 documents."""
+    """Return 41 records: five families of edited texts, copies of two of them, short and empty texts, and loners."""
     texts: dict[str, str] = {}
     for family in range(5):
         base = words(family, 150)
@@ -34,7 +34,7 @@ def collection() -> list[Row]:
 
 
 def run(folder: Path, **settings: object) -> Path:
-    """A finished run over the collection, with one reject."""
+    """Make a finished run over the collection, with one reject; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row) for row in collection()]
     lines.insert(7, '{"id": "torn", "text"')

@@ -1,4 +1,4 @@
-"""The damages that are planted in a finished run, each with the promise it breaks."""
+"""Damages to the tables of a finished run, each with the promise that it breaks."""
 
 import hashlib
 import shutil
@@ -24,12 +24,12 @@ def rewrite(folder: Path, name: str, damage: Damage) -> None:
 
 
 def of(rows: list[Row], **values: object) -> Row:
-    """The first row, by all its values as text, that has these values."""
+    """Return the first row with these values; the order is that of the whole rows as text."""
     return next(row for row in sorted(rows, key=str) if all(row[key] == value for key, value in values.items()))
 
 
 def change(column: str, value: object, **where: object) -> Damage:
-    """Set one column of the first row that matches; a function is given the old value."""
+    """Set one column of the first row that matches; a callable `value` receives the old value."""
 
     def damage(rows: list[Row]) -> None:
         row = of(rows, **where)
@@ -44,42 +44,42 @@ def drop(**where: object) -> Damage:
 
 
 def repeat(**where: object) -> Damage:
-    """Write a row twice."""
+    """Write the first row that matches a second time."""
     return lambda rows: rows.append(dict(of(rows, **where)))
 
 
 def both_kept(rows: list[Row]) -> None:
-    """Keep a removed document."""
+    """Keep a document that was removed as a near-duplicate."""
     of(rows, kept=False, reason="near").update(kept=True, duplicate_of=None, reason=None)
 
 
 def lost_member(rows: list[Row]) -> None:
-    """Take a document out of a cluster and name the rest properly."""
+    """Take the last member out of the largest cluster; the cluster's id and size fit the remaining members."""
     row = max(rows, key=lambda row: (row["size"], row["cluster_id"]))
     rename(row, row["members"][:-1])
 
 
 def foreign_member(rows: list[Row]) -> None:
-    """Add a document that is alone to a cluster, properly named."""
+    """Add a document without near-duplicates to a cluster; the cluster's id and size fit the new members."""
     rename(rows[0], [*rows[0]["members"], "lone1"])
 
 
 def inner_cluster(rows: list[Row]) -> None:
-    """Add a cluster that lies inside another."""
+    """Add a cluster of two members of the largest cluster."""
     row = dict(max(rows, key=lambda row: (row["size"], row["cluster_id"])))
     rename(row, row["members"][:2])
     rows.append(row)
 
 
 def rename(row: Row, members: list[str]) -> None:
-    """Give a cluster other members, with the id and size they call for."""
+    """Give a cluster other members, with the id and size that follow from them."""
     row["members"] = sorted(members)
     ended = "".join(f"{member}\0" for member in row["members"]).encode()
     row.update(size=len(members), cluster_id=hashlib.sha256(ended).hexdigest()[:16])
 
 
 def list_again(folder: Path) -> None:
-    """Make the table `members` of the rows of `clusters`."""
+    """Rebuild the table `members` from `clusters`."""
     clusters = pq.ParquetDataset(folder / "clusters").read().to_pylist()
 
     def listed(rows: list[Row]) -> None:
@@ -96,12 +96,12 @@ def swap_ends(rows: list[Row]) -> None:
 
 
 def invent_pair(rows: list[Row]) -> None:
-    """A pair of documents that share nothing."""
+    """Add a pair of documents that share nothing."""
     rows.append({**of(rows), "doc_a": "lone0", "doc_b": "lone1"})
 
 
 def other_representative(rows: list[Row]) -> None:
-    """The mark moves to another member."""
+    """Mark another member of a cluster as its representative."""
     old = of(rows, representative=True)
     old["representative"] = False
     of(rows, cluster_id=old["cluster_id"], representative=False)["representative"] = True
@@ -151,7 +151,7 @@ DAMAGES: list[tuple[str, str, str, Damage]] = [
 
 
 def plant(sound: Path, folder: Path, damage: tuple[str, str, str, Damage]) -> Path:
-    """A copy of a run, with a damage."""
+    """Copy a run and damage the copy; return its folder."""
     _, _, table, change_rows = damage
     shutil.copytree(sound, folder)
     rewrite(folder, table, change_rows)
@@ -161,5 +161,5 @@ def plant(sound: Path, folder: Path, damage: tuple[str, str, str, Damage]) -> Pa
 
 
 def named(damages: list[tuple[str, str, str, Damage]]) -> list[str]:
-    """Names of damages by what they break."""
+    """Return the test ids of damages: the broken promise and a number."""
     return [f"{promise}-{i}".replace(" ", "-") for i, (_, promise, _, _) in enumerate(damages)]

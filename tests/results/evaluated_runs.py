@@ -1,4 +1,4 @@
-"""Finished runs that a list is compared with."""
+"""Finished runs for the tests that compare a run with a list."""
 
 import json
 import random
@@ -12,7 +12,7 @@ THRESHOLD = 0.7
 
 
 def documents() -> dict[str, str]:
-    """Four families of edited texts, a chain of drift, copies, short and empty texts: 49 documents."""
+    """Return 48 texts: four families of edited texts, a drifting chain, copies, short and empty texts, one alone."""
     draw = random.Random(7)  # noqa: S311 - texts
     texts: dict[str, str] = {}
     for family in range(4):
@@ -31,7 +31,7 @@ def documents() -> dict[str, str]:
 
 
 def start(folder: Path, texts: dict[str, str], **pairs: object) -> Path:
-    """A finished run, with one reject called `torn`."""
+    """Make a finished run over texts and one malformed record, `torn`; return its folder."""
     lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts.items()]
     (folder / "pages.jsonl").write_text("\n".join([*lines, '{"id": "torn", "text": 5, "text', ""]))
     settings = {"pairs": {"threshold": THRESHOLD, **pairs}, "sketch": {"size": SIZE}, "output": {"texts": 0}}

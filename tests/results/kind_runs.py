@@ -1,4 +1,4 @@
-"""The runs that the tests of every kind share: their settings, their documents, and how one is made."""
+"""The runs shared by the tests of every kind: settings and documents."""
 
 import random
 from pathlib import Path
@@ -44,7 +44,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
     "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
 }  # fmt: skip
-"""Every kind, measure and mode of clusters at least once: every command is tried on each."""
+"""Settings that together use every kind, measure and cluster mode; every command is tested on each."""
 
 CHECKED: dict[str, dict[str, Any]] = {
     "min-perm tagged": {"sketch.kind": "min-perm", "sketch.size": 60, "pairs.threshold": 0.7},
@@ -55,14 +55,14 @@ CHECKED: dict[str, dict[str, Any]] = {
     "whole": {"sketch.kind": "whole"},
     "pairs only": {"sketch.kind": "min-s", "sketch.size": 30, "clusters.mode": "none"},
 }  # fmt: skip
-"""More kinds and measures: what they change is the pairs or the clusters, so only `nddup check` is tried on them."""
+"""Settings that change only the pairs or the clusters; only `nddup sweep` and `nddup check` are tested on them."""
 
 SHARED = {"shingle.length": 2, "pairs.threshold": 0.6}
-"""Settings of all runs that do not say otherwise; shingles only where the kind has them."""
+"""Default settings of all runs; the shingle length is dropped for kinds that have no shingles."""
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """The settings of a run by their keys."""
+    """Return the settings of a run by their keys, such as `sketch.kind`."""
     settings = SHARED | (RUNS | CHECKED)[name]
     if KINDS[settings["sketch.kind"]].is_of_words or settings["sketch.kind"] == "whole":
         del settings["shingle.length"]
@@ -70,7 +70,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 def nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """Keys with a point as sections."""
+    """Turn dotted keys into nested sections."""
     sections: dict[str, Any] = {}
     for key, value in settings.items():
         section, _, name = key.partition(".")
@@ -79,7 +79,7 @@ def nested(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def texts() -> dict[str, str]:
-    """Families of edited texts, one that grows, copies, other blanks, short and empty texts, loners: 28 documents."""
+    """Return 28 texts: edited families, one that grows, copies, one with other blanks, short and empty texts, loners."""
     draw = random.Random(5)  # noqa: S311 - texts
 
     def words(number: int) -> list[str]:
@@ -100,21 +100,21 @@ def texts() -> dict[str, str]:
 
 
 class Run(NamedTuple):
-    """A finished run: its folder, its input, and the same settings as `--set` takes them."""
+    """A finished run: its folder, its input, and its settings as `--set` options."""
 
     folder: Path
     pages: Path
     options: list[str]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """A table."""
+        """Return the rows of a table."""
         rows: list[dict[str, Any]] = pq.read_table(self.folder / table).to_pylist()
         return rows
 
     def metrics(self) -> RunMetrics:
-        """What was counted."""
+        """Return the content of `metrics.json`."""
         return RunMetrics.read((self.folder / "metrics.json").read_text())
 
     def pairs(self) -> set[Pair]:
-        """The near-duplicates."""
+        """Return the rows of `pairs` as pairs of ids."""
         return {(row["doc_a"], row["doc_b"]) for row in self.rows("pairs")}

@@ -1,4 +1,4 @@
-"""`nddup against` as a command: planted items, both collections read from files."""
+"""`nddup against` as a command: planted items, with both collections read from files."""
 
 import json
 import random
@@ -18,7 +18,7 @@ BANNER = " ".join(f"banner{number}" for number in range(20))
 
 
 class Planted(NamedTuple):
-    """The folders of A and B, and what each item is."""
+    """The folders of A and B, and the kind of each item."""
 
     a: Path
     b: Path
@@ -30,13 +30,13 @@ def text(rng: random.Random, tokens: int) -> str:
 
 
 def edit(rng: random.Random, words: list[str], changed: int) -> str:
-    """The words, so many of them replaced."""
+    """Replace `changed` of the words and join them."""
     places = set(rng.sample(range(len(words)), changed))
     return " ".join("edited" if place in places else word for place, word in enumerate(words))
 
 
 def plant(folder: Path, seed: int = 3) -> Planted:
-    """300 items of 20 to 160 words, and 400 documents that hold some of them."""
+    """Write 300 items of 11 to 160 words, and documents that hold some of them."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     items, documents, kinds = [], [{"id": f"d{n}", "text": text(rng, 300)} for n in range(250)], {}
     for number in range(300):
@@ -82,7 +82,7 @@ def output(planted: Planted) -> Path:
 
 
 def test_planted_items_have_their_verdicts(planted: Planted, output: Path) -> None:
-    """Verbatim and embedded items are found whole, edited ones as far as they stand there, absent ones are clean."""
+    """Verbatim and embedded items are found whole, edited ones in part or whole, and absent ones are clean."""
     expected = {"verbatim": "found", "embedded": "found", "absent": "clean"}
     for row in rows(output, "items"):
         kind = planted.kinds[row["item"]]
@@ -99,7 +99,7 @@ def test_planted_items_have_their_verdicts(planted: Planted, output: Path) -> No
 
 
 def test_spans_have_equal_tokens_on_both_sides(planted: Planted, output: Path) -> None:
-    """The ranges of tokens and of characters name the same run, and the excerpt is its text in A."""
+    """The token and character ranges of a span name the same text, and the excerpt is that text in A."""
     texts = {
         row["id"]: row["text"]
         for path in [*planted.a.rglob("*.jsonl"), *planted.b.rglob("*.jsonl")]
@@ -119,7 +119,7 @@ def test_spans_have_equal_tokens_on_both_sides(planted: Planted, output: Path) -
 
 
 def test_what_too_many_documents_have_is_counted(output: Path) -> None:
-    """The thirteen shingles of the banner, each in thirty documents."""
+    """Each of the banner's thirteen shingles is reported as suppressed, with its thirty documents."""
     words = BANNER.split()
     expected = {" ".join(words[place : place + 8]): 30 for place in range(13)}
 
@@ -127,7 +127,7 @@ def test_what_too_many_documents_have_is_counted(output: Path) -> None:
 
 
 def test_the_matrix_accounts_for_every_item(planted: Planted, output: Path) -> None:
-    """Each part of A on its own: what is found in either is found in all, and the counts add up."""
+    """The matrix has a row for each part of A, its counts add up, and an item found in a part is found overall."""
     matrix = rows(output, "matrix")
     assert {row["source_a"] for row in matrix} == {f"{planted.a}/one", f"{planted.a}/two"}
     for row in matrix:
@@ -139,7 +139,7 @@ def test_the_matrix_accounts_for_every_item(planted: Planted, output: Path) -> N
 
 
 def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line a part, in the form that is documented; the page marks the spans and loads nothing."""
+    """The summary has one line for each part of B, in the documented form; the page marks spans and loads nothing."""
     assert main(["against", str(planted.a), str(planted.b), "--by", "folder"]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     page = (output / "index.html").read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest
 
 
 def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In processes of their own, of which each reads a part."""
+    """Worker processes that each read a part give the same tables."""
     monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
     again = planted.a.parent / "again"
     main(["against", str(planted.a), str(planted.b), "--output", str(again), "--by", "folder",
@@ -166,7 +166,7 @@ def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pyte
 def test_parts_of_b_give_the_same(
     planted: Planted, tmp_path: Path, of: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B in parts, because the memory holds no more: all tables and the page, also where items share what is common."""
+    """B in parts, for lack of memory, gives the same tables and page, also where items share suppressed shingles."""
     arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
     main([*arguments, "--output", str(tmp_path / "whole")])
     monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
@@ -186,7 +186,7 @@ def test_parts_of_b_give_the_same(
 def test_spark_finds_the_same(
     planted: Planted, tmp_path: Path, of: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also with B in parts, and a filter so small that much passes it that is not shared."""
+    """Spark gives the same tables, also with B in parts and a filter so small that many unshared shingles pass it."""
     assert spark.version
     monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
     arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
@@ -200,7 +200,7 @@ def test_spark_finds_the_same(
 
 
 def test_an_item_is_shown_beside_its_own_place(tmp_path: Path) -> None:
-    """Of a document that holds two items, each is shown with the text around it, and not with that of the other."""
+    """The page shows each of two items in a document with its own surroundings, without those of the other."""
     first, between, second = (" ".join(f"{name}{n}" for n in range(40)) for name in ("first", "between", "second"))
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "text": f"{first} {between} {second}"}), encoding="utf-8")
     items = [{"id": "one", "text": first}, {"id": "two", "text": second}]
@@ -214,7 +214,7 @@ def test_an_item_is_shown_beside_its_own_place(tmp_path: Path) -> None:
 
 
 def test_hostile_texts_stay_text(tmp_path: Path) -> None:
-    """Markup in an id or a text does not become markup of the page; a broken record is counted."""
+    """Markup in an id or a text is escaped in the page; broken records are counted as rejects."""
     words = " ".join(f"word{number}" for number in range(30))
     row = json.dumps({"id": "<script>alert(1)</script>", "text": f"{words} <img src=x onerror=alert(1)> 1 < 2"})
     for name in ("a.jsonl", "b.jsonl"):
@@ -250,7 +250,7 @@ def test_wrong_use_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exit status 2, and what to mend."""
+    """Wrong arguments end with exit status 2 and one line that says what to correct."""
     monkeypatch.chdir(planted.a.parent)
     Path("empty.jsonl").touch()
 
@@ -262,7 +262,7 @@ def test_wrong_use_is_one_line(
 
 @pytest.mark.parametrize("threshold", ["0", "1.2", "much", "0.12345678901"])
 def test_a_threshold_is_a_share(threshold: str) -> None:
-    """Refused while the arguments are read."""
+    """A threshold that is no share is refused while the arguments are parsed."""
     with pytest.raises(SystemExit) as stopped:
         main(["against", "A", "B", "--threshold", threshold])
 

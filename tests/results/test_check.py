@@ -1,4 +1,4 @@
-"""`nddup check`: sound runs pass, and each planted damage breaks the promise it is about."""
+"""`nddup check`: sound runs pass, and each planted damage breaks the promise that it concerns."""
 
 import os
 import pty
@@ -22,12 +22,12 @@ from tests.results.damages import DAMAGES, Damage, change, drop, named, plant, r
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nobody touched."""
+    """Make an undamaged run."""
     return run(tmp_path_factory.mktemp("check"))
 
 
 def test_a_limit_of_rejects_is_a_promise_like_others(sound: Path) -> None:
-    """One record of 42 is a reject: 1/42 allows it, anything less does not."""
+    """With one reject in 42 records a limit of 1/42 holds and any lower limit is broken."""
     limit = "rejects: at most 0.0238095 of the records"
 
     assert broken(check_run(DuckRun(str(sound)), steps=["groups"], max_rejects=1 / 42)) == []
@@ -39,7 +39,7 @@ def test_a_limit_of_rejects_is_a_promise_like_others(sound: Path) -> None:
 
 @pytest.mark.parametrize("share", ["1.1", "-0.1", "nan", "few"])
 def test_a_limit_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str], share: str) -> None:
-    """One line, before Spark is asked."""
+    """A limit that is no share is refused while the arguments are parsed."""
     with pytest.raises(SystemExit) as end:
         main(["check", "run", f"--max-rejects={share}"])
 
@@ -48,7 +48,7 @@ def test_a_limit_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str],
 
 
 def broken(report: CheckReport) -> list[str]:
-    """The promises that do not hold."""
+    """Return the promises that do not hold."""
     return [finding.promise for finding in report.findings if finding.broken]
 
 
@@ -56,11 +56,11 @@ OF_TABLES = {
     "records": ({"documents", "rejects", "pairs"}, ["accounting", "groups", "pairs"]),
     "results": ({"clusters", "members", "keep"}, ["accounting", "clusters", "members", "keep", "duplicates.txt"]),
 }
-"""The steps that are about damages of some tables."""
+"""By case: the damaged tables, and the steps of the check that concern them."""
 
 
 def test_passes_a_sound_run(sound: Path) -> None:
-    """All promises hold, and all of each was looked at. Each is told as it is proved."""
+    """Every promise of a sound run holds in full, and each finding is reported as soon as it is proved."""
     told: list[str] = []
     report = check_run(DuckRun(str(sound)), tell=lambda finding: told.append(finding.line()))
 
@@ -70,7 +70,7 @@ def test_passes_a_sound_run(sound: Path) -> None:
 
 
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits above which a sample is proved, so low that the run is above them."""
+    """Set the limits above which a sample is proved so low that the run exceeds them."""
     for name, value in {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8}.items():
         monkeypatch.setattr(f"nddup.results.evidence.{name}", value)
     monkeypatch.setattr("nddup.results.chosen_clusters.MEMBERS", 9)
@@ -78,7 +78,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limits a sample is proved, and each line says of how many."""
+    """Above the limits a sample is proved, and each line says how large it was."""
     limit(monkeypatch)
 
     report = check_run(DuckRun(str(sound)), steps=["pairs", "clusters", "keep"])
@@ -92,7 +92,7 @@ def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
     sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a sample they are found apart: the same as among the near-duplicates of all."""
+    """The neighbours of sampled clusters, found on their own, equal those among all near-duplicates."""
     whole = Evidence(DuckRun(str(sound)))
     whole.see("recounted")
     near = whole.run.sql("SELECT probe, other FROM recounted").to_pylist()
@@ -110,7 +110,7 @@ def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=named(DAMAGES))
 def test_reports_a_damage(sound: Path, tmp_path: Path, damage: tuple[str, str, str, Damage]) -> None:
-    """One changed value breaks the promise that is about it."""
+    """One damage breaks the promise that it concerns, and the finding has examples."""
     step, promise, *_ = damage
 
     report = check_run(DuckRun(str(plant(sound, tmp_path / "run", damage))), steps=[step])
@@ -124,9 +124,9 @@ def test_reports_a_damage(sound: Path, tmp_path: Path, damage: tuple[str, str, s
 def test_both_engines_say_the_same(
     spark: SparkSession, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    """Every line, with its counts and examples: of a sound run, and of one with all damages of some tables at once.
+    """Both engines report the same lines, counts and examples: for a sampled sound run, and for one with many damages.
 
-    The sound one is sampled. Of the others the steps about these tables prove each promise in full.
+    The damaged runs are checked in full, by the steps that concern the damaged tables.
     """
     damaged, steps = OF_TABLES.get(case, (set[str](), None))
     if case == "sampled":
@@ -147,7 +147,7 @@ def test_both_engines_say_the_same(
 def test_reports_a_line_of_duplicates_and_the_status(
     sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A changed line is broken twice, missing and no cluster; the command says so with status 1."""
+    """A changed line counts as one missing line and one that is no cluster; the command exits with status 1."""
     shutil.copytree(sound, tmp_path / "run")
     (tmp_path / "run" / ".duplicates.txt.crc").unlink(missing_ok=True)  # Hadoop's own checksum would refuse the file
     lines = (tmp_path / "run" / "duplicates.txt").read_text().splitlines()
@@ -182,7 +182,7 @@ SETTINGS: dict[str, Row] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_passes_other_settings(tmp_path: Path, name: str) -> None:
-    """Counts, shares, policies, groups whose products are stars, and pairs that leaders leave out, in every mode."""
+    """Runs with counts, shares, keep policies, stars, containment, and leaders in every cluster mode pass."""
     report = check_run(DuckRun(str(run(tmp_path, **SETTINGS[name]))))
 
     assert broken(report) == [], report.text()
@@ -201,7 +201,7 @@ def test_passes_other_settings(tmp_path: Path, name: str) -> None:
 def test_both_engines_say_the_same_under_other_settings(
     spark: SparkSession, tmp_path: Path, name: str, steps: list[str] | None
 ) -> None:
-    """Of runs with a changed pair, component and row of the keep-list; the steps that the settings change."""
+    """Both engines report the same lines for runs damaged in `pairs`, `keep` and `clusters`, under other settings."""
     folder = run(tmp_path, **SETTINGS[name])
     rewrite(folder, "pairs", drop())
     rewrite(folder, "keep", change("duplicate_of", "lone0", kept=False))
@@ -214,7 +214,7 @@ def test_both_engines_say_the_same_under_other_settings(
 
 
 def test_loads_no_spark_and_nothing_that_reads_documents(sound: Path) -> None:
-    """Modules are counted, not seconds."""
+    """`nddup check` imports neither Spark nor any module that reads documents."""
     absent = {"pyspark", "py4j", "lxml", "nddup.local", "nddup.mining", "scipy.sparse.csgraph", "nddup.reading"}
     program = f"""
 import sys
@@ -229,7 +229,7 @@ sys.exit(status or " ".join({absent!r} & set(sys.modules)) or None)
 
 
 def test_a_terminal_shows_the_step_at_once(sound: Path) -> None:
-    """A bar that names what is done, before anything is loaded. Findings go to another stream."""
+    """A terminal shows a bar with the first step before anything is loaded; the findings go to standard output."""
     ours, theirs = pty.openpty()
     program = f"from nddup.cli import main; main(['check', {str(sound)!r}])"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=theirs) as process:

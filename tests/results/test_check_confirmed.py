@@ -1,4 +1,4 @@
-"""`nddup check` where texts confirm the pairs: they are read again, and what could not be is told."""
+"""`nddup check` where texts confirm the pairs: the texts are read again, and changed inputs are reported."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run over some families and of its input."""
+    """Make a run over some families of texts; return the folder of the run and its input."""
     folder, case = tmp_path_factory.mktemp("confirmed"), draw_together(range(8))
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
     (folder / "texts.jsonl").write_text("".join(lines))
@@ -34,13 +34,13 @@ def broken(report: CheckReport) -> list[str]:
 
 
 def rewrite(folder: Path, name: str, table: pa.Table) -> None:
-    """Put a table in the place of the files of another."""
+    """Replace the single Parquet file of a table."""
     (file,) = (folder / name).glob("*.parquet")
     pq.write_table(table, file)
 
 
 def test_passes_a_sound_run(made: Path) -> None:
-    """All promises hold, and nothing was taken on trust."""
+    """Every promise of a sound run holds, and every pair is compared with its texts."""
     report = check_run(DuckRun(str(made / "run")))
 
     assert report.is_sound
@@ -49,7 +49,7 @@ def test_passes_a_sound_run(made: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["lost", "unlike", "other"])
 def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, made: Path, tmp_path: Path) -> None:
-    """A confirmed pair that is missing, one that texts refuse, and a wrong similarity."""
+    """A missing confirmed pair, a pair that its texts refute and a wrong similarity are found."""
     shutil.copytree(made / "run", tmp_path / "run")
     pairs = pq.read_table(tmp_path / "run" / "pairs")
     at = next(row for row, edit in enumerate(pairs["edit"].to_pylist()) if edit < 1)
@@ -71,7 +71,7 @@ def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, made: Path, tmp
 
 
 def test_changed_inputs_are_told(made: Path, tmp_path: Path) -> None:
-    """The pairs of the run are taken as they are, and their lines say what was not proved; nothing is broken."""
+    """With changed inputs nothing counts as broken, and the finding says that the pairs were not compared."""
     shutil.copytree(made, tmp_path / "moved")
     header = tmp_path / "moved" / "run" / "_RUN.json"
     header.write_text(header.read_text().replace(str(made), str(tmp_path / "moved")))
@@ -87,7 +87,7 @@ def test_changed_inputs_are_told(made: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_bit_vectors_count_what_the_recurrence_does(seed: int) -> None:
-    """The check's own count, on the texts of two families."""
+    """`count_common` equals the longest common subsequence by its recurrence, for texts of two families."""
     texts = [text.split() for text in draw_together(range(seed, seed + 2)).texts.values()][:6]
 
     for first in texts:

@@ -1,4 +1,4 @@
-"""`nddup evaluate` against brute force: every pair of documents looked at, every list a Python set."""
+"""`nddup evaluate` against brute force: every pair of documents is compared, and every list is a Python set."""
 
 import csv
 import gzip
@@ -25,17 +25,17 @@ NOBODY = ["nobody", "nothing", "x,y"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which the products of groups of equal sketches are stars."""
+    """Make a run in which the pairs of large groups of equal sketches are written as stars."""
     return start(tmp_path_factory.mktemp("evaluate"), documents(), expand_limit=6)
 
 
 def ordered(pairs: Iterable[tuple[str, str]]) -> Pairs:
-    """Pairs as a set, the smaller id first, none of a document with itself."""
+    """Return a set of pairs, the smaller id first, without pairs of a document with itself."""
     return {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
 
 
 def resemblance(first: list[int], second: list[int]) -> Fraction:
-    """By Broder's definition, on unsigned ids."""
+    """Return the resemblance by Broder's definition, on unsigned ids."""
     a, b = ({value % 2**64 for value in ids} for ids in (first, second))
     is_whole = len(a) < SIZE and len(b) < SIZE
     sample = a | b if is_whole else set(sorted(a | b)[:SIZE])
@@ -43,7 +43,7 @@ def resemblance(first: list[int], second: list[int]) -> Fraction:
 
 
 def near(run: Path) -> Pairs:
-    """All near-duplicates of a run, from its sketches alone."""
+    """Return all near-duplicates of a run, from its sketches alone."""
     rows = pq.read_table(run / "documents", columns=["doc_id", "sketch"]).to_pylist()
     return ordered(
         (a["doc_id"], b["doc_id"])
@@ -53,24 +53,24 @@ def near(run: Path) -> Pairs:
 
 
 def together(run: Path) -> Pairs:
-    """All pairs in a common cluster."""
+    """Return all pairs that share a cluster."""
     clusters = pq.read_table(run / "clusters", columns=["members"])["members"].to_pylist()
     return ordered(pair for members in clusters for pair in combinations(members, 2))
 
 
 def five(reference: Pairs, found: Pairs) -> list[int]:
-    """The papers' five numbers."""
+    """Return the papers' five numbers."""
     return [len(reference), len(found), len(reference - found), len(found - reference), len(reference & found)]
 
 
 def said(evaluation: dict[str, Any], side: str) -> list[int]:
-    """The same from an evaluation."""
+    """Return the same numbers from an evaluation."""
     names = ("reference", "found", "unique_to_reference", "unique_to_run", "common")
     return [evaluation[side][name] for name in names]
 
 
 def draw_list(run: Path, seed: int) -> dict[tuple[str, str], float]:
-    """A list that agrees with the run in part, in either order of a pair, with ids of no document and of the reject."""
+    """Draw a scored list that agrees with the run in part; some ids are unknown, and one is that of the reject."""
     draw = random.Random(seed)  # noqa: S311 - a list
     ids = [*documents(), *NOBODY, "torn"]
     pairs = [pair for pair in sorted(near(run)) if draw.random() < 0.6]
@@ -79,7 +79,7 @@ def draw_list(run: Path, seed: int) -> dict[tuple[str, str], float]:
 
 
 def write_list(path: Path, scored: dict[tuple[str, str], float], seed: int) -> Path:
-    """A CSV with a header, a bad line, a pair twice and a pair of a document with itself."""
+    """Write a CSV with a header, a bad line, a repeated pair and a pair of a document with itself."""
     draw = random.Random(seed)  # noqa: S311
     rows: list[tuple[object, ...]] = [(*draw.sample(pair, 2), score) for pair, score in scored.items()]
     rows += [(*reversed(next(iter(scored))), 0.1), ("alone", "alone", 1)]
@@ -94,7 +94,7 @@ def write_list(path: Path, scored: dict[tuple[str, str], float], seed: int) -> P
 
 @pytest.mark.parametrize(("seed", "name"), [(1, "list.csv"), (2, "list.csv.gz"), (3, "list [1].bin")])
 def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: int, name: str) -> None:
-    """Five numbers of pairs and clusters, ratios, curves, both rests and every count, on a random list."""
+    """On a random list the numbers, ratios, curves, counts and pairs found on one side only equal brute force."""
     scored = draw_list(finished, seed)
     reference, found, clustered = set(scored), near(finished), together(finished)
     ids = {end for pair in scored for end in pair}
@@ -141,18 +141,18 @@ def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: 
 
 
 def read_csv(run: Path, name: str) -> list[dict[str, str]]:
-    """One of the two lists of unique pairs."""
+    """Read one of the two lists of unique pairs."""
     with (run / "evaluation" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def as_pairs(groups: list[list[str]]) -> list[str]:
-    """Groups as the lines of a list of pairs, tabs between."""
+    """Return the pairs of groups as tab-separated lines."""
     return ["\t".join(pair) for pair in sorted(ordered(p for ids in groups for p in combinations(ids, 2)))]
 
 
 def test_groups_give_the_numbers_of_their_pairs(finished: Path, tmp_path: Path) -> None:
-    """Overlapping groups listed as pairs, counted without, and the same pairs in a file of their own: one result."""
+    """Overlapping groups give the same numbers listed as pairs, counted only, or given as a file of pairs."""
     draw = random.Random(5)  # noqa: S311
     groups = [draw.sample([*documents(), *NOBODY], draw.randrange(1, 12)) for _ in range(9)]
     groups.append([name for name in documents() if name.startswith(("f0", "copy"))])
@@ -176,7 +176,7 @@ def test_groups_give_the_numbers_of_their_pairs(finished: Path, tmp_path: Path) 
 
 
 def test_pairs_that_a_large_component_does_not_list_are_told_apart(tmp_path: Path) -> None:
-    """Two removed documents of a component given by leaders: missing in `pairs`, and said; as pairs and as groups."""
+    """Pairs of removed documents that leaders leave out count as unlisted, whether listed as pairs or as groups."""
     run = start(tmp_path, documents(), max_postings=2, max_edges=3)
     kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
     docs = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
@@ -205,7 +205,7 @@ def test_pairs_that_a_large_component_does_not_list_are_told_apart(tmp_path: Pat
 
 
 def test_a_first_line_of_documents_is_no_header(finished: Path, tmp_path: Path) -> None:
-    """`copy1,copy2` may be names of columns; where they are documents of the run, they are a pair."""
+    """A first line that could be a header is a pair where both names are documents of the run."""
     (tmp_path / "list.txt").write_text("tiny1,tiny2\nalone,empty1\n")
 
     evaluation = evaluate_run(open_here(str(finished)), str(tmp_path / "list.txt"))
@@ -216,7 +216,7 @@ def test_a_first_line_of_documents_is_no_header(finished: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("pairs", [["alone,copy1,0.9\n"], []], ids=len)
 def test_a_header_over_one_pair_or_none_is_none_itself(finished: Path, tmp_path: Path, pairs: list[str]) -> None:
-    """As `nddup truth` writes them; without a pair there is nothing to recall."""
+    """The header over one pair or none is recognised; without a pair recall is undefined."""
     (tmp_path / "list.csv").write_text("# 1 pair\nid_a,id_b,similarity\n" + "".join(pairs))
 
     evaluation = evaluate_run(open_here(str(finished)), str(tmp_path / "list.csv"))
@@ -229,7 +229,7 @@ def test_a_header_over_one_pair_or_none_is_none_itself(finished: Path, tmp_path:
 def test_the_command_prints_the_table_and_refuses_what_is_no_list(
     capsys: pytest.CaptureFixture[str], finished: Path, tmp_path: Path
 ) -> None:
-    """Exit status 0 and the numbers; 2 and one line."""
+    """A list gives exit status 0 and the table; an empty or missing file gives status 2 and one line."""
     (tmp_path / "list.txt").write_text("copy0\tcopy1\ncopy0\tnobody\ncopy0\talone\n")
     (tmp_path / "empty.txt").write_text("")
 
@@ -251,7 +251,7 @@ def test_the_command_prints_the_table_and_refuses_what_is_no_list(
 
 
 def test_false_components_count_what_transitive_closure_invents(finished: Path) -> None:
-    """The chain of drift is a component of which most pairs are no near-duplicates; families are none."""
+    """Each component with pairs that are no near-duplicates is listed with their number; the drifting chain is one."""
     found = near(finished)
     parts: list[set[str]] = []
     for pair in found:

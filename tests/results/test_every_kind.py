@@ -1,7 +1,7 @@
-"""Every command on a finished run of every kind: each ends well, and what it says is held against the run's tables.
+"""Every command on a finished run of every kind succeeds, and its output agrees with the run's tables.
 
-A run is made by `nddup sweep` over a grid of one point and shared by the other commands: one run for each name in
-`kind_runs`. `NDDUP_DEBUG` is set, so that whatever is raised and is no error of nddup's own comes out as it is.
+`nddup sweep` over a grid of one point makes each run, one for each name in `kind_runs`; the other commands share it.
+`NDDUP_DEBUG` is set, so that exceptions other than nddup's own errors are raised unchanged.
 """
 
 import csv
@@ -26,7 +26,7 @@ SIMILARITY = 0.8
 
 
 def test_every_kind_measure_and_mode_is_run() -> None:
-    """A kind that is added must be added here."""
+    """Every kind, measure and cluster mode occurs in the runs, so that a new kind must be added here."""
     configs = [build_config(nested(settings_of(name)), origin=name) for name in RUNS | CHECKED]
 
     assert {config.sketch.kind for config in configs} == set(KINDS)
@@ -39,7 +39,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Do a command, which must end well; what it said."""
+    """Return a function that runs a command, asserts exit status 0, and returns its standard output."""
     monkeypatch.setenv("NDDUP_DEBUG", "1")
 
     def run_command(*arguments: object) -> str:
@@ -52,8 +52,8 @@ def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module")
 def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """The run of a name in `RUNS` or `CHECKED`, made once, by `nddup sweep`."""
-    del spark  # the commands take the session that runs
+    """Return a function that makes the run of a name in `RUNS` or `CHECKED`, once, by `nddup sweep`."""
+    del spark  # the commands use the running session
     inputs = tmp_path_factory.mktemp("inputs")
     pages = inputs / "pages.jsonl"
     lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts().items()]
@@ -75,7 +75,7 @@ def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 def swept(run: Run, say: Say, tmp_path: Path) -> None:
-    """The row of the point has the numbers of the run's tables; its `metrics.json` is the model's."""
+    """The row of the point has the counts of the run's tables; `metrics.json` is unchanged by a read and a dump."""
     del say, tmp_path
     with (run.folder.parents[1] / "sweep.csv").open() as file:
         (row,) = csv.DictReader(file)
@@ -92,7 +92,7 @@ def swept(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def shown(run: Run, say: Say, tmp_path: Path) -> None:
-    """The summary, each cluster with its members, a document of a pair, one of no pair, an empty one."""
+    """`show` prints the summary, a cluster with its members, and documents of a pair, of no pair and without tokens."""
     del tmp_path
     clusters = run.rows("clusters")
     first, second = min(run.pairs())
@@ -107,7 +107,7 @@ def shown(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def checked(run: Run, say: Say, tmp_path: Path) -> None:
-    """Every promise holds."""
+    """`check` finds that every promise holds."""
     del tmp_path
     said = say("check", run.folder, "--max-rejects", "0.5")
 
@@ -116,7 +116,7 @@ def checked(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def evaluated(run: Run, say: Say, tmp_path: Path) -> None:
-    """Against a list of pairs: the five numbers are those of Python's sets."""
+    """`evaluate` gives the five numbers that Python's sets give."""
     names, found = sorted(texts()), run.pairs()
     reference = {*sorted(found)[::2], (names[0], names[5]), (names[3], "unknown")}
     (tmp_path / "pairs.csv").write_text("id_a,id_b\n" + "".join(f"{a},{b}\n" for a, b in reference))
@@ -130,7 +130,7 @@ def evaluated(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def listed(run: Run, say: Say, tmp_path: Path) -> None:
-    """The list is that of all pairs whose texts are alike; those that share no feature are counted."""
+    """`truth` lists the pairs whose texts are similar, and counts those that share no feature."""
     plain = {name: " ".join(text.split()) for name, text in texts().items()}
     alike = {(a, b) for a, b in combinations(sorted(plain), 2) if plain[a] and plain[b]
              and Levenshtein.normalized_similarity(plain[a], plain[b]) >= SIMILARITY}  # fmt: skip
@@ -149,7 +149,7 @@ def listed(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def reported(run: Run, say: Say, tmp_path: Path) -> None:
-    """The page is there, and has the clusters of the run; the texts of one are read again."""
+    """`report` writes a page with a cluster of the run, whose texts are read again."""
     del tmp_path
     cluster = run.rows("clusters")[0]
 
@@ -162,7 +162,7 @@ def reported(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def explained(run: Run, say: Say, tmp_path: Path) -> None:
-    """What the settings mean, the kind and the threshold named."""
+    """`explain` names the kind and the threshold."""
     del tmp_path
     settings = run.metrics().settings
 
@@ -173,13 +173,13 @@ def explained(run: Run, say: Say, tmp_path: Path) -> None:
 
 
 def inspected(run: Run, say: Say, tmp_path: Path) -> None:
-    """The inputs under the run's settings: as many documents, and the reject."""
+    """`inspect` counts the documents and the reject under the run's settings."""
     del tmp_path
     assert f"{len(texts())} documents, 1 malformed" in say("inspect", run.pages, *run.options)
 
 
 def resumed(run: Run, say: Say, tmp_path: Path) -> None:
-    """The run is finished: nothing is made again, the summary is printed."""
+    """`run --resume` on a finished run makes nothing again and prints the summary."""
     del tmp_path
     before = (run.folder / "metrics.json").stat().st_mtime_ns
 
@@ -201,7 +201,7 @@ TRIED = [*product(RUNS, COMMANDS), *product(CHECKED, ("sweep", "check"))]
 def test_every_command_on_every_kind(
     run_of: Callable[[str], Run], say: Say, tmp_path: Path, name: str, command: str
 ) -> None:
-    """What each must say is in the docstring of its function."""
+    """Each command succeeds on each run; the docstring of its function says what it must print."""
     COMMANDS[command](run_of(name), say, tmp_path)
 
 
@@ -209,7 +209,7 @@ def test_every_command_on_every_kind(
 def test_find_duplicates_gives_the_tables_of_the_run(
     spark: SparkSession, run_of: Callable[[str], Run], name: str
 ) -> None:
-    """Of kinds that ask more of the documents than others."""
+    """`find_duplicates` gives the run's tables, for kinds that read more of the documents than others."""
     run = run_of(name)
     pages = spark.createDataFrame(list(texts().items()), "id string, text string")
 

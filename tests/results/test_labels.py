@@ -1,4 +1,4 @@
-"""`nddup evaluate --labels`: precision and recall over thresholds, against a count by hand."""
+"""`nddup evaluate --labels`: precision and recall over thresholds, against a separate count."""
 
 import json
 from itertools import combinations
@@ -13,12 +13,12 @@ from tests.results.evaluated_runs import THRESHOLD, documents, start
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which the products of groups of equal sketches are stars."""
+    """Make a run in which the pairs of large groups of equal sketches are written as stars."""
     return start(tmp_path_factory.mktemp("labels"), documents(), expand_limit=6)
 
 
 def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Labels of all pairs of some documents: every point is counted again from `pairs` and the groups."""
+    """With labels for all pairs of some documents, every point of the curve equals a recount from `pairs`."""
     names = sorted(name for name in documents() if name[0] in "fcs")
     rows = [(a, b, "yes" if a[:2] == b[:2] else "no") for a, b in combinations(names, 2)]
     lines = [*(",".join(row) for row in rows), "nobody,copy0,yes", "f0 v1,f0 v2,no", "f0 v2,f0 v1,yes"]
@@ -58,7 +58,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
 def test_a_file_of_another_form_is_refused(
     text: str, said: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line that says what was expected."""
+    """A file in another form is refused in one line that says what was expected."""
     (tmp_path / "judged.txt").write_text(text)
 
     assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.txt")]) == 2

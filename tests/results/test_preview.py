@@ -1,4 +1,4 @@
-"""What `nddup inspect` says of files of each format."""
+"""The output of `nddup inspect` for files of each format."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ ROW = {"url": "u1", "title": "one", "text": "two three"}
 
 
 def show(*inputs: Path) -> list[str]:
-    """The lines of the preview."""
+    """Return the lines of the preview."""
     return preview(LocalStorage(), [str(path) for path in inputs], build_config({}, origin="test")).splitlines()
 
 
 def write(folder: Path, name: str) -> Path:
-    """One record, in the format that the name says."""
+    """Write one record, in the format given by the file's ending."""
     path = folder / name
     match path.suffix:
         case ".parquet":
@@ -41,7 +41,7 @@ def write(folder: Path, name: str) -> Path:
     ],
 )
 def test_one_file(name: str, fields: str, reading: str, tmp_path: Path) -> None:
-    """What is taken of it, and the field that could be the id; one of a thing is named in the singular."""
+    """The preview names the fields that are read and a possible id field; counts of one are in the singular."""
     path = write(tmp_path, name)
 
     lines = show(path)
@@ -56,7 +56,7 @@ def test_one_file(name: str, fields: str, reading: str, tmp_path: Path) -> None:
 
 
 def test_files_without_fields(tmp_path: Path) -> None:
-    """A page is taken whole, and its path is its id: no word of ids."""
+    """A page is read whole and its path is its id, so the preview suggests no id field."""
     (tmp_path / "a.html").write_text("<html><body>one two</body></html>", encoding="utf-8")
     (tmp_path / "NOTICE").write_text("a notice", encoding="utf-8")
 

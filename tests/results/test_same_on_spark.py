@@ -1,4 +1,4 @@
-"""Commands that only read say and write the same in this process and on Spark."""
+"""Commands that only read print and write the same in this process and on Spark."""
 
 import json
 from functools import partial
@@ -34,7 +34,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with near-equal texts, equal ones, one alone, and a reject."""
+    """Make a run with near-equal texts, equal ones, one alone, and a reject."""
     folder = tmp_path_factory.mktemp("both")
     texts = {f"n{number}é'": " ".join([*WORDS[:number], "x", *WORDS[number:]]) for number in range(4)}
     texts |= {"same": texts["n0é'"], "alone": " ".join(word + "z" for word in WORDS)}
@@ -47,7 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
-    """What is printed, and every file that is written."""
+    """Return the printed text and every file that is written, by name."""
     run = Path(opened.folder.path)
     for name in ("unique_to_reference", "unique_to_run"):
         (run / "evaluation" / f"{name}.csv").unlink(missing_ok=True)
@@ -58,7 +58,7 @@ def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
 
 @pytest.mark.parametrize(("name", "listed"), [(name, listed) for name in LISTS for listed in (0, 1000)])
 def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -> None:
-    """Pairs with scores, groups listed and counted, lines that end in returns: text and files, byte for byte."""
+    """Text and files are equal byte for byte: scored pairs, groups listed or only counted, carriage returns as line ends."""
     truth, options = finished.parent / name, Options(listed=listed, written=3)
 
     here = evaluated(open_here(str(finished)), truth, options)
@@ -69,7 +69,7 @@ def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -
 
 
 def test_truth(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
-    """The same pairs, similarities and words."""
+    """Both engines write the same list with the same counts."""
     asked = Asked(0.6, least=0.3, sampled=3)
     here, there = Steps("truth", 1, is_quiet=True), Steps("truth", 1, is_quiet=True)
 
@@ -86,7 +86,7 @@ def test_truth(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
 
 
 def test_inspect(spark: SparkSession, finished: Path) -> None:
-    """Files of several formats, one that is skipped and one that cannot be read."""
+    """Both previews are equal for files of several formats, a skipped file and an unreadable one."""
     (finished.parent / "empty.xml").write_text("<a>")
     (finished.parent / ".hidden").touch()
     inputs, config = [str(finished.parent)], build_config({}, origin="test")

@@ -1,4 +1,4 @@
-"""`show` of a finished run, read in this process."""
+"""`nddup show` on a finished run, read in this process."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ ODD = "c\"'"
 
 
 def test_the_summary_lists_the_largest_clusters(tmp_path: Path) -> None:
-    """Below the counts; a run without a cluster has no heading for them."""
+    """The summary lists the largest clusters below the counts; a run without clusters has no heading for them."""
     said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster=None, doc=None)
     empty = show_run(DuckRun(str(write_run(tmp_path / "empty"))), cluster=None, doc=None)
 
@@ -24,7 +24,7 @@ def test_the_summary_lists_the_largest_clusters(tmp_path: Path) -> None:
 
 
 def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
-    """The preferred one marked, with their addresses."""
+    """A cluster lists its members with their addresses and marks the preferred one."""
     said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster="f" * 16, doc=None)
 
     assert said.splitlines() == [
@@ -37,7 +37,7 @@ def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
 
 
 def test_a_document_lists_its_pairs_and_clusters(tmp_path: Path) -> None:
-    """The nearest first, on either side of a pair; a resemblance that is not known is a dash."""
+    """A document lists its pairs, the nearest first, from either side; an unknown resemblance is shown as a dash."""
     said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster=None, doc=ODD)
 
     assert said.splitlines() == [
@@ -52,7 +52,7 @@ def test_a_document_lists_its_pairs_and_clusters(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """Whatever characters it has."""
+    """An unknown cluster or document is named in the error, with quotes and SQL in the name left as they are."""
     run = DuckRun(str(write_family(tmp_path / "run")))
 
     with pytest.raises(ConfigError, match="--cluster o'clock: no such cluster in"):
@@ -63,7 +63,7 @@ def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [["show"], ["show", "--doc", "a"], ["report"]])
 def test_looking_loads_neither_spark_nor_numba(asked: list[str], tmp_path: Path) -> None:
-    """Modules are counted, not seconds; `--help` loads nothing of what reads or computes."""
+    """`show` and `report` import neither Spark nor Numba; `--help` imports no library that reads or computes."""
     folder = write_family(tmp_path / "run")
     heavy = ["pyspark", "py4j", "numba", "scipy", "lxml", *(["pandas"] if asked[0] == "show" else [])]
     program = (

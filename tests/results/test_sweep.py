@@ -1,4 +1,4 @@
-"""`nddup sweep`: every combination of a grid, each the run it would be alone."""
+"""`nddup sweep`: every combination of a grid gives the numbers of a separate run."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ WORDS = [f"w{number}" for number in range(80)]
 
 
 def test_a_grid_is_every_combination() -> None:
-    """The last key changes fastest; keys may be nested; one value needs no brackets; the rest is the base's."""
+    """The last key changes fastest; keys may be nested; one value needs no brackets; the base gives the other settings."""
     base = load_config(None, ["keep.policy=first-id"])
 
     points = read_grid(
@@ -36,7 +36,7 @@ def test_a_grid_is_every_combination() -> None:
 
 
 def test_a_combination_that_cannot_be_is_a_row_with_the_reason() -> None:
-    """A count needs the measure overlap; the other three combinations stay."""
+    """A combination whose settings contradict each other becomes a row with the reason; the other three remain."""
     grid = "pairs.measure: [resemblance, overlap]\npairs.threshold: [0.9, 30]"
 
     points = read_grid(grid, origin="grid.yaml", base=load_config())
@@ -57,7 +57,7 @@ def test_a_combination_that_cannot_be_is_a_row_with_the_reason() -> None:
     ],
 )
 def test_what_is_no_grid_is_refused(text: str, said: str) -> None:
-    """One line names the file and what was expected."""
+    """A text that is no grid is refused in one line that names the file and the expected form."""
     with pytest.raises(ConfigError) as error:
         read_grid(text, origin="grid.yaml", base=load_config())
 
@@ -65,7 +65,7 @@ def test_what_is_no_grid_is_refused(text: str, said: str) -> None:
 
 
 def test_each_row_is_the_run_it_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two thresholds, one a configuration error beside them: the numbers of runs of their own, compared with a list."""
+    """Each row has the numbers of a separate run, compared with a list; an invalid threshold is a row with an error."""
     texts = [" ".join([*WORDS[:cut], "edit", *WORDS[cut:]]) for cut in (10, 30, 50)] + ["other words here"]
     lines = (json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(texts))
     (tmp_path / "pages.jsonl").write_text("".join(lines))
@@ -94,10 +94,10 @@ def test_each_row_is_the_run_it_names(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def _collection(folder: Path) -> str:
-    """Three texts that differ in a word, and another."""
+    """Write three texts that differ in a word, and one unlike them; return the path."""
     texts = [" ".join([*WORDS[:cut], "edit", *WORDS[cut:]]) for cut in (10, 30, 50)] + ["other words here"]
     lines = (json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(texts))
-    if not (folder / "pages.jsonl").exists():  # a file that is written again is another one
+    if not (folder / "pages.jsonl").exists():  # writing the file again would make it another input
         (folder / "pages.jsonl").write_text("".join(lines))
     return str(folder / "pages.jsonl")
 
@@ -113,7 +113,7 @@ GRID = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]\nkeep.policy: [first
 
 @pytest.mark.parametrize("keeping", [[], ["--keep-runs"]])
 def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: list[str]) -> None:
-    """Eight combinations read the collection twice, once for each length; each row is that of a run alone."""
+    """Eight combinations read the collection twice, once for each shingle length; each row equals a separate run."""
     assert _sweep(tmp_path, GRID, *keeping) == 0
 
     made = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
@@ -133,7 +133,7 @@ def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: 
 
 
 def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in its third run, it makes the rest, and only the rest; its table is that of a sweep nobody killed."""
+    """A sweep killed in its third run makes only the remaining runs on resume; its table equals an unbroken sweep's."""
     seen: list[str] = []
     whole = Engines.run
 
@@ -147,7 +147,7 @@ def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytes
     grid = "pairs.threshold: [0.5, 0.9, 0.95]\nshingle.length: [3, 5]"
 
     assert _sweep(tmp_path, grid) == 130
-    assert _sweep(tmp_path, grid) == 2  # is there, and --resume was not given
+    assert _sweep(tmp_path, grid) == 2  # the output exists, and --resume is not given
     assert _sweep(tmp_path, grid, "--resume") == 0
     resumed = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
 
@@ -160,7 +160,7 @@ def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_sweep_of_something_else_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another grid, other settings, or a folder that is no sweep: one line, nothing changed."""
+    """A resume with another grid, other settings or a folder that is no sweep is refused and changes nothing."""
     assert _sweep(tmp_path, "pairs.threshold: [0.5, 0.9]") == 0
     before = (tmp_path / "sweep" / "sweep.csv").read_text()
     capsys.readouterr()
@@ -177,7 +177,7 @@ def test_a_sweep_of_something_else_is_not_resumed(tmp_path: Path, capsys: pytest
 
 
 def test_inputs_may_lie_elsewhere_than_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages in HDFS, a sweep on this machine: Hadoop lists the inputs, and this machine's folder holds the tables."""
+    """With inputs in HDFS and a local output, Hadoop lists the inputs and the tables go to the local folder."""
     listed: list[list[str]] = []
 
     class Hadoop:

@@ -1,4 +1,4 @@
-"""`nddup truth` against edit distances of all pairs, by the plain recurrence."""
+"""`nddup truth` against the edit distances of all pairs, computed by the plain recurrence."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ SIMILARITY = 0.8
 
 
 def distance(a: str, b: str) -> int:
-    """Characters inserted, deleted or replaced: the recurrence of Wagner and Fischer."""
+    """Count the characters inserted, deleted or replaced, by the recurrence of Wagner and Fischer."""
     row = list(range(len(b) + 1))
     for i, left in enumerate(a, 1):
         before, row[0] = row[0], i
@@ -38,19 +38,19 @@ def distance(a: str, b: str) -> int:
 
 
 def similarity(a: str, b: str) -> float:
-    """1 - d / n."""
+    """Return 1 - distance / length of the longer text."""
     return 1 - distance(a, b) / max(len(a), len(b), 1)
 
 
 @given(st.text("abc", max_size=9), st.text("abc", max_size=9))
 def test_the_library_measures_by_definition(a: str, b: str) -> None:
-    """Nothing is compared with an empty text."""
+    """RapidFuzz's similarity follows the definition for every pair but two empty texts."""
     if a or b:
         assert Levenshtein.normalized_similarity(a, b) == pytest.approx(similarity(a, b))
 
 
 def documents() -> dict[str, str]:
-    """Families with block edits, one text with every third word changed, copies with other blanks, empty texts."""
+    """Return edited families, a text with every third word changed, one with other blanks, short and empty texts."""
     draw = random.Random(3)  # noqa: S311 - texts
     texts: dict[str, str] = {}
     for family in range(3):
@@ -65,7 +65,7 @@ def documents() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over these documents."""
+    """Make a run over these documents."""
     folder = tmp_path_factory.mktemp("truth")
     lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in documents().items())
     (folder / "pages.jsonl").write_text("".join(lines))
@@ -75,13 +75,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def truth_of(run: Path, output: Path, *, least: float = CANDIDATES, sampled: int = SAMPLE) -> Truth:
-    """Make a list in this process."""
+    """Make a reference list in this process."""
     maker = partial(find_here, str(run), steps=Steps("truth", STEPS, is_quiet=True))
     return make_truth(maker, Asked(SIMILARITY, least, sampled), str(output), LocalStorage())
 
 
 def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of them but those that share no shingle, and how many of these there are is said; `evaluate` reads it."""
+    """The list holds every similar pair that shares a feature and says how many others there are; `evaluate` reads it."""
     texts = {name: " ".join(text.split()) for name, text in documents().items()}
     measured = {(min(a, b), max(a, b)): similarity(texts[a], texts[b])
                 for a, b in combinations(sorted(texts), 2) if texts[a] and texts[b]}  # fmt: skip
@@ -104,7 +104,7 @@ def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.
 
 
 def test_a_list_read_by_processes_is_the_same(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inputs of more than a few megabytes are read by processes, which leave the folder that the texts are put into."""
+    """Worker processes, which read inputs of more than a few megabytes, give the same list as a single process."""
     few = truth_of(finished, tmp_path / "few.csv")
     monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
 
@@ -129,7 +129,7 @@ OF_KINDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", OF_KINDS, ids=lambda settings: settings["sketch"]["kind"])
 def test_candidates_are_all_that_are_so_near(settings: dict[str, Any]) -> None:
-    """Of every kind: found exactly, compared, from the same sketches; of sizes that grow, a share of the larger."""
+    """For every kind the settings find all pairs of sketches at the given resemblance, or share of overlap, exactly."""
     before = build_config(settings, origin="test")
 
     config = settings_of_candidates(before, 0.4)
@@ -145,13 +145,13 @@ def test_candidates_are_all_that_are_so_near(settings: dict[str, Any]) -> None:
 
 
 def test_a_wrong_share_of_candidates_is_refused_in_a_line() -> None:
-    """More decimals than are compared exactly."""
+    """A share with more decimals than can be compared exactly is refused."""
     with pytest.raises(ConfigError, match=r"--candidates.*at most nine decimals"):
         settings_of_candidates(build_config({}, origin="test"), 0.12345678901)
 
 
 def test_changed_inputs_are_refused(finished: Path, tmp_path: Path) -> None:
-    """A file that is longer than it was; nothing is written."""
+    """An input that has grown since the run is refused, and nothing is written."""
     with (finished.parent / "pages.jsonl").open("a") as file:
         file.write('{"id": "late", "text": "came later"}\n')
 
