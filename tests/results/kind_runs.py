@@ -79,7 +79,7 @@ def nested(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def texts() -> dict[str, str]:
-    """Return 28 texts: edited families, one that grows, copies, one with other blanks, short and empty texts, loners."""
+    """Return 28 texts: edited families, a growing one, copies, one with other blanks, short and empty texts, loners."""
     draw = random.Random(5)  # noqa: S311 - texts
 
     def words(number: int) -> list[str]:

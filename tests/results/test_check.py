@@ -193,8 +193,8 @@ def test_passes_other_settings(tmp_path: Path, name: str) -> None:
     ("name", "steps"),
     [
         ("leaders", ["pairs", "clusters", "members", "keep"]), ("contained", ["pairs", "clusters", "members", "keep"]),
-        ("leaders, partition", ["clusters", "members", "keep"]),  # the pairs are those of "leaders"
-        ("stars", ["pairs", "keep"]),  # the sets are those of other settings
+        ("leaders, partition", ["clusters", "members", "keep"]),  # its pairs equal those of "leaders"
+        ("stars", ["pairs", "keep"]),  # its sets equal those of other settings
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

@@ -58,7 +58,7 @@ def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
 
 @pytest.mark.parametrize(("name", "listed"), [(name, listed) for name in LISTS for listed in (0, 1000)])
 def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -> None:
-    """Text and files are equal byte for byte: scored pairs, groups listed or only counted, carriage returns as line ends."""
+    """Text and files are byte for byte equal: scored pairs, groups listed or only counted, carriage returns."""
     truth, options = finished.parent / name, Options(listed=listed, written=3)
 
     here = evaluated(open_here(str(finished)), truth, options)

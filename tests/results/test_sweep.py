@@ -21,7 +21,7 @@ WORDS = [f"w{number}" for number in range(80)]
 
 
 def test_a_grid_is_every_combination() -> None:
-    """The last key changes fastest; keys may be nested; one value needs no brackets; the base gives the other settings."""
+    """The last key changes fastest, keys may be nested, one value needs no brackets, and the base gives the rest."""
     base = load_config(None, ["keep.policy=first-id"])
 
     points = read_grid(

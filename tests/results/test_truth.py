@@ -81,7 +81,7 @@ def truth_of(run: Path, output: Path, *, least: float = CANDIDATES, sampled: int
 
 
 def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list holds every similar pair that shares a feature and says how many others there are; `evaluate` reads it."""
+    """The list holds every similar pair that shares a feature and counts the others; `evaluate` reads it."""
     texts = {name: " ".join(text.split()) for name, text in documents().items()}
     measured = {(min(a, b), max(a, b)): similarity(texts[a], texts[b])
                 for a, b in combinations(sorted(texts), 2) if texts[a] and texts[b]}  # fmt: skip
