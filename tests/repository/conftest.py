@@ -1,4 +1,4 @@
-"""Stand-ins of places where a repository may lie."""
+"""Stand-ins for the places in which a repository may be stored."""
 
 import logging
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from pyarrow import fs as arrow_files
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of a stand-in of S3, with a bucket `box`."""
+    """Start a stand-in for S3 with a bucket `box`; yield its address."""
     s3fs = pytest.importorskip("s3fs")
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - only where it is installed
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - optional
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     address = "http://{}:{}".format(*server.get_host_and_port())
-    s3fs.S3FileSystem(key="a", secret="b", endpoint_url=address).mkdir("box")  # noqa: S106 - of a stand-in
+    s3fs.S3FileSystem(key="a", secret="b", endpoint_url=address).mkdir("box")  # noqa: S106 - for a stand-in
     yield address
     server.stop()
 
 
 @pytest.fixture
 def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where a repository of this test may lie; the client finds the server as users name it."""
+    """Return the path of a repository in the bucket; the client finds the server through the usual variables."""
     for name, value in {"ENDPOINT_URL": server, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "cache"))
@@ -35,7 +35,7 @@ def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def hadoop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder behind the very adapter that leads to HDFS, with the file system of this machine below it."""
+    """Return a path that goes through the adapter used for HDFS, with this machine's file system below it."""
     fsspec = pytest.importorskip("fsspec")
     from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415
 

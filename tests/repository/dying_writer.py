@@ -1,10 +1,10 @@
-"""Changes copies of a repository, and is killed at every write: `python dying_writer.py REPO FOLDER VERB`.
+"""Change copies of a repository and be killed at every write: `python dying_writer.py REPO FOLDER VERB`.
 
-The n-th copy, FOLDER/n, is changed by a process that is killed at its n-th write; the last one comes through.
+The n-th copy, FOLDER/n, is changed by a process that is killed at its n-th write; the last one finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
-tells of most before they happen (`sys.addaudithook`). What is written to a file goes through `_TornFile`: a process
-that is killed there has written half of it. NumPy writes the mapped arrays past it; a draft of them is as good as none.
+announces most of them beforehand (`sys.addaudithook`). Data written to a file goes through `_TornFile`: a process
+killed there has written half of it. Arrow writes mapped arrays without it, in a draft folder that is later renamed.
 """
 
 import builtins
@@ -27,11 +27,11 @@ VERBS: dict[str, Callable[[Any], object]] = {
     "compact": lambda repo: repo.compact(days=0),
     "merge": lambda repo: repo.compact(),
 }
-VERBS["claim"] = VERBS["add"]  # where there are no links
+VERBS["claim"] = VERBS["add"]  # on a disk without links
 
 
 class _Count:
-    """Counts writes below a folder, and kills this process before the n-th."""
+    """Count writes below a folder, and kill this process before the n-th."""
 
     def __init__(self, folder: str, last: int) -> None:
         self.folder, self.last, self.count = folder, last, 0
@@ -48,11 +48,11 @@ class _Count:
 
 
 class _TornFile(io.FileIO):
-    """A file of which each write may be the last, half done."""
+    """A file in which each write may be the last, half done."""
 
     step: Callable[[], None]
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 - of any buffer
+    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
         view = memoryview(data).cast("B")
         half = super().write(view[: len(view) // 2]) or 0
         self.step()
@@ -60,14 +60,14 @@ class _TornFile(io.FileIO):
 
 
 def change(repo: str, verb: str, last: int) -> None:
-    """Open, load what the verb needs, then count."""
+    """Open the repository, then make a change and count its writes."""
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
     opened = Repository(repo)
     counter, real = _Count(repo, last), io.open
     _TornFile.step = staticmethod(counter.step)
 
-    def fsync(_: int) -> None:  # a process may die before it, but what it wrote outlives it without
+    def fsync(_: int) -> None:  # data written by a killed process survives without it
         counter.step()
 
     def open_torn(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as `open`
@@ -88,8 +88,8 @@ def change(repo: str, verb: str, last: int) -> None:
 def main() -> None:
     """Kill one process after another, each forked from this one, which has loaded everything.
 
-    Kernels too, as it has changed a copy itself: each process would need half a second for them. Of threads there are
-    those of libraries that expect forks.
+    It has changed a copy itself, so that the kernels are compiled: each process would need half a second for them. The
+    only threads are those of libraries that expect forks.
     """
     source, folder, verb = sys.argv[1:]
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A small repository with a history, wherever it lies."""
+"""A small repository with a history, in any place."""
 
 import nddup.repository
 from nddup.repository.opened_repository import Repository
@@ -8,7 +8,7 @@ BATCHES = [{f"d{i}": WORDS * 3 + str(i // 3) for i in range(6)}, {"x": "a text a
 
 
 def fill(path: str) -> Repository:
-    """Three batches, one of which replaces a document, and a removal."""
+    """Create a repository of three batches, one of which replaces a document, and a removal."""
     repo = nddup.repository.create(path, pairs={"threshold": 0.5}, local={"processes": 1})
     for batch in BATCHES:
         repo.add(batch, replace=True)

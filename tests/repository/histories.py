@@ -18,19 +18,19 @@ from nddup.repository.row_digests import COLUMNS
 from nddup.settings.schema import Config
 
 WORDS = 40
-"""Of a family's text."""
+"""Words in the text of a family."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A step of a history: texts that are added, some of them in place of others, or ids that are removed."""
+    """A step of a history: texts that are added or replaced, or ids that are removed."""
 
     texts: Mapping[str, str]
     removed: Sequence[str] = ()
 
 
 def draw_text(random: np.random.Generator, families: int = 3) -> str:
-    """A text of one of a few families, edited here and there; sometimes short, empty, or the copy of another."""
+    """Draw a text of one of a few families, with a few edits; some are short, empty, or copies of another."""
     family = int(random.integers(families))
     words = [f"f{family}w{i}" for i in range(WORDS)]
     for _ in range(int(random.integers(0, 5))):
@@ -38,7 +38,7 @@ def draw_text(random: np.random.Generator, families: int = 3) -> str:
     kind = random.random()
     if kind < 0.1:
         return ""
-    if kind < 0.25:  # often equal, and too short for a count
+    if kind < 0.25:  # often equal, and too short to reach a count threshold
         return " ".join(f"f{family}w{i}" for i in range(8 + int(random.integers(3))))
     if kind < 0.35:
         return " ".join(f"f{family}w{i}" for i in range(WORDS))
@@ -46,7 +46,7 @@ def draw_text(random: np.random.Generator, families: int = 3) -> str:
 
 
 def draw_history(seed: int, steps: int = 4, most: int = 9) -> list[Batch]:
-    """A few steps over few ids: ids come again, with the same text and with others."""
+    """Draw a few steps over few ids: ids come again, with the same text and with others."""
     random = np.random.default_rng(seed)
     history, known = [], list[str]()
     for _ in range(steps):
@@ -64,12 +64,12 @@ Add = Callable[[Repository, Mapping[str, str]], object]
 
 
 def add_here(repo: Repository, texts: Mapping[str, str]) -> None:
-    """Add texts that are given."""
+    """Add texts directly."""
     repo.add(texts, replace=True)
 
 
 def adder_on_spark(folder: Path) -> Add:
-    """Adds texts through a file in a folder, which Spark reads and sketches."""
+    """Return a function that adds texts through a file in a new folder, which Spark reads and sketches."""
 
     def add(repo: Repository, texts: Mapping[str, str]) -> None:
         path = folder / f"{repo.version}.jsonl"
@@ -81,7 +81,7 @@ def adder_on_spark(folder: Path) -> Add:
 
 
 def play(repo: Repository, history: Sequence[Batch], add: Add = add_here) -> dict[str, str]:
-    """Carry a history out; the texts that live at its end, in the order of arrival."""
+    """Apply a history; return the texts that are live at its end, in the order of arrival."""
     live: dict[str, str] = {}
     for batch in history:
         if batch.removed:
@@ -98,7 +98,7 @@ def play(repo: Repository, history: Sequence[Batch], add: Add = add_here) -> dic
 
 
 def run_fresh(live: Mapping[str, str], config: Config) -> dict[str, pa.Table]:
-    """The tables of a run over texts; their order is that of arrival."""
+    """Return the tables of a fresh run over texts, given in the order of arrival."""
     given = pa.table({"id": pa.array(live.keys(), pa.string()), "text": pa.array(live.values(), pa.string())})
     with Workers(1) as workers:
         documents = engine.sketch(number_texts(given, id="id", text="text"), config, workers).documents
@@ -113,5 +113,5 @@ def run_fresh(live: Mapping[str, str], config: Config) -> dict[str, pa.Table]:
 
 
 def rows_of(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-    """The rows of each table as sorted text, of the columns that a repository promises."""
+    """Return the rows of each table as sorted text, with the columns that a repository guarantees."""
     return {name: sorted(map(repr, tables[name].select(COLUMNS[name]).to_pylist())) for name in COLUMNS}

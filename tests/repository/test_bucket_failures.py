@@ -1,4 +1,4 @@
-"""Lost answers, killed writers and damaged files of a repository in a bucket: no version is torn, and none is lost."""
+"""Lost answers, killed writers and damaged files in a bucket: no version is torn, and none is lost."""
 
 import os
 import shutil
@@ -22,8 +22,8 @@ from tests.repository.filled import fill
 def lose_answers(
     monkeypatch: pytest.MonkeyPatch, bucket: str, send: Callable[[Callable[[bytes], Any], bytes], Any]
 ) -> None:
-    """The client hears nothing after it sent a commit; SEND is what happened to it on its way."""
-    files = BucketPlace(bucket)._files  # noqa: SLF001 - the one client of all who open it
+    """Let the client get no answer to a commit; SEND is what happens to the commit on its way."""
+    files = BucketPlace(bucket)._files  # noqa: SLF001 - all who open the bucket share this client
     real = files.pipe_file
 
     def pipe_file(path: str, value: bytes, **given: Any) -> None:  # noqa: ANN401
@@ -36,7 +36,7 @@ def lose_answers(
 
 
 def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies there is what was sent."""
+    """A commit without an answer counts where the stored object equals the one sent."""
     fill(bucket)
     with monkeypatch.context() as patch:
         lose_answers(patch, bucket, lambda put, value: put(value))
@@ -47,7 +47,7 @@ def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.
 
 
 def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another commit lies there: the race is lost, whatever was heard."""
+    """A lost answer is a lost race where another commit is stored."""
     fill(bucket)
     with monkeypatch.context() as patch:
         lose_answers(patch, bucket, lambda put, value: put(value.replace(b'"add"', b'"ADD"')))
@@ -56,7 +56,7 @@ def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.Mo
 
 
 def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may still arrive; until then the version before is the newest. A later `compact` removes the segment."""
+    """A commit of unknown fate keeps its segment, since it may still arrive; a later `compact` removes the segment."""
     fill(bucket)
     before = set(find_place(bucket).segments())
     with monkeypatch.context() as patch:
@@ -72,7 +72,7 @@ def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monke
 
 
 class Killed(BaseException):
-    """No handler and no clean-up gets further: from here on every request raises it again."""
+    """Ends a client: handlers and clean-up get no further, as every later request raises it again."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, files: Any, last: int) -> None:  # noqa: ANN401 - a client
@@ -92,7 +92,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, files: Any, last: int) -> None:  # 
 
 
 def test_a_writer_is_killed_at_every_request(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the commit is there nothing has changed, after it all has; `compact` removes what is left behind."""
+    """A writer killed before its commit changes nothing, after it everything; `compact` removes the remains."""
     before, files = fill(bucket).version, BucketPlace(bucket)._files  # noqa: SLF001
     seen, is_killed = list[int](), True
     while is_killed:
@@ -116,7 +116,7 @@ def test_a_writer_is_killed_at_every_request(bucket: str, monkeypatch: pytest.Mo
 
 
 def test_another_file_than_was_written_is_refused(bucket: str, tmp_path: Path) -> None:
-    """In one line: of a file that is cut, and of one that is gone."""
+    """A truncated file and a missing one are refused in one line."""
     place, [segment] = BucketPlace(bucket), fill(bucket).snapshot.commit.segments
     path = f"{bucket}/segments/{segment.name}/documents.parquet"
     data = place._files.cat_file(path)  # noqa: SLF001
@@ -133,7 +133,7 @@ def test_another_file_than_was_written_is_refused(bucket: str, tmp_path: Path) -
 
 
 def test_copies_that_nobody_used_for_long_go(bucket: str, tmp_path: Path) -> None:
-    """When a segment is written; those in use stay."""
+    """Writing a segment removes local copies that were unused for long, and keeps those in use."""
     repo = fill(bucket)
     [copies] = (tmp_path / "cache" / "repositories").iterdir()
     used = {segment.name for segment in repo.snapshot.commit.segments}

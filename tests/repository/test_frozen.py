@@ -1,4 +1,4 @@
-"""A frozen repository: what is kept stays kept while it lives. The oracle keeps its own list, document by document."""
+"""A frozen repository: a kept document stays kept while it lives, as in an oracle with its own list."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ class Oracle:
         self.duplicate_of: dict[str, tuple[str, int]] = {}
 
     def follow(self, repo: Repository, live: dict[str, str], added: set[str]) -> None:
-        """Take a step: the documents that live now, and those that are new in it."""
+        """Follow a step: the documents live after it, and those that it added."""
         version = repo.version
         self.kept = {doc_id for doc_id in self.kept if doc_id in live and doc_id not in added}
         self.versions = {doc_id: version if doc_id in added else self.versions[doc_id] for doc_id in live}
@@ -41,7 +41,7 @@ class Oracle:
         self.require(repo, near, added)
 
     def require(self, repo: Repository, near: dict[str, set[str]], added: set[str]) -> None:
-        """The keep-list of the repository is this one, and who replaces whom lasts."""
+        """Assert that the keep-list equals this one, and that a replacement lasts while the kept document lives."""
         rows = {row["doc_id"]: row for row in live_tables(repo.snapshot)["keep"].to_pylist()}
         assert {doc_id for doc_id, row in rows.items() if row["kept"]} == self.kept
         targets = {}
@@ -59,7 +59,7 @@ class Oracle:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None:
-    """After each step of a random history; the other tables are those of a fresh run all the same."""
+    """The keep-list follows its definition after each step of a random history; other tables equal a fresh run's."""
     repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS)
     oracle, live = Oracle(), dict[str, str]()
     for batch in draw_history(seed, steps=5):
@@ -77,7 +77,7 @@ def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None
 
 
 def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> None:
-    """A longer copy comes later: `rebuild` prefers it, `frozen` does not until the kept one goes."""
+    """When a longer copy arrives, `rebuild` prefers it; `frozen` does not until the kept document is removed."""
     words = [f"w{i}" for i in range(60)]
     first, longer = " ".join(words[:50]), " ".join(words[:52])
     changes = {}
@@ -100,7 +100,7 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
 
 
 def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
-    """Of each batch what has no stored near-duplicate, and none before it in the batch; the rest is reported."""
+    """With `store="kept"` a batch stores only documents without an earlier near-duplicate, and reports all."""
     for seed in range(3):
         all_of_it = nddup.repository.create(str(tmp_path / f"all{seed}"), mode="frozen", **SETTINGS)
         repo = nddup.repository.create(str(tmp_path / f"kept{seed}"), mode="frozen", store="kept", **SETTINGS)
@@ -143,7 +143,7 @@ def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
 def test_what_could_not_be_exact_is_refused(
     tmp_path: Path, options: dict[str, Any], settings: dict[str, Any], named: str
 ) -> None:
-    """In one line that names the setting; nothing is made."""
+    """Settings under which the tables could not be exact are refused in one line that names them; nothing is made."""
     with pytest.raises(ConfigError) as refused:
         nddup.repository.create(str(tmp_path / "repo"), **options, **settings)
 
@@ -153,7 +153,7 @@ def test_what_could_not_be_exact_is_refused(
 
 
 def test_texts_differ_in_a_history() -> None:
-    """The histories hold near-duplicates, copies and empty texts; else the tests above show little."""
+    """The histories contain copies, empty texts and many distinct texts, so that the tests above are meaningful."""
     texts = [text for seed in range(6) for batch in draw_history(seed, 5) for text in batch.texts.values()]
 
     assert "" in texts

@@ -1,4 +1,4 @@
-"""A document is its id: what comes again, with the same content or another, and ids that are made up."""
+"""A document is identified by its id: repeated ids, with equal or other content, and generated ids."""
 
 import json
 from pathlib import Path
@@ -17,21 +17,21 @@ ONE, OTHER = "the text of a page that comes again", "the text of a page that was
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repository:
-    """Two documents."""
+    """Create a repository of two documents."""
     made = nddup.repository.create(str(tmp_path / "repo"))
     made.add({"a": ONE, "b": "something else"})
     return made
 
 
 def test_the_same_again_changes_nothing(repo: Repository) -> None:
-    """No version is made, with or without --replace."""
+    """Adding the same documents again makes no version, with or without `replace`."""
     for replace in (False, True):
         written = repo.add({"a": ONE, "b": "something else"}, replace=replace)
         assert (written.commit, written.counts["unchanged"], repo.version) == (None, 2, 2)
 
 
 def test_other_content_is_a_reject_or_replaces(repo: Repository) -> None:
-    """What replaces is a removal and an addition in one version."""
+    """Other content under a known id is rejected; with `replace` it is a removal and an addition in one version."""
     refused = repo.add({"a": OTHER, "c": "a third text"})
     assert refused.rejects["reason"].to_pylist() == ["repeated id"]
     assert refused.rejects["doc_id"].to_pylist() == ["a"]
@@ -46,7 +46,7 @@ def test_other_content_is_a_reject_or_replaces(repo: Repository) -> None:
 
 
 def test_earlier_versions_stay_readable(repo: Repository, tmp_path: Path) -> None:
-    """A version is opened by its number, as long as its segments are there."""
+    """A version can be opened by its number as long as its segments exist."""
     repo.remove(["a"])
     before = Repository(str(tmp_path / "repo"), 2)
     assert tables_totals(before.tables()) == dict(before.snapshot.commit.digests)
@@ -55,14 +55,14 @@ def test_earlier_versions_stay_readable(repo: Repository, tmp_path: Path) -> Non
 
 
 def test_unknown_ids_are_listed(repo: Repository) -> None:
-    """What does not live is not removed; nothing else changes where nothing lives."""
+    """Unknown ids are listed; removing only unknown ids makes no version."""
     written, unknown = repo.remove(["a", "nobody", "none"])
     assert (unknown, written.counts["removed"], written.counts["unknown"]) == (["nobody", "none"], 1, 2)
     assert repo.remove(["nobody"])[0].commit is None
 
 
 def test_made_up_ids_need_a_prefix(repo: Repository, tmp_path: Path) -> None:
-    """Given ids stay as they are; of the others each batch has its own."""
+    """Generated ids need a prefix, which makes those of each batch distinct; given ids stay unchanged."""
     path = tmp_path / "news.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in ({"id": "n", "text": "first"}, {"text": "second"})))
 
@@ -79,7 +79,7 @@ def test_made_up_ids_need_a_prefix(repo: Repository, tmp_path: Path) -> None:
 
 
 def test_what_the_commands_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rejects are named; a frozen repository says what it did not store; `list`, `tables` and `check` read it."""
+    """`add` names rejects and, in a frozen repository, unstored documents; `list`, `tables` and `check` read it."""
     repo, path = str(tmp_path / "pages"), tmp_path / "pages.jsonl"
     words = " ".join(f"w{i}" for i in range(60))
     rows = [{"id": "a", "text": words}, {"id": "b", "text": words + " more"}, {"id": "a", "text": "again"}]

@@ -1,4 +1,4 @@
-"""A repository is one of its versions wherever a writer dies, whoever writes meanwhile, and while it is compacted."""
+"""A repository is always one of its versions: after a killed writer, with concurrent writers, and during compaction."""
 
 import errno
 import json
@@ -27,7 +27,7 @@ WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two segments, a removed document, and three versions."""
+    """Create a repository of two segments, three versions and seven documents."""
     path = tmp_path_factory.mktemp("kills") / "repo"
     repo = nddup.repository.create(str(path), pairs={"threshold": 0.5}, local={"processes": 1})
     repo.add(TEXTS)
@@ -36,7 +36,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def require_whole(repo: Path, version: int | None = None) -> Repository:
-    """The newest version, or another, is read whole, and is what its commit says."""
+    """Assert that the newest version, or another, is readable and matches the digests of its commit."""
     opened = nddup.repository.open(str(repo), version)
     assert tables_totals(opened.tables()) == dict(opened.snapshot.commit.digests)
     return opened
@@ -44,9 +44,9 @@ def require_whole(repo: Path, version: int | None = None) -> Repository:
 
 @pytest.mark.parametrize("verb", ["add", "claim", "replace", "remove", "merge", "compact"])
 def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: str) -> None:
-    """Before the commit has its name nothing has changed, after it all has; then others add and compact.
+    """A writer killed before its commit is named changes nothing, after it everything; others then add and compact.
 
-    Who reads the version before goes on reading it, unless `compact` was told to keep no days.
+    A reader of the earlier version can go on, unless `compact` was told to keep no days.
     """
     command = [sys.executable, str(WRITER), str(filled), str(tmp_path), verb]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -78,7 +78,7 @@ def test_a_writer_is_killed_at_every_write(tmp_path: Path, filled: Path, verb: s
 
 
 def test_of_two_writers_one_is_told(tmp_path: Path, filled: Path) -> None:
-    """In one line; nothing it wrote stays, and it may run again."""
+    """The second of two writers is refused in one line, leaves nothing behind, and may run again."""
     path = shutil.copytree(filled, tmp_path / "repo")
     first, second = (nddup.repository.open(str(path)) for _ in range(2))
     first.refresh = second.refresh = lambda: None  # type: ignore[method-assign,assignment,return-value]
@@ -95,7 +95,7 @@ def test_of_two_writers_one_is_told(tmp_path: Path, filled: Path) -> None:
 
 
 def refuse_links(draft: Path, final: Path) -> None:
-    """What exFAT and many network drives answer."""
+    """Raise the error of exFAT and many network drives."""
     raise OSError(errno.EOPNOTSUPP, "Operation not supported", str(draft), None, str(final))
 
 
@@ -103,7 +103,7 @@ def refuse_links(draft: Path, final: Path) -> None:
 def test_several_writers_and_readers(  # noqa: C901 - threads of two kinds
     tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
 ) -> None:
-    """Every commit that a writer was told of is there; a reader goes from version to version, each whole."""
+    """Every reported commit is present; a reader never goes back a version, and each version is whole."""
     if not has_links:
         monkeypatch.setattr(os, "link", refuse_links)
     path = shutil.copytree(filled, tmp_path / "repo")
@@ -148,7 +148,7 @@ def test_several_writers_and_readers(  # noqa: C901 - threads of two kinds
 def test_a_claim_of_a_killed_writer_counts_for_a_while(
     tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there are no links: refused in one line, then passed over, at last removed."""
+    """Without links, the claim of a killed writer first refuses others, is then ignored, and is at last removed."""
     path = shutil.copytree(filled, tmp_path / "repo")
     monkeypatch.setattr(os, "link", refuse_links)
     claim = path / "commits" / ".4-0123456789ab.claim"
@@ -168,7 +168,7 @@ def test_a_claim_of_a_killed_writer_counts_for_a_while(
 
 
 def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: Path) -> None:
-    """Files of versions that were the newest lately stay; without days they go, and the reader is told."""
+    """Compaction keeps the files of recently newest versions; with `days=0` it removes them, and a reader is told."""
     path = shutil.copytree(filled, tmp_path / "repo")
     reader = nddup.repository.open(str(path))
     due = tables_totals(reader.tables())
@@ -215,7 +215,7 @@ def _damage(path: Path, how: str) -> None:
     ],
 )
 def test_what_cannot_be_trusted_is_refused(tmp_path: Path, filled: Path, how: str, said: str) -> None:
-    """In one line, and nothing is written."""
+    """Damaged files and unknown formats are refused in one line, and nothing is written."""
     path = shutil.copytree(filled, tmp_path / "repo")
     _damage(path, how)
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
@@ -228,7 +228,7 @@ def test_what_cannot_be_trusted_is_refused(tmp_path: Path, filled: Path, how: st
 
 
 def test_a_full_disk_changes_nothing(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the disk is full: one line, and the folder is as it was."""
+    """A full disk, at any flush, is reported in one line and leaves the folder as it was."""
     path = shutil.copytree(filled, tmp_path / "repo")
     repo, real, calls = nddup.repository.open(str(path)), os.fsync, [0]
     before = sorted(path.rglob("*"))

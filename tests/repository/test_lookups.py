@@ -1,4 +1,4 @@
-"""Look-ups in the mapped files of a segment: each against a scan of all rows; and that nothing else is read."""
+"""Look-ups in the mapped files of a segment: each equals a scan of all rows and reads nothing else."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ NUMBERS = st.lists(st.integers(-3, 12), max_size=20)
 
 @given(NUMBERS, NUMBERS)
 def test_every_row_of_a_key_is_found(keys: list[int], wanted: list[int]) -> None:
-    """In the order of the wanted keys, each row once for each time its key is wanted."""
+    """A look-up gives every row of each wanted key, in the order of the wanted keys, repeated where a key is."""
     stored, asked = np.array(keys, np.int64), np.array(wanted, np.int64)
 
     which, rows = key_rows(stored).find(asked)
@@ -36,7 +36,7 @@ def test_every_row_of_a_key_is_found(keys: list[int], wanted: list[int]) -> None
 
 @given(st.lists(st.text(max_size=6)))
 def test_a_hash_depends_on_the_string_alone(strings: list[str]) -> None:
-    """Also in a slice of an array, and of a shorter string beside a longer one."""
+    """The hash of a string does not depend on the array: slices, and short strings beside longer ones, hash alike."""
     whole = hash_strings(pa.array(strings, pa.string()))
 
     assert whole.tolist() == [hash_strings(pa.array([one], pa.string()))[0] for one in strings]
@@ -45,7 +45,7 @@ def test_a_hash_depends_on_the_string_alone(strings: list[str]) -> None:
 
 
 def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a hash that is the same for all ids a history ends as it does with another."""
+    """A hash that is equal for all ids leaves the result of a history unchanged."""
     due = nddup.repository.create(str(tmp_path / "due"), local={"processes": 1})
     live = play(due, draw_history(7, steps=6))
     for module in ("segments.mapped", "snapshot"):
@@ -57,7 +57,7 @@ def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_adding_and_asking_read_no_stored_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the segment that is written is read, to map it; so the cost follows the batch."""
+    """Additions, removals and queries read no stored table, only the new segment; the cost follows the batch."""
     repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
     repo.add({f"d{i}": " ".join(f"w{i}x{n}" for n in range(30)) for i in range(40)})
     stored = repo.snapshot.commit.segments[0].name
@@ -81,7 +81,7 @@ def test_adding_and_asking_read_no_stored_table(tmp_path: Path, monkeypatch: pyt
 
 
 def test_mapped_files_are_made_again(tmp_path: Path) -> None:
-    """They follow from the tables: where they are missing, an answer and a change are as before."""
+    """Missing mapped files are rebuilt from the tables, and queries and changes give the same results."""
     repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
     live = play(repo, draw_history(11, steps=5))
     due = repo.query(live).to_pylist()

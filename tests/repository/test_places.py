@@ -1,4 +1,4 @@
-"""A repository in a bucket, and where a rename replaces files: the same tables, and of two writers one wins."""
+"""A repository in a bucket, or where a rename replaces files: the same tables, and only one of two writers commits."""
 
 import shutil
 import sys
@@ -17,7 +17,7 @@ from tests.repository.filled import WORDS, fill
 
 
 def require_same(path: str, tmp_path: Path) -> None:
-    """All that is asked of a repository has the answer of one on this disk, also after its copies were removed."""
+    """Assert that a repository answers like one on this disk, also after its local copies were removed."""
     due = fill(str(tmp_path / "due"))
     fill(path)
     query = {"q": WORDS * 3}
@@ -40,17 +40,17 @@ def require_same(path: str, tmp_path: Path) -> None:
 
 
 def test_a_bucket_gives_the_tables_of_a_disk(bucket: str, tmp_path: Path) -> None:
-    """Created, filled, asked, compacted and checked through the client that users have."""
+    """A repository in a bucket is created, filled, queried, compacted and checked through the users' client."""
     require_same(bucket, tmp_path)
 
 
 def test_hadoop_gives_the_tables_of_a_disk(hadoop: str, tmp_path: Path) -> None:
-    """The same through the adapter that leads to HDFS."""
+    """A repository behind the adapter for HDFS gives the tables of one on this disk."""
     require_same(hadoop, tmp_path)
 
 
 def race(path: str) -> None:
-    """Two writers hold the same version: the second is told in one line, and leaves nothing."""
+    """Let two writers change the same version: the second is refused in one line and leaves nothing behind."""
     fill(path)
     first, second = (nddup.repository.open(path) for _ in range(2))
     first.refresh = second.refresh = lambda: None  # type: ignore[method-assign,assignment,return-value]
@@ -70,15 +70,15 @@ def race(path: str) -> None:
 
 
 def test_of_two_writers_in_a_bucket_one_is_told(bucket: str) -> None:
-    """S3 refuses to create what is there."""
+    """S3 refuses to create a commit that exists, so the second writer is refused."""
     race(bucket)
 
     assert BucketPlace(bucket)._keeps_condition(".draft")  # noqa: SLF001
 
 
 def test_a_store_that_passes_over_the_condition_is_noticed(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers claim the version there; a claim that was just written refuses the others."""
-    files = BucketPlace(bucket)._files  # noqa: SLF001 - the one client of all who open it
+    """Where a store ignores the condition, writers claim the version, and a recent claim refuses the others."""
+    files = BucketPlace(bucket)._files  # noqa: SLF001 - all who open the bucket share this client
     real = files.pipe_file
     monkeypatch.setattr(files, "pipe_file", lambda path, value, **_: real(path, value))
     race(bucket)
@@ -90,7 +90,7 @@ def test_a_store_that_passes_over_the_condition_is_noticed(bucket: str, monkeypa
 
 
 def test_hadoop_commits_by_claims(hadoop: str, tmp_path: Path) -> None:
-    """Its rename replaces a file that is there, so it cannot tell two writers apart."""
+    """Behind the adapter a rename replaces an existing file, so writers commit by claims."""
     for name in "ab":
         (tmp_path / name).write_text(name)
     place = BucketPlace(hadoop)
@@ -104,7 +104,7 @@ def test_hadoop_commits_by_claims(hadoop: str, tmp_path: Path) -> None:
 
 
 def test_the_commands_take_a_bucket(bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twice into the same one is refused; a version is written as a run on this machine."""
+    """The commands accept a bucket: it cannot be created twice, and a version is written as a run on this machine."""
     for name, text in (("a.txt", WORDS * 3), ("b.txt", WORDS * 3 + "more")):
         (tmp_path / name).write_text(text)
     assert main(["index", "create", bucket, "--set", "pairs.threshold=0.5"]) == 0
@@ -118,7 +118,7 @@ def test_the_commands_take_a_bucket(bucket: str, tmp_path: Path, capsys: pytest.
 
 
 def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what installs it."""
+    """A missing client is named together with the package that installs it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
 
     with pytest.raises(ConfigError, match=r"s3://box/pages: a repository there needs pip install 'nddup\[s3\]'"):

@@ -1,4 +1,4 @@
-"""What a query finds, against every stored document compared by definition; bands, choices, and what is printed."""
+"""Results of queries, against every stored document compared by definition; bands, filters, and printed output."""
 
 import json
 from fractions import Fraction
@@ -26,7 +26,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, dict[str, str]]:  # noqa: ANN401
-    """A repository with some removed and replaced documents in several segments; and the texts that live."""
+    """Create a repository of several segments with removed and replaced documents; return it and the live texts."""
     given = {"pairs.threshold": 0.8, "local.processes": 1} | settings
     repo = nddup.repository.create(str(path), lowest=lowest, **given)
     return repo, play(repo, draw_history(24, steps=8))
@@ -34,7 +34,7 @@ def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -> None:
-    """With its overlap, its resemblance and its band; a query without a match has one row."""
+    """A query finds every document at the lowest band, with its scores and band; without a match it has one row."""
     repo, live = fill(tmp_path / "repo", **KINDS[kind])
     random = np.random.default_rng(5)
     texts = {f"q{i}": draw_text(random) for i in range(25)}
@@ -65,7 +65,7 @@ def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -
 
 
 def _resemblance(a: Any, b: Any, size: int, *, by_slots: bool) -> tuple[int, int]:  # noqa: ANN401
-    """Numerator and denominator, by definition."""
+    """Return the numerator and denominator of the resemblance, by definition."""
     common, union = np.intersect1d(a, b), np.union1d(a, b)
     if by_slots:
         return len(common), size
@@ -84,7 +84,7 @@ def _resemblance(a: Any, b: Any, size: int, *, by_slots: bool) -> tuple[int, int
     ],
 )  # fmt: skip
 def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Those of `pairs`, itself, and its equals: for kinds and measures without bands of their own."""
+    """A stored document finds itself, its equals and its near-duplicates, for kinds without bands of their own."""
     threshold = settings.get("pairs.threshold", 0.6)
     repo, live = fill(tmp_path / "repo", lowest=threshold, **settings | {"pairs.threshold": threshold})
     tables = repo.tables()
@@ -107,7 +107,7 @@ def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: d
 
 
 def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
-    """Documents of some versions or files only; the most alike first."""
+    """A query can be limited to versions or source files and to a number of results, the most similar first."""
     words = [f"w{i}" for i in range(200)]
     repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5})
     for number in range(3):
@@ -128,7 +128,7 @@ def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
 
 
 def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
-    """More than `pairs.max_postings` sketches with one prefix feature; in smaller batches they are taken."""
+    """A batch with more than `pairs.max_postings` sketches of one prefix feature is refused; smaller ones are not."""
     words = [f"w{i}" for i in range(200)]
     repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5, "max_postings": 3})
     pages = [{"id": f"d{n}", "text": " ".join(words[: 150 + 10 * n])} for n in range(5)]
@@ -154,7 +154,7 @@ def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_band_is_refused(tmp_path: Path, settings: dict[str, Any], bands: tuple[int, ...], said: str) -> None:
-    """In one line that says what can be asked."""
+    """A wrong band is refused in one line that gives the allowed range."""
     repo = nddup.repository.create(str(tmp_path / "repo"), **{"lowest": 0.6} | settings)
 
     with pytest.raises(ConfigError) as refused:
@@ -166,7 +166,7 @@ def test_a_wrong_band_is_refused(tmp_path: Path, settings: dict[str, Any], bands
 def test_the_bands_of_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The example of the manual, from the command line; exit status 3 where something was found."""
+    """The manual's example prints its bands, with exit status 3 for a match under `--exit-code`."""
     monkeypatch.chdir(tmp_path)
     words = [f"{a}{b}{c}word" for a in "bcdfgklmnprst" for b in "aeiou" for c in "bdgklmnprst"]
     shares = {"w1": 0, "w2": 40, "w3": 31, "w4": 26, "w5": 30, "w6": 25, "w7": 24}

@@ -1,4 +1,4 @@
-"""Adding equals rebuilding: after any history the tables are those of a fresh run over what lives."""
+"""Adding equals rebuilding: after any history the tables equal those of a fresh run over the live documents."""
 
 import gzip
 from itertools import islice
@@ -51,12 +51,12 @@ CHOICES: dict[str, dict[str, Any]] = {
 
 
 def make(path: Path, choice: str, **given: Any) -> Repository:  # noqa: ANN401
-    """An empty repository."""
+    """Create an empty repository."""
     return nddup.repository.create(str(path), **CHOICES[choice] | {"local.processes": 1}, **given)
 
 
 def require_equal(repo: Repository, live: dict[str, str]) -> None:
-    """The tables, the digests of the commit, and those of what is stored, are those of a fresh run."""
+    """Assert that the stored tables and the commit's digests equal those of a fresh run."""
     fresh = run_fresh(live, repo.snapshot.identity.config)
     stored = live_tables(repo.snapshot)
 
@@ -66,7 +66,7 @@ def require_equal(repo: Repository, live: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str) -> None:
-    """Adds, repeated adds, replacements and removals, for every kind, measure and mode that is not refused."""
+    """After adds, repeated adds, replacements and removals the tables equal a fresh run's, for all settings."""
     for seed in range(3):
         repo = make(tmp_path / str(seed), choice)
         live = play(repo, draw_history(1000 * seed + len(choice)))
@@ -78,13 +78,13 @@ def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str) -> Non
 def test_any_history_equals_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, choice: str, seed: int, steps: int
 ) -> None:
-    """The same, drawn anew each time."""
+    """After any drawn history the tables equal a fresh run's."""
     repo = make(tmp_path_factory.mktemp("history") / "repo", choice)
     require_equal(repo, play(repo, draw_history(seed, steps)))
 
 
 def test_real_pages_in_several_batches_and_two_orders(tmp_path: Path, shared: Path) -> None:
-    """Pages that have near-duplicates, in eleven batches."""
+    """Real pages with near-duplicates, added in eleven batches and two orders, give the tables of a fresh run."""
     table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html"])
     with gzip.open(shared / "debdocs-dev" / "pairs_w5_j070.tsv.gz", "rt", encoding="ascii") as file:
         alike = {int(name) for line in islice(file, 1, 400) for name in line.split()[:2]}
@@ -102,7 +102,7 @@ def test_real_pages_in_several_batches_and_two_orders(tmp_path: Path, shared: Pa
 
 
 def test_a_sketch_comes_again_while_its_last_document_goes(tmp_path: Path) -> None:
-    """Its pairs with stored sketches are those of before."""
+    """A sketch that returns while its last document is replaced keeps its pairs with stored sketches."""
     words = [f"w{i}" for i in range(40)]
     first, near = " ".join(words), " ".join(words[:39])
     repo = make(tmp_path / "repo", "min-s")
@@ -113,7 +113,7 @@ def test_a_sketch_comes_again_while_its_last_document_goes(tmp_path: Path) -> No
 
 
 def test_the_namesake_of_a_group_lives_already(tmp_path: Path) -> None:
-    """A batch brings it again, unchanged or refused, with new documents of the same sketch."""
+    """A batch may contain a group's live namesake, unchanged or refused, with new documents of the same sketch."""
     repo = make(tmp_path / "repo", "min-s")
     text = " ".join(f"w{i}" for i in range(40))
     repo.add({"a": text, "b": "another text"})
@@ -124,7 +124,7 @@ def test_the_namesake_of_a_group_lives_already(tmp_path: Path) -> None:
 
 
 def test_equal_sketches_that_are_no_pair_share_a_group(tmp_path: Path) -> None:
-    """Under a count a short text is in no pair, but a smaller id that comes later names the group."""
+    """With a count threshold a short text is in no pair, but a smaller id that arrives later still names its group."""
     repo = make(tmp_path / "repo", "count")
     live = play(repo, [Batch({"b": "a short text"}), Batch({"x": "another"}), Batch({"a": "a short text"})])
 

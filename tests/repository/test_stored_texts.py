@@ -1,4 +1,4 @@
-"""The texts that a repository keeps: bounded, forgotten with their documents, shown when the inputs are gone."""
+"""The texts that a repository keeps: bounded, removed with their documents, and shown when the inputs are gone."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,14 @@ WORDS = " ".join(f"w{number}" for number in range(300))
 
 
 def texts_of(repo: Path) -> dict[int, str]:
-    """What is stored, by number of the document."""
+    """Return the stored texts by document key."""
     opened = nddup.repository.open(str(repo)).snapshot
     rows = read_all(opened.repo, opened.commit.segments, "texts")
     return dict(zip(rows["doc_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
 def test_a_report_shows_texts_of_inputs_that_are_gone(tmp_path: Path) -> None:
-    """From two batches; a page without markup, its first thousand characters."""
+    """A report shows the first thousand characters of texts whose inputs are gone, without markup, from two batches."""
     repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5}, local={"processes": 1})
     for name, text in (("a", f"<html><body><p>{WORDS}</p></body></html>"), ("b", f"{WORDS} more"), ("c", "alone")):
         batch = tmp_path / f"{name}.jsonl"
@@ -39,7 +39,7 @@ def test_a_report_shows_texts_of_inputs_that_are_gone(tmp_path: Path) -> None:
 
 
 def test_a_replaced_document_takes_its_text_with_it(tmp_path: Path) -> None:
-    """Once the segments are merged."""
+    """Merging the segments removes the text of a replaced document."""
     path = tmp_path / "repo"
     repo = nddup.repository.create(str(path), texts=6, local={"processes": 1})
     repo.add({"a": "first text", "b": "second text"})
@@ -50,7 +50,7 @@ def test_a_replaced_document_takes_its_text_with_it(tmp_path: Path) -> None:
 
 
 def test_a_batch_stores_no_more_than_so_many_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each document fewer, of none nothing; and none at all where none are asked for."""
+    """A batch stores a bounded number of characters, split over its documents; with `texts=0` it stores none."""
     monkeypatch.setattr(stored_texts, "MOST_CHARACTERS", 30)
     for characters, due in ((None, 10), (0, 0)):
         path = tmp_path / str(characters)
