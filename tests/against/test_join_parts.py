@@ -1,4 +1,4 @@
-"""B in parts, and what a filter lets pass, against one pass with all shingles."""
+"""B in parts, and filtered shingles, against one pass with all shingles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,17 +34,17 @@ rules = st.builds(
 
 @dataclass(frozen=True)
 class Here:
-    """A table in this process."""
+    """A shingle table in this process."""
 
     known: Known
 
     def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
-        """As of `Shingles`."""
+        """As `Shingles.find`."""
         return find_hits(*text_buffers(texts), self.known, counts=counts)
 
 
 def share(shingles: Shingles, documents: list[str]) -> pa.Table:
-    """What a pass over the documents leaves of them."""
+    """Return the rows that a pass over the documents leaves."""
     found = [Found("a", 0, n, Record(str(n), None, (text,), is_markup=False), b"") for n, text in enumerate(documents)]
     consumer = ShareRecords(shingles, TextRule(), counts=True)
     table = pa.Table.from_batches(consumer.batches([found], None), consumer.table.arrow)
@@ -63,7 +63,7 @@ def judge_shared(parts: list[Known], shared: pa.Table, asked: Rules) -> Judged:
 def test_what_is_judged_does_not_depend_on_the_parts(
     items: list[str], documents: list[str], cut: int, length: int, asked: Rules
 ) -> None:
-    """Two parts, also an empty one, with shingles in common, suppressed ones among them; one of them may be in none."""
+    """Verdicts do not depend on the parts, of which one may be empty or share suppressed shingles."""
     whole = [make_known(*text_buffers(items), length)]
     parts = [make_known(*text_buffers(some), length) for some in (items[:cut], items[cut:])]
 
@@ -86,7 +86,7 @@ def test_what_is_judged_does_not_depend_on_the_parts(
 def test_what_a_filter_lets_pass_is_settled(
     items: list[str], documents: list[str], length: int, *, is_full: bool
 ) -> None:
-    """The rows of a pass with the shingles themselves; a full filter lets everything pass."""
+    """Filtered rows, once settled, are those of a pass with the shingles themselves, even if the filter passes all."""
     known = make_known(*text_buffers(items), length)
     words = make_filter(known.keys)
     words = np.full_like(words, ALL_BITS) if is_full else words

@@ -1,4 +1,4 @@
-"""Verdicts and spans against sets of token tuples."""
+"""Verdicts and spans, compared with sets of token tuples."""
 
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ def set_of(text: str, length: int) -> set[Shingle]:
 
 
 def find(items: list[str], documents: list[str], length: int, asked: Rules) -> tuple[Known, Hits, Judged]:
-    """Judge items; each second document is in group 1, ids are the places."""
+    """Judge items; every second document is in group 1, and ids are positions."""
     known = make_known(*text_buffers(items), length)
     hits = find_hits(*text_buffers(documents), known, counts=True)
     names = {text: place for place, text in enumerate(documents)}
@@ -47,7 +47,7 @@ def find(items: list[str], documents: list[str], length: int, asked: Rules) -> t
 @settings(max_examples=200, deadline=None)
 @given(items=collections, documents=collections, length=st.integers(1, 3), asked=rules)
 def test_verdicts_are_those_of_sets(items: list[str], documents: list[str], length: int, asked: Rules) -> None:
-    """Suppression, verdict, best document, containment, cover and the matrix, as the definitions say."""
+    """Suppression, verdict, best document, containment, cover and matrix follow their definitions."""
     _, _, judged = find(items, documents, length, asked)
     held = [set_of(text, length) for text in documents]
     by_content = [set_of(text, length) for text in set(documents)]
@@ -80,7 +80,7 @@ def test_verdicts_are_those_of_sets(items: list[str], documents: list[str], leng
 
 
 def share_of(left: set[Shingle], there: set[Shingle], suppressed: set[Shingle], asked: Rules) -> Fraction:
-    """The share of an item and a document, as the direction says; `left` is the item's set after suppression."""
+    """Return the share that `asked.of` selects; `left` is the item's set after suppression."""
     common = len(left & there)
     if not common:
         return Fraction(0)
@@ -91,7 +91,7 @@ def share_of(left: set[Shingle], there: set[Shingle], suppressed: set[Shingle], 
 @settings(max_examples=200, deadline=None)
 @given(items=collections, document=texts, length=st.integers(1, 3))
 def test_runs_are_common_and_cover_what_is_shared(items: list[str], document: str, length: int) -> None:
-    """Each run has equal tokens on both sides and cannot be longer; all shared shingles lie in runs."""
+    """Each run has equal tokens on both sides and cannot be longer; the runs cover all shared shingles."""
     known, hits, judged = find(items, [document], length, Rules(max_document_frequency=9))
     there, shared = tokenise(document), set_of(document, length)
 

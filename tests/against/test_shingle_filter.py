@@ -1,4 +1,4 @@
-"""The filter against the set of its keys."""
+"""The filter, compared with the set of its keys."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ keys = st.lists(st.integers(0, 2**64 - 1), max_size=30)
 @settings(max_examples=100, deadline=None)
 @given(first=keys, further=keys)
 def test_no_key_is_held_back(first: list[int], further: list[int]) -> None:
-    """Whatever the filter lets pass beside them, it never loses a key."""
+    """The filter passes every key that was added to it."""
     words = make_filter(np.array(first, np.uint64))
     add_keys(np.array(further, np.uint64), words)
 
@@ -21,7 +21,7 @@ def test_no_key_is_held_back(first: list[int], further: list[int]) -> None:
 
 
 def test_few_foreign_keys_pass_and_the_size_is_bounded() -> None:
-    """The share that the module states; a filter that may not grow lets more pass, and loses none."""
+    """Few foreign keys pass; a filter of bounded size passes more of them, and still all of its own keys."""
     drawn = np.random.default_rng(1).integers(0, 2**64, 110_000, np.uint64)
     mine, foreign = drawn[:10_000], drawn[10_000:]
     words, small = make_filter(mine), make_filter(mine, most_bytes=1 << 10)

@@ -1,4 +1,4 @@
-"""Shingles of items and their places in texts, against tuples of tokens."""
+"""Shingles of items and their places in texts, compared with tuples of tokens."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from nddup.sketching.tokens import tokenise
 WORDS = ["a", "B", "b", "é", "É", "薔薇", "İ", "K", "zz-", "", "\u0301", "ﬁ"]
 texts = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
 masks = st.sampled_from([ALL_BITS, 7, 0])
-"""Few bits of the fingerprint make most fingerprints equal: the comparison of characters must tell them apart."""
+"""Masks of the fingerprint; with few bits most fingerprints are equal, and only comparing characters separates them."""
 
 
 def shingles_of(text: str, length: int) -> list[tuple[str, ...]]:
@@ -24,7 +24,7 @@ def shingles_of(text: str, length: int) -> list[tuple[str, ...]]:
 
 
 def numbers_of(known: Known, items: list[str]) -> dict[tuple[str, ...], int]:
-    """The number of each shingle, as the table tells it item by item."""
+    """Return the number of each shingle, as the table gives it item by item."""
     found: dict[tuple[str, ...], int] = {}
     for item, text in enumerate(items):
         told = known.numbers[known.firsts[item] : known.firsts[item + 1]].tolist()
@@ -39,7 +39,7 @@ def numbers_of(known: Known, items: list[str]) -> dict[tuple[str, ...], int]:
 @settings(max_examples=150, deadline=None)
 @given(items=st.lists(texts, max_size=6), others=st.lists(texts, max_size=6), length=st.integers(1, 4), mask=masks)
 def test_hits_are_those_of_token_tuples(items: list[str], others: list[str], length: int, mask: int) -> None:
-    """Every place of a known shingle is found, no other, whatever the fingerprints say; its characters are its own."""
+    """Exactly the places of known shingles are found, with their characters, even where fingerprints collide."""
     known = make_known(*text_buffers(items), length, mask=mask)
     numbers = numbers_of(known, items)
 
@@ -58,7 +58,7 @@ def test_hits_are_those_of_token_tuples(items: list[str], others: list[str], len
 
 @pytest.mark.parametrize("items", [[], [""], ["too short"]])
 def test_items_without_shingles_know_nothing(items: list[str]) -> None:
-    """A text of fewer tokens than a shingle has none: it is not one shingle of all its tokens."""
+    """A text with fewer tokens than a shingle has no shingle."""
     known = make_known(*text_buffers(items), 3)
 
     assert len(known.keys) == 0
@@ -66,7 +66,7 @@ def test_items_without_shingles_know_nothing(items: list[str]) -> None:
 
 
 def test_a_saved_table_finds_the_same(tmp_path: Path) -> None:
-    """Workers map what was written."""
+    """A saved and mapped table equals the table itself and gives the same hits."""
     known = make_known(*text_buffers(["one two three four"]), 2)
     known.save(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Finished runs that were made by hand: the folder of a run as an engine leaves it, without an engine."""
+"""Finished runs made by hand: the folder of a run as an engine leaves it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def write_run(folder: Path, **tables: Rows) -> Path:
 def write_family(folder: Path) -> Path:
     """Write a run of three near-duplicates `a`, `b`, `c"'`, of which `a` is kept, and a document alone.
 
-    Of the pair (a, c) no resemblance is known.
+    The resemblance of the pair (a, c) is unknown.
     """
     odd = "c\"'"
     documents = [

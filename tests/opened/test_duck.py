@@ -1,4 +1,4 @@
-"""DuckDB over the folder of a run: the declared columns and types, any path, bounded memory, nothing fetched."""
+"""DuckDB on the folder of a run: declared columns and types, any path, bounded memory, and no network."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from tests.opened.made_runs import write_family, write_run
 
 
 def bare(field: pa.Field) -> pa.DataType:
-    """The type of a column, whatever the items of a list are called."""
+    """Return the type of a column, without the names of list items."""
     return pa.list_(field.type.value_type) if pa.types.is_list(field.type) else field.type
 
 
 @pytest.mark.parametrize("write", [write_run, write_family])
 def test_tables_have_their_columns_and_types(write: object, tmp_path: Path) -> None:
-    """Of each table, with rows or without a single file."""
+    """Each table has its declared columns and types, with rows or without any file."""
     assert callable(write)
     run = DuckRun(str(write(tmp_path / "run")))
 
@@ -31,7 +31,7 @@ def test_tables_have_their_columns_and_types(write: object, tmp_path: Path) -> N
 
 
 def test_a_column_that_was_not_written_is_null(tmp_path: Path) -> None:
-    """A run of an earlier version has fewer columns; others that a file holds are not seen."""
+    """A column missing from a file, as in runs of earlier versions, is null; an undeclared column is not visible."""
     folder = write_family(tmp_path / "run")
     pq.write_table(pa.table({"doc_id": ["a"], "more": [1]}), folder / "keep" / "part-0.parquet")
 
@@ -42,7 +42,7 @@ def test_a_column_that_was_not_written_is_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a*", "a[1]?", "it's\"", "роза %20"])
 def test_a_path_is_literal(name: str, tmp_path: Path) -> None:
-    """Wildcards, quotes and blanks in the name of a folder stand for themselves; a URI is a path too."""
+    """Wildcards, quotes and blanks in a folder's name are literal; a file URI is accepted as a path."""
     folder = write_family(tmp_path / name)
     write_family(tmp_path / "abc")
     write_family(tmp_path / "a1x")
@@ -52,7 +52,7 @@ def test_a_path_is_literal(name: str, tmp_path: Path) -> None:
 
 
 def test_nulls_come_where_spark_puts_them(tmp_path: Path) -> None:
-    """First in ascending order, last in descending order."""
+    """Nulls come first in ascending and last in descending order, as in Spark."""
     run = DuckRun(str(write_family(tmp_path / "run")))
 
     up = run.sql("SELECT resemblance AS r FROM pairs ORDER BY r")["r"].to_pylist()
@@ -63,7 +63,7 @@ def test_nulls_come_where_spark_puts_them(tmp_path: Path) -> None:
 
 
 def test_a_small_table_is_there_for_one_question(tmp_path: Path) -> None:
-    """Values of any kind come in as a table, also none; the next question does not see it."""
+    """A small table, even an empty one, can be joined by its question and is unknown to the next."""
     run = DuckRun(str(write_family(tmp_path / "run")))
     text = "SELECT d.doc_id FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id"
 
@@ -75,7 +75,7 @@ def test_a_small_table_is_there_for_one_question(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """A file that is no Parquet, a table that is not there, a path of another file system: each in one line."""
+    """A damaged Parquet file, a missing table and a path of another file system are each named in an error."""
     folder = write_family(tmp_path / "run")
     (folder / "pairs" / "part-0.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(NddupError, match=r"run/pairs: cannot be read \(.*part-0.parquet") as found:
@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_questions_may_pass_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sort of 200 MB in 60 MB is done on disk, in a folder of its own that does not stay."""
+    """A sort of 200 MB within 60 MB spills to a temporary folder, which is removed."""
     monkeypatch.setitem(duck.SETTINGS, "memory_limit", "60MB")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spilled"))
     (tmp_path / "spilled").mkdir()
@@ -106,7 +106,7 @@ def test_questions_may_pass_the_memory(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_nothing_is_fetched(tmp_path: Path) -> None:
-    """An address of the network is refused, for no extension is loaded; a text cannot change that."""
+    """A network address is refused, as no extension is loaded, and SQL cannot change that."""
     run = DuckRun(str(write_run(tmp_path / "run")))
 
     with pytest.raises(NddupError, match=r"extension|httpfs"):

@@ -1,4 +1,4 @@
-"""Every question means the same to DuckDB and to Spark."""
+"""DuckDB and Spark give the same answer to every question."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ WORDS = [f"w{number}" for number in range(60)]
 
 
 def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
-    """The small tables that each question is asked with."""
+    """Return the small tables that each question is asked with."""
     names = list_documents(run.sql(questions.largest_clusters(200)).cast(CLUSTERS))
     parts = names.select(["rank", "place", "doc_id"]).rename_columns(["part", "place", "doc_id"])
     clusters, documents = (
@@ -47,19 +47,19 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
 
 
 def asked_of(module: object) -> list[str]:
-    """The questions of a module."""
+    """Return the questions of a module."""
     return [text for name, text in vars(module).items() if name.isupper() and isinstance(text, str)]
 
 
 def answer(run: FinishedRun, text: str, given: dict[str, pa.Table]) -> list[dict[str, Any]]:
-    """The rows, in order where the question asks for an order."""
+    """Return the rows; sorted, unless the question sets an order."""
     rows: list[dict[str, Any]] = run.sql(text, **given).to_pylist()
     return rows if "ORDER BY" in text else sorted(rows, key=str)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run: near-equal texts, equal ones, one alone, a reject."""
+    """Make a run with near-equal texts, equal ones, one alone, and a reject."""
     folder = tmp_path_factory.mktemp("same")
     texts = {f"n{number}é'": [*WORDS[:number], "x", *WORDS[number:]] for number in range(4)}
     texts |= {"same": texts["n0é'"], "alone": [word.upper() + "z" for word in WORDS]}
@@ -73,7 +73,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_engines_give_the_same_answers(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Of a run, of one with nulls and odd ids, and of one with no rows at all."""
+    """Both engines answer alike for a run, for one with nulls and odd ids, and for one without rows."""
     if kind == "made":
         folder = request.getfixturevalue("made")
     else:
@@ -91,7 +91,7 @@ def test_both_engines_give_the_same_answers(
 
 
 def test_views_of_the_caller_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """A run that Spark opened does not take the names of its tables from the session that was given."""
+    """A run opened by Spark leaves the views of the caller's session unchanged."""
     spark.range(3).createOrReplaceTempView("documents")
 
     run = SparkRun(spark, str(write_family(tmp_path / "run")))

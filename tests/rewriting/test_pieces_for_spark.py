@@ -1,4 +1,4 @@
-"""What a task of Spark makes of verdicts and files: the bytes of the embedded engine, cut at a byte. Without a JVM."""
+"""Pieces that a Spark task makes of verdicts and files: the embedded engine's bytes, split at a byte. Without a JVM."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 
 @pytest.mark.parametrize("name", [*FORMS, "parquet"])
 def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
-    """Joined by the byte that ends the file, as Spark's text source writes them."""
+    """The pieces, each ended by the file's end byte as Spark's text source does, are the embedded engine's file."""
     source = tmp_path / "in"
     if name == "parquet":
         write_parquet(source)
@@ -50,7 +50,7 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
 
 
 def task(files: Iterable[ListedFile], verdicts: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a task: of each source its verdicts, in two batches, then its file."""
+    """Return the rows of a task: for each source its verdicts, in two batches, then its file."""
     schema = pa.schema(
         [*FILES.arrow, ("what", pa.int32()), *(field for field in VERDICTS.arrow if field.name != "source")]
     )

@@ -1,4 +1,4 @@
-"""What cannot be written again is refused in one line, and nothing that looks finished is left."""
+"""Files that cannot be rewritten are refused in one line, and nothing that looks finished is left."""
 
 import errno
 import json
@@ -17,13 +17,13 @@ TAGGED: dict[str, Any] = {"tagged": "as-input", "report": False}
 
 
 def run(source: Path, output: Path, *, resume: bool = False, **writes: Any) -> None:  # noqa: ANN401
-    """A run of the embedded engine."""
+    """Run the embedded engine."""
     config = build_config({"output": {"report": False, **writes}}, origin="test")
     run_locally([str(source)], str(output), config, resume=resume)
 
 
 def test_a_page_cannot_be_tagged(tmp_path: Path) -> None:
-    """It is said before anything is written; kept pages are copied, removed ones are not there."""
+    """Tagging pages is refused before anything is written; kept pages are copied, and removed ones are left out."""
     (tmp_path / "in" / "sub").mkdir(parents=True)
     for name, text in {"a": "some words of a page", "sub/b": "some words of a page", "c": "another page"}.items():
         (tmp_path / "in" / f"{name}.html").write_text(f"<html><p>{text}</p></html>")
@@ -38,7 +38,7 @@ def test_a_page_cannot_be_tagged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["jsonl", "xml", "rows", "trec", "warc", "csv", "parquet"])
 def test_tags_are_not_put_twice(name: str, tmp_path: Path) -> None:
-    """A tagged collection is not tagged again; without the tags of a format its records would have two of each."""
+    """A tagged collection is not tagged again, which would give its records two of each tag."""
     if name == "parquet":
         write_parquet(tmp_path / "in")
     else:
@@ -52,7 +52,7 @@ def test_tags_are_not_put_twice(name: str, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that names the file; the run goes on from there when there is room."""
+    """A full disk ends the run in one line that names the file; the run can be resumed once there is space."""
     source = write_shards(FORMS["jsonl"], tmp_path / "in")
 
     def fill(self: RewrittenFile, pieces: Any) -> None:  # noqa: ANN401
@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path: Path, monkeypa
 
 
 def test_a_limit_leaves_out_what_was_not_read(tmp_path: Path) -> None:
-    """Kept and tagged records are among the first ones."""
+    """With `input.limit` only the records that were read are kept or tagged."""
     (tmp_path / "a.jsonl").write_text(
         "".join(json.dumps({"id": str(i), "text": f"w{i} x{i}"}) + "\n" for i in range(9))
     )
@@ -85,7 +85,7 @@ def test_a_limit_leaves_out_what_was_not_read(tmp_path: Path) -> None:
 
 
 def test_broken_records_are_left_out_or_left_alone(tmp_path: Path) -> None:
-    """Kept, a file has none of its broken records and is well-formed; tagged, it has them as they were."""
+    """A kept file has none of its broken records and is well-formed; a tagged file has them unchanged."""
     record = "<doc><id>{0}</id><text>{1}</text></doc>"
     records = [
         record.format("a", "some text"), "<doc><id>b</id><text><b>open</text></doc>",

@@ -1,4 +1,4 @@
-"""Files written again, kept and tagged: every byte of them is known, and they are read back."""
+"""Rewritten files, kept and tagged: every byte is compared, and the files are read back."""
 
 import csv
 import json
@@ -21,30 +21,30 @@ BOTH = {"kept": "as-input", "tagged": "as-input"}
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """A table of a run."""
+    """Return the rows of a table of a run."""
     found: list[dict[str, Any]] = pq.read_table(folder / table).to_pylist()
     return found
 
 
 def run(source: Path, output: Path, writes: Mapping[str, str] = BOTH) -> None:
-    """A run of the embedded engine."""
+    """Run the embedded engine."""
     settings = {"shingle": {"length": 2}, "pairs": {"threshold": 0.6}, "output": {"report": False, **writes}}
     run_locally([str(source)], str(output), build_config(settings, origin="test"))
 
 
 def removed(folder: Path) -> set[str]:
-    """The removed documents of a run."""
+    """Return the removed documents of a run."""
     return {row["doc_id"] for row in rows(folder, "keep") if not row["kept"]}
 
 
 def files_of(folder: Path) -> set[str]:
-    """All files below a folder."""
+    """Return all files below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_kept_are_the_bytes_of_the_input(name: str, tmp_path: Path) -> None:
-    """Each shard has what stands around the records, and of these the kept ones, to the byte; nothing else is there."""
+    """Each kept shard has the input's kept records and the bytes around the records, and nothing else."""
     form = FORMS[name]
     source = write_shards(form, tmp_path / "in")
     run(source, tmp_path / "out")
@@ -54,21 +54,21 @@ def test_the_kept_are_the_bytes_of_the_input(name: str, tmp_path: Path) -> None:
     assert files_of(written) == files_of(source) == files_of(tmp_path / "out" / "tagged")
     for shard, placed in shards().items():
         due = [form.spell(*one) for one in placed if one[0] not in gone]
-        if form.ending.startswith("warc"):  # what is no document stays
+        if form.ending.startswith("warc"):  # records that are no documents stay
             due = [without_page(form.spell(*one), one[0]) if one[0] in gone else form.spell(*one) for one in placed]
         data = form.unpack((written / f"{shard}.{form.ending}").read_bytes())
         assert data == lay_out(form, due)
 
 
 def without_page(records: bytes, name: str) -> bytes:
-    """WARC records without the one of this name."""
+    """Return WARC records without the one of this name."""
     parts = re.split(rb"(?=WARC/1\.0\r\n)", records)
     return b"".join(part for part in parts if f"<{name}>".encode() not in part)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_both_are_read_back(name: str, tmp_path: Path) -> None:
-    """The kept collection has the kept documents and no duplicates; the tagged one all, with the same sketches."""
+    """Read back, the kept collection has the kept documents, no duplicates; the tagged one has all, with equal sketches."""
     form = FORMS[name]
     run(write_shards(form, tmp_path / "in"), tmp_path / "out")
     columns = ("doc_id", "source", "n_tokens", "content_fingerprint", "sketch")
@@ -86,7 +86,7 @@ def test_both_are_read_back(name: str, tmp_path: Path) -> None:
 
 
 def test_parquet_has_all_columns(tmp_path: Path) -> None:
-    """Rows, columns, types and order are those of the input; the tags are four columns more; null of a reject."""
+    """Parquet keeps its rows, columns, types and order; tagging adds columns, with the values of the keep-list."""
     names = write_parquet(tmp_path / "in")
     run(tmp_path / "in", tmp_path / "out")
 
@@ -110,7 +110,7 @@ def test_parquet_has_all_columns(tmp_path: Path) -> None:
 
 
 def test_the_tags_are_what_the_tables_say(tmp_path: Path) -> None:
-    """Copies add up to the documents, and a cluster is the smallest that holds the kept one."""
+    """The tags agree with the tables: copies add up to the documents, and the cluster is the kept document's."""
     run(write_shards(FORMS["jsonl"], tmp_path / "in"), tmp_path / "out")
 
     keep = {row["doc_id"]: row for row in rows(tmp_path / "out", "keep")}
@@ -132,7 +132,7 @@ def test_the_tags_are_what_the_tables_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["xml", "xml.cp1251", "rows", "warc", "warc.gz", "csv"])
 def test_other_libraries_read_both(name: str, tmp_path: Path) -> None:
-    """Whole files: XML by lxml's strict parser, WARC by FastWARC, CSV by Python's; the tags are where they are said."""
+    """Strict readers of XML (lxml), WARC (FastWARC) and CSV (Python) accept both collections and find the tags."""
     form = FORMS[name]
     run(write_shards(form, tmp_path / "in"), tmp_path / "out")
     gone = removed(tmp_path / "out")
@@ -148,14 +148,14 @@ def test_other_libraries_read_both(name: str, tmp_path: Path) -> None:
 
 
 def read_xml(path: Path) -> dict[str, str | None]:
-    """The tag `kept` of each record by its id; a stray `&` is escaped first, as lxml asks."""
+    """Return the tag `kept` of each record by id; a stray `&` is escaped first, as lxml requires."""
     data = re.sub(rb"&(?=b=)", b"&amp;", path.read_bytes())
     root = etree.fromstring(data)
     return {str(one.get("Id") or one.findtext("id")): one.get("{urn:nddup:tags}kept") for one in root}
 
 
 def read_warc(path: Path) -> dict[str, str | None]:
-    """Likewise of the pages."""
+    """Return the tag `kept` of each page by id."""
     found = {}
     with path.open("rb") as file:
         for record in ArchiveIterator(file):
@@ -166,7 +166,7 @@ def read_warc(path: Path) -> dict[str, str | None]:
 
 
 def read_csv(path: Path) -> dict[str, str | None]:
-    """Likewise of rows, all of which have every column."""
+    """Return the tag `kept` of each row by id; the reader requires every column in every row."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return {row["id"]: row.get("nddup_kept") for row in csv.DictReader(file, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Files that Spark writes again: the bytes that the embedded engine writes."""
+"""Files that Spark rewrites: the same bytes as those of the embedded engine."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ SETTINGS = {
 
 
 def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Every form in one collection, a folder each, and Parquet; names, shards and bytes are equal."""
+    """For every format, and Parquet, the names, shards and bytes of both engines are equal."""
     for name, form in FORMS.items():
         write_shards(form, tmp_path / "in" / name, f"{name}-")
     write_parquet(tmp_path / "in" / "parquet", "parquet-")
@@ -39,7 +39,7 @@ def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) 
 
 
 def test_pages_are_left_to_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """One line that says so, before anything is written."""
+    """Spark refuses pages in one line, before anything is written."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.html").write_text("<html><p>some words</p></html>")
     config = build_config(SETTINGS | {"output": {"kept": "as-input"}}, origin="test")

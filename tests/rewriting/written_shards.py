@@ -1,4 +1,4 @@
-"""Collections of two shards in many formats, of which every byte is known: what stands around the records, and each."""
+"""Collections of two shards in many formats, with every byte known: each record, and the bytes around the records."""
 
 import bz2
 import csv
@@ -20,9 +20,9 @@ from tests.results.kind_runs import texts
 
 
 class Form(NamedTuple):
-    """A format: the ending of its files, what stands before and behind the records, and how a record is spelled.
+    """A format: the ending of its files, the bytes before and after the records, and how a record is written.
 
-    `pack` compresses some bytes; of `members` each record is compressed for itself.
+    `pack` compresses bytes; with `members` each record is compressed on its own.
     """
 
     ending: str
@@ -35,40 +35,40 @@ class Form(NamedTuple):
 
 
 def json_line(name: str, text: str, number: int) -> bytes:
-    """An object with more keys, spelled with blanks and a number that has more digits than a float."""
+    """Write an object with more keys, irregular blanks, and a number with more digits than a float."""
     rest = f'"score": 0.1000000000000000055511151231257827, "tags": ["a", {{"b": {number}}}], "lang" :"рус"'
     return f'{{"id":{json.dumps(name)},"text": {json.dumps(text)},  {rest} }}\n'.encode()
 
 
 def xml_record(name: str, text: str, number: int) -> bytes:
-    """A record with attributes, a prefix, a comment and a stray `&`."""
+    """Write a record with attributes, a prefix, a comment and a stray `&`."""
     extra = f"<!-- {number} --><x:date at='2020-01-{number % 28 + 1:02}'/><link>http://x/?a=1&b=2</link>"
     return f"  <doc n={quoteattr(name)} lang='ru'>{extra}<id>{name}</id><text>{escape(text)} Ж</text></doc>".encode()
 
 
 def cyrillic_record(name: str, text: str, number: int) -> bytes:
-    """The same in windows-1251."""
+    """Write the same record in windows-1251."""
     return xml_record(name, text, number).decode().encode("cp1251")
 
 
 def wide_record(name: str, text: str, number: int) -> bytes:
-    """The same in UTF-16."""
+    """Write the same record in UTF-16."""
     return xml_record(name, text, number).decode().encode("utf-16-le")
 
 
 def row(name: str, text: str, number: int) -> bytes:
-    """A self-closing row on its line."""
+    """Write a self-closing row on its own line."""
     body = quoteattr(f"<p>{text}</p>")
     return f'  <row Id={quoteattr(name)} Score="{number}" Body={body} />\r\n'.encode()
 
 
 def trec_record(name: str, text: str, number: int) -> bytes:
-    """A record of newswire with a date."""
+    """Write a newswire record with a date."""
     return f"<DOC>\n<DOCNO> {name} </DOCNO>\n<DATE>{number}</DATE>\n<TEXT>\n{text}\n</TEXT>\n</DOC>\n".encode()
 
 
 def warc_record(name: str, text: str, number: int) -> bytes:
-    """A page with its request and metadata before it, which are no documents, and a picture behind some."""
+    """Write a page after its request, and a picture after some pages; requests and pictures are no documents."""
     page = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><p>{text}</p></html>".encode()
     picture = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n\x89PNG\r\n\r\n\0"
     found = _warc("request", f"{name}.q", b"GET / HTTP/1.1\r\n\r\n", "application/http; msgtype=request")
@@ -85,14 +85,14 @@ def _warc(kind: str, name: str, block: bytes, content_type: str) -> bytes:
 
 
 def csv_row(name: str, text: str, number: int) -> bytes:
-    """A row with a date, a language and a quoted cell that holds line ends and quotes."""
+    """Write a row with a date and a quoted cell that holds line ends and quotes."""
     written = io.StringIO(newline="")
     csv.writer(written).writerow([name, "2020-01-01", 'he said "no"\r\nand left', text, f"{number}.50"])
     return written.getvalue().encode()
 
 
 def wide_row(name: str, text: str, number: int) -> bytes:
-    """A row of semicolons in UTF-16."""
+    """Write a row with semicolons in UTF-16."""
     return f"{name};{text};{number}\n".encode("utf-16-le")
 
 
@@ -127,27 +127,27 @@ SHARDS = ("one/part", "part")
 
 
 def documents() -> dict[str, str]:
-    """Texts that every format can hold."""
+    """Return texts that every format can hold."""
     return {name: text.replace("\n", " ") for name, text in texts().items() if text.strip()}
 
 
 def shards() -> dict[str, list[tuple[str, str, int]]]:
-    """The documents of each shard, in order: name, text, number."""
+    """Return the documents of each shard, in order: name, text, number."""
     placed = [(name, text, number) for number, (name, text) in enumerate(documents().items())]
     return {shard: placed[at :: len(SHARDS)] for at, shard in enumerate(SHARDS)}
 
 
 def lay_out(form: Form, records: list[bytes]) -> bytes:
-    """The bytes of a shard, not compressed."""
+    """Return the uncompressed bytes of a shard."""
     return form.head + BETWEEN.get(form.spell, b"").join(records) + form.tail
 
 
 BETWEEN: dict[Any, bytes] = {xml_record: b"\n", cyrillic_record: b"\n", wide_record: "\n".encode("utf-16-le")}
-"""What stands between two records that do not end with a line end."""
+"""Bytes between two records that do not end with a line end."""
 
 
 def write_shards(form: Form, folder: Path, prefix: str = "") -> Path:
-    """Write both shards, with ids that begin so; the folder."""
+    """Write both shards, with `prefix` before each id; return the folder."""
     for shard, placed in shards().items():
         records = [form.spell(prefix + name, text, number) for name, text, number in placed]
         path = folder / f"{shard}.{form.ending}"
@@ -158,7 +158,7 @@ def write_shards(form: Form, folder: Path, prefix: str = "") -> Path:
 
 
 def write_parquet(folder: Path, prefix: str = "") -> list[str]:
-    """Both shards as Parquet of several row groups, with columns of many types; the names of the columns."""
+    """Write both shards as Parquet of several row groups and many column types; return the names of the columns."""
     for shard, placed in shards().items():
         path = folder / f"{shard}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
